@@ -36,7 +36,7 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 	return out, nil
 }
 
-// Unlock ends leases that the owner has.
+// Unlock ends the given leases if they belong to the owner.
 func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 	return out, s.usable(ctx)
 }
 
-// Raise makes revisions go on above the given one.
+// Raise makes revisions continue above the given one.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

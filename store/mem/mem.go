@@ -1,6 +1,6 @@
-// Package mem is a store in memory: the model that the other stores are held against, and a store for tests. It keeps nothing
-// when the process ends, looks at every row for every claim and list, and is meant to be obviously right. There is nothing to
-// take a copy of: it is no rouse.Checkpointer.
+// Package mem is a store in memory: the model that tests compare other stores with, and a store for tests. It
+// loses everything when the process ends, reads every row for every claim and list, and is meant to be
+// obviously correct. It has no files to copy, so it is not a rouse.Checkpointer.
 package mem
 
 import (
@@ -21,7 +21,7 @@ type Store struct {
 	rows     map[rouse.Key]rouse.Row
 	records  []kept // in the order of (Ended, seq)
 	leases   map[string]rouse.Lease
-	members  map[*attendance]struct{} // that are there
+	members  map[*attendance]struct{} // the members that attend
 	server   int                      // how often NextServer was called
 	revision uint64
 	closed   bool
@@ -33,10 +33,10 @@ type kept struct {
 	at rouse.RecordCursor
 }
 
-// New returns an empty store on the machine's wall clock.
+// New returns an empty store that uses the machine's wall clock.
 func New() *Store { return NewWithClock(time.Now) }
 
-// NewWithClock returns an empty store on a clock, which may be read at any time, from any goroutine.
+// NewWithClock returns an empty store that uses the given clock, which must be safe for concurrent use.
 func NewWithClock(clock func() time.Time) *Store {
 	return &Store{rows: map[rouse.Key]rouse.Row{}, leases: map[string]rouse.Lease{}, members: map[*attendance]struct{}{},
 		clock: clock}
@@ -47,7 +47,7 @@ func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
 	return rouse.Reached(s.clock()), ctx.Err()
 }
 
-// Close forgets everything; later calls fail with rouse.ErrClosed.
+// Close deletes everything; later calls fail with rouse.ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	return rows, s.usable(ctx)
 }
 
-// List returns the rows that match, in the order of keys.
+// List returns the matching rows, in the order of keys.
 func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordP
 	return page, s.usable(ctx)
 }
 
-// Trim forgets records by whole hours.
+// Trim deletes records by whole hours.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +261,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 
 func hour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
-// TrimTimer forgets the records of a timer beyond its newest keep.
+// TrimTimer deletes the records of a timer except its newest keep ones.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// attendance is a member that is there until it is closed.
+// attendance is a member that attends until it is closed.
 type attendance struct {
 	store  *Store
 	member string
@@ -19,7 +19,7 @@ type attendance struct {
 	once   sync.Once
 }
 
-// Attend notes that the member is there.
+// Attend adds the member.
 func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,14 +31,15 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	return a, nil
 }
 
-// NextServer makes members that come from now on attend another run of the server, as after a restart: for tests.
+// NextServer simulates a restart of the server, for tests: members that attend from now on attend another run
+// of it.
 func (s *Store) NextServer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.server++
 }
 
-// Absent returns which of the members are not there.
+// Absent returns the members that do not attend.
 func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()
@@ -73,7 +74,7 @@ func (a *attendance) Server() string         { return a.server }
 func (a *attendance) Heard() <-chan struct{} { return a.heard }
 func (a *attendance) Done() <-chan struct{}  { return a.done }
 
-// Close ends it.
+// Close ends the attendance.
 func (a *attendance) Close() {
 	a.once.Do(func() {
 		a.store.mu.Lock()

@@ -28,8 +28,8 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	return results, nil
 }
 
-// commit takes its turn and lets work write in one transaction. If that fails, nothing was changed. Once begun it does not
-// heed the context any more: an interrupted statement would throw the whole transaction away.
+// commit takes its turn and calls work to write in one transaction. If that fails, nothing was changed. Once
+// begun, it ignores the context: an interrupted statement would roll back the whole transaction.
 func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -53,7 +53,7 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	}
 	switch {
 	case err == nil:
-		if w.changed && s.witness != nil { // a note that fails leaves the one before, which is true as well
+		if w.changed && s.witness != nil { // if the note fails, the previous one still holds
 			_ = s.witness.Write(witness.Note{Revision: w.revision})
 		}
 		return nil

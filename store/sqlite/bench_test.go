@@ -14,8 +14,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The benchmarks write rows of 200 bytes in batches, and the same rows straight into SQLite with the same tables and
-// settings beside them: what this package adds is the difference. Each iteration is one row.
+// The benchmarks write rows of 200 bytes in batches, and for comparison the same rows directly into SQLite
+// with the same tables and settings. The difference is the overhead of this package. Each iteration is one
+// row.
 //
 //	go test -run '^$' -bench . -benchtime 100000x
 
@@ -37,7 +38,7 @@ func benchRows() []rouse.Row {
 	return rows
 }
 
-// cpu returns the CPU time that the process has used. It barely moves with what else the machine does; the rate does.
+// cpu returns the CPU time of the process. Unlike the rate, it hardly depends on the load of the machine.
 func cpu() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
@@ -126,7 +127,7 @@ func creates(rows []rouse.Row) []rouse.Change {
 	return changes
 }
 
-// raw is SQLite with this package's tables and settings, and nothing else.
+// raw is SQLite with the tables and settings of this package, and nothing else.
 type raw struct {
 	b                    *testing.B
 	db                   *sql.DB

@@ -12,9 +12,10 @@ import (
 // CheckpointFile is the name of the store that Checkpoint writes into its directory.
 const CheckpointFile = "timers.db"
 
-// Checkpoint writes a copy of the store, as of one moment, into a directory that does not exist yet: a file with the name
-// CheckpointFile, without gaps. Neither reading nor writing waits for it, but the log beside the store cannot be folded back as
-// long as it runs, and grows with what is written. If it fails, or its context ends, it leaves nothing.
+// Checkpoint writes a consistent copy of the store into a directory that does not exist yet: a file named
+// CheckpointFile, without gaps. Reads and writes do not wait for it, but SQLite cannot checkpoint the log
+// while it runs, so the log grows with every write. If it fails, or its context ends, it leaves nothing
+// behind.
 func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -35,7 +36,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	}()
 	path := filepath.Join(dir, CheckpointFile)
 	if err := s.copyTo(ctx, path); err != nil {
-		if ctx.Err() != nil { // SQLite says "interrupted"
+		if ctx.Err() != nil { // SQLite returns "interrupted"
 			return ctx.Err()
 		}
 		return err
@@ -48,7 +49,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// copyTo writes the copy over a connection of its own, so that it takes none from the readers.
+// copyTo writes the copy with a separate connection, so that it takes none from the readers.
 func (s *Store) copyTo(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", dsn(s.path, []string{"busy_timeout(5000)"}))
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestACheckpointEndsWithItsContext ends the context when a part of the copy is written. A copy that was quicker is whole.
+// TestACheckpointEndsWithItsContext ends the context while the copy is being written. If the copy is faster,
+// it must be complete.
 func TestACheckpointEndsWithItsContext(t *testing.T) {
 	top := t.TempDir()
 	s := openTest(t, top)
@@ -60,7 +61,7 @@ func TestACheckpointEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestATallyChangesNothing: neither the file nor its directory.
+// TestATallyChangesNothing: it changes neither the file nor its directory.
 func TestATallyChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	makeStore(t, filepath.Join(dir, CheckpointFile))

@@ -14,10 +14,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite has no checksums in its file: a changed byte is another value, or hides rows. So each page of a store ends with its checksum,
-// in bytes that SQLite leaves to applications (the reserved space of its file format; any SQLite tool can read such a file). It is
-// written when a page is written to the file, and checked when one is read from it, by SQLite's own access to files with two of its
-// functions replaced. Pages in the log are covered by the log's checksums when the store is opened.
+// SQLite has no checksums in its file: a changed byte is another value, or hides rows. So each page of a
+// store ends with its checksum, in bytes that SQLite leaves to applications (the reserved space of its file
+// format; any SQLite tool can read such a file). The checksum is written when a page is written to the file,
+// and checked when one is read from it, by SQLite's own VFS with two of its functions replaced. Pages in the
+// log are covered by the log's checksums when the store is opened.
 const (
 	pageSize = 4096
 	reserved = 8 // bytes at the end of a page: a mark, and the checksum
@@ -28,7 +29,7 @@ const (
 
 var pageTable = crc32.MakeTable(crc32.Castagnoli)
 
-// pageSum is the checksum of a page that lies at an offset of the file.
+// pageSum is the checksum of a page at an offset of the file.
 func pageSum(page []byte, offset int64) uint32 {
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(offset))
@@ -46,32 +47,33 @@ func sealed(page []byte, offset int64) bool {
 	return binary.BigEndian.Uint32(end) == pageMark && binary.BigEndian.Uint32(end[4:]) == pageSum(page, offset)
 }
 
-// system is SQLite's access to files, and what of it is replaced. It is set up once, before the first file is opened, and stays. The tables
-// that SQLite reads lie in its own memory, as Go's memory is not for code that counts with addresses.
+// system is SQLite's VFS and its replaced functions. It is set up once, before the first file is opened, and
+// stays. The tables that SQLite reads are in its own memory, because C code must not do address arithmetic on
+// Go memory.
 var system struct {
 	once    sync.Once
 	err     error
-	machine uintptr      // the machine's
-	open    openFile     // of the machine's
-	damaged atomic.Int64 // offset of the page that was found damaged last
+	machine uintptr      // the operating system's VFS
+	open    openFile     // its open
+	damaged atomic.Int64 // offset of the last page found damaged
 
 	mu     sync.Mutex
 	tables atomic.Pointer[[]pageMethods] // a few; replaced when one is added, under mu
 }
 
-// The functions that are replaced, as SQLite calls them. Pointers are those of its C code.
+// The functions that are replaced, with SQLite's signatures. Pointers are those of its C code.
 type (
 	openFile = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
 	transfer = func(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32
 )
 
-// pageMethods are the methods of a kind of file, with those for reading and writing replaced.
+// pageMethods are the methods of a kind of file, with read and write replaced.
 type pageMethods struct {
-	of, table   uintptr  // the machine's table, and the one that takes its place
-	read, write transfer // the machine's
+	of, table   uintptr  // the original table, and its replacement
+	read, write transfer // the original methods
 }
 
-// install makes the access to files that checks pages known to SQLite, under vfsName.
+// install registers the VFS that checks pages with SQLite, as vfsName.
 func install() error {
 	system.once.Do(func() {
 		tls := libc.NewTLS()
@@ -99,7 +101,8 @@ func install() error {
 
 var errNoMemory = errors.New("SQLite has no memory left")
 
-// copied copies a value of the C code into memory of the C code, which is never freed; 0 if there is none left.
+// copied copies a value of the C code into memory of the C code, which is never freed; 0 if no memory is
+// left.
 func copied[T any](tls *libc.TLS, from uintptr) uintptr {
 	to := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*new(T))))
 	if to != 0 {
@@ -108,7 +111,7 @@ func copied[T any](tls *libc.TLS, from uintptr) uintptr {
 	return to
 }
 
-// openPages opens a file as the machine does. That of a database gets methods that check pages.
+// openPages opens a file like the original VFS. A database file gets methods that check pages.
 func openPages(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
 	rc := system.open(tls, system.machine, name, file, flags, outFlags)
 	if rc != sqlite3.SQLITE_OK || flags&sqlite3.SQLITE_OPEN_MAIN_DB == 0 {
@@ -123,7 +126,7 @@ func openPages(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 	return rc
 }
 
-// tableOf returns the table that takes the place of one of the machine's; 0 if there is no memory left.
+// tableOf returns the replacement for an original table; 0 if no memory is left.
 func tableOf(tls *libc.TLS, of uintptr) uintptr {
 	system.mu.Lock()
 	defer system.mu.Unlock()
@@ -148,7 +151,7 @@ func tableOf(tls *libc.TLS, of uintptr) uintptr {
 	return m.table
 }
 
-// methodsOf returns the methods of a file that openPages has opened.
+// methodsOf returns the methods of a file opened by openPages.
 func methodsOf(file uintptr) *pageMethods {
 	table, list := *(*uintptr)(at(file)), *system.tables.Load()
 	for i := range list {
@@ -156,10 +159,10 @@ func methodsOf(file uintptr) *pageMethods {
 			return &list[i]
 		}
 	}
-	return nil // not possible: only openPages sets such a table
+	return nil // impossible: only openPages sets such a table
 }
 
-// page returns the page that is read or written; nil if it is a part of one.
+// page returns the page that is read or written; nil if it is only a part of one.
 func page(buffer uintptr, amount int32, offset int64) []byte {
 	if amount != pageSize || offset%pageSize != 0 {
 		return nil
@@ -170,7 +173,8 @@ func page(buffer uintptr, amount int32, offset int64) []byte {
 func readPage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32 {
 	rc := methodsOf(file).read(tls, file, buffer, amount, offset)
 	p := page(buffer, amount, offset)
-	// SQLite takes what is missing at the end of a file for zeros, which hide rows. It does not read pages that it adds.
+	// SQLite treats missing bytes at the end of a file as zeros, which hide rows. It does not read pages that
+	// it adds.
 	cut := rc == sqlite3.SQLITE_IOERR_SHORT_READ
 	if p != nil && (cut || rc == sqlite3.SQLITE_OK && !sealed(p, offset)) {
 		system.damaged.Store(offset)
@@ -186,12 +190,12 @@ func writePage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) 
 	return methodsOf(file).write(tls, file, buffer, amount, offset)
 }
 
-// Pointers of the C code are numbers here, and its functions are pointers to values of functions.
+// Pointers of the C code are numbers here, and its functions are pointers to function values.
 func at(address uintptr) unsafe.Pointer     { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 func pointer[F any](f F) uintptr            { return *(*uintptr)(unsafe.Pointer(&f)) }
 func function[F any](address uintptr) (f F) { return *(*F)(unsafe.Pointer(&address)) }
 
-// emptyFile is a database of one page, without tables, whose pages end with a checksum.
+// emptyFile returns a database of one page, without tables, whose pages end with a checksum.
 func emptyFile() []byte {
 	b := make([]byte, pageSize)
 	copy(b, "SQLite format 3\x00")

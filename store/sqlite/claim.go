@@ -18,7 +18,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	}
 	defer s.life.RUnlock()
 	if w.Hold <= 0 {
-		tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // all buckets as of one moment
+		tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // all buckets at the same moment
 		if err != nil {
 			return b, s.met(err)
 		}
@@ -44,7 +44,8 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	return b, nil
 }
 
-// hold moves a row's visible time and gives it a new revision. The row that the caller sees keeps its visible time.
+// hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
+// visible time.
 func (w *write) hold(row *rouse.Row, until rouse.Instant) error {
 	w.revision++
 	w.changed = true
@@ -63,8 +64,8 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// readWindow returns the rows of a window as they are. One bucket is read with the prepared statement; of several, each has
-// a statement of its own, as all are read at a time.
+// readWindow returns the rows of a window without changing them. A single bucket uses the prepared statement;
+// of several, each has a statement of its own, as all are read concurrently.
 func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window, now rouse.Instant) (b rouse.Batch, err error) {
 	b.Now = now
 	until := b.Now.Add(w.Ahead) // no duration reaches as far as Never
@@ -127,7 +128,7 @@ func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Win
 	return b, nil
 }
 
-// cursor stands at a row of one bucket.
+// cursor is a position in one bucket, at a row.
 type cursor struct {
 	rows *sql.Rows
 	row  rouse.Row
@@ -140,7 +141,7 @@ func (c *cursor) next() (bool, error) {
 	return true, scanRow(c.rows, &c.row)
 }
 
-// queues are cursors as a heap: the one with the earliest position is first.
+// queues is a heap of cursors: the one with the earliest position is first.
 type queues []*cursor
 
 func (q queues) Len() int           { return len(q) }

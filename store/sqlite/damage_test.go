@@ -18,7 +18,8 @@ func TestDamage(t *testing.T) {
 		func(file string) bool { return strings.HasSuffix(file, ".lock") })
 }
 
-// logged makes a store with acknowledged rows in its log, each in a commit of its own, and returns its file as a kill leaves it.
+// logged creates a store with acknowledged rows in its log, each in a separate commit, and returns its file
+// as a kill leaves it.
 func logged(t *testing.T, rows int) string {
 	t.Helper()
 	from := filepath.Join(t.TempDir(), "timers.db")
@@ -56,7 +57,7 @@ func countAll(t *testing.T, path string, o Options) int64 {
 	return n
 }
 
-// TestATornLastWriteIsNoDamage: what a kill leaves of a transaction that was not acknowledged is passed over.
+// TestATornLastWriteIsNoDamage: the remainder of an unacknowledged transaction after a kill is ignored.
 func TestATornLastWriteIsNoDamage(t *testing.T) {
 	path := logged(t, 200)
 	whole, err := os.ReadFile(path + "-wal")
@@ -79,8 +80,8 @@ func TestATornLastWriteIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestLossIsAcceptedOnRequest: a store whose log is damaged is refused until its loss is accepted; then it has what was written before,
-// gives no revision again, and opens as any other from then on.
+// TestLossIsAcceptedOnRequest: a store with a damaged log is refused until its loss is accepted. Then it
+// contains what was written before the damage, repeats no revision, and opens normally from then on.
 func TestLossIsAcceptedOnRequest(t *testing.T) {
 	for what, damage := range map[string]func(b []byte) []byte{
 		"a changed byte":    func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
@@ -137,7 +138,8 @@ func TestFilesAreTheOwners(t *testing.T) {
 	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(filepath.Join(dir, "timers.db"), Options{}) })
 }
 
-// TestDamageShowsWithoutTheWitness: after a power cut the witness may be older than the log. What lies behind the damage tells of it.
+// TestDamageShowsWithoutTheWitness: after a power cut the witness may be older than the log. The content
+// behind the damage reveals it.
 func TestDamageShowsWithoutTheWitness(t *testing.T) {
 	path := logged(t, 200)
 	b, err := os.ReadFile(path + "-wal")

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// code returns SQLite's result code of an error, 0 if it has none.
+// code returns SQLite's result code in an error, 0 if there is none.
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -23,13 +23,13 @@ func code(err error) int {
 	return 0
 }
 
-// isFull says whether an error means that the disk has no room.
+// isFull reports whether an error means that the disk is full.
 func isFull(err error) bool {
 	c := code(err)
 	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// isFatal says whether, after an error that is not for want of room, it is not known what the disk has.
+// isFatal reports whether, after an error other than a full disk, the content of the disk is unknown.
 func isFatal(err error) bool {
 	switch code(err) & 0xff {
 	case sqlite3.SQLITE_IOERR:
@@ -40,7 +40,7 @@ func isFatal(err error) bool {
 
 const restoreCure = "restore the store from a backup"
 
-// explain adds the cure to the errors that people can do something about.
+// explain adds the cure to errors that an operator can fix.
 func explain(err error) error {
 	switch c := code(err) & 0xff; {
 	case err == nil:
@@ -59,7 +59,7 @@ func explain(err error) error {
 	return err
 }
 
-// disk watches the free space around the file.
+// disk reads the free space of the file's disk.
 type disk struct {
 	path    string
 	reserve int64
@@ -70,10 +70,10 @@ type disk struct {
 	avail   int64
 }
 
-// roomCheck is how often the disk is asked for its free space.
+// roomCheck is the interval of reading the free space.
 const roomCheck = 100 * time.Millisecond
 
-// low says whether there is too little room to add rows.
+// low reports whether there is too little space to add rows.
 func (d *disk) low() bool {
 	if d.reserve <= 0 {
 		return false
@@ -81,7 +81,7 @@ func (d *disk) low() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); d.checked.IsZero() || now.Sub(d.checked) >= roomCheck {
-		d.checked, d.avail = now, 1<<63-1 // a disk that does not tell is not full
+		d.checked, d.avail = now, 1<<63-1 // a disk that does not report its space is not full
 		if n, err := d.measure(d.path); err == nil {
 			d.avail = n
 		}

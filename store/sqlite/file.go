@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/internal/private"
 )
 
-// lock keeps other processes, and other stores of this one, from a file. It is held on a file beside it, because SQLite's
-// own locks come and go with its transactions.
+// lock keeps other processes, and other stores in this process, from a file. It locks a separate file next to
+// it, because SQLite's own locks last only for its transactions.
 type lock struct{ f *os.File }
 
 func (l *lock) release() error {
@@ -24,8 +24,8 @@ func (l *lock) release() error {
 	return l.f.Close()
 }
 
-// enter checks a path, locks it, and makes the store if there is none. Where something else is, or where nothing can be
-// written, it makes nothing.
+// enter checks a path, locks it, and creates the store if there is none. It creates nothing if the path
+// contains something else or is not writable.
 func enter(path string) (string, *lock, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -44,13 +44,13 @@ func enter(path string) (string, *lock, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	for _, end := range []string{"", "-wal", "-shm", "-journal", ".lock", witnessEnd} { // of a store of an older rouse
+	for _, end := range []string{"", "-wal", "-shm", "-journal", ".lock", witnessEnd} { // for a store of an older rouse
 		if err := private.Path(path + end); err != nil {
 			_ = l.release()
 			return wrong(err)
 		}
 	}
-	// Look again: another process may have made the store before this one had the lock.
+	// Check again: another process may have created the store before this one had the lock.
 	format, err := inspect(path)
 	if err == nil && format == 0 {
 		err = build(path)
@@ -77,8 +77,8 @@ func take(path string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// inspect returns the format of the store that is there; 0 if nothing is. Its header is read without SQLite, which would create
-// files beside it.
+// inspect returns the format of the existing store; 0 if there is none. It reads the header without SQLite,
+// which would create files next to it.
 func inspect(path string) (format int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +132,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// head is the first page of a file, or as much of it as there is.
+// head is the first page of a file, or as much of it as exists.
 type head struct{ b []byte }
 
 func readHead(path string) (h head, err error) {
@@ -145,18 +145,18 @@ func readHead(path string) (h head, err error) {
 	return h, err
 }
 
-// number returns a number of the header of SQLite's files.
+// number returns a number in the header of SQLite's file format.
 func (h head) number(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
 
-// sums says whether the pages end with checksums.
+// sums reports whether pages end with checksums.
 func (h head) sums() bool { return len(h.b) > 20 && h.b[20] == reserved }
 
-// marked says whether the page ends as one with a checksum does.
+// marked reports whether the page ends with the mark of a checksum.
 func (h head) marked() bool {
 	return len(h.b) == pageSize && binary.BigEndian.Uint32(h.b[pageSize-reserved:]) == pageMark
 }
 
-// wrong says why this is no store; "" if it is one.
+// wrong returns why this is not a store; "" if it is one.
 func (h head) wrong() string {
 	switch {
 	case len(h.b) < pageSize || string(h.b[:16]) != "SQLite format 3\x00":
@@ -171,10 +171,10 @@ func (h head) wrong() string {
 	return ""
 }
 
-// build makes a store beside its place and moves it there when it is whole.
+// build creates a store under a temporary name and moves it to its path when it is complete.
 func build(path string) error {
 	temp := path + ".new"
-	for _, left := range []string{temp, temp + "-journal"} { // by a start that was interrupted
+	for _, left := range []string{temp, temp + "-journal"} { // by an interrupted start
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

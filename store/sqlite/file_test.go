@@ -28,7 +28,7 @@ func newTimer(name string) rouse.Change {
 	return rouse.Change{Key: r.Key, If: rouse.NoRow, To: r}
 }
 
-// makeStore makes a store with some rows, and closes it.
+// makeStore creates a store with some rows, and closes it.
 func makeStore(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(path, Options{})
@@ -71,7 +71,7 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
-		says    []string
+		parts   []string
 	}{
 		{"a directory", func(t *testing.T, path string) { _ = os.Mkdir(path, 0o700) }, []string{"no file", "name one"}},
 		{"an empty file", func(t *testing.T, path string) { writeFile(t, path, "") }, []string{"is empty", "name a file"}},
@@ -112,7 +112,7 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 				_ = s.Close()
 				t.Fatal("it was opened")
 			}
-			for _, part := range append(c.says, path) {
+			for _, part := range append(c.parts, path) {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%q does not say %q", err, part)
 				}
@@ -218,7 +218,7 @@ func TestAStoreIsOpenedOnce(t *testing.T) {
 }
 
 func TestADirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
-	for _, dir := range []string{"/proc", "/proc/self/fdinfo"} { // cannot be written even by root
+	for _, dir := range []string{"/proc", "/proc/self/fdinfo"} { // not writable even by root
 		if _, err := os.Stat(dir); err != nil {
 			t.Skip(err)
 		}
@@ -243,7 +243,7 @@ func TestTheSettingsAreInForce(t *testing.T) {
 		o    Options
 		want int
 	}{{Options{}, 2}, {Options{Relaxed: true}, 1}} {
-		s, err := Open(filepath.Join(t.TempDir(), "a b?c#d%20.db"), c.o) // a name that a URL would read otherwise
+		s, err := Open(filepath.Join(t.TempDir(), "a b?c#d%20.db"), c.o) // a name that would be misread in a URL
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestTheSettingsAreInForce(t *testing.T) {
 	}
 }
 
-// TestListsReadTheirIndexes: no list, and no claim, looks through the whole table, or sorts.
+// TestListsReadTheirIndexes: no list and no claim scans the whole table or sorts.
 func TestListsReadTheirIndexes(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	defer s.Close()
@@ -350,7 +350,7 @@ func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	}
 }
 
-// expire makes low ask the disk again.
+// expire makes low read the free space again.
 func (d *disk) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxLooks bounds the keys that one page of a list looks at in each of its sources.
+// maxLooks limits the keys that one page of a list reads in each of its sources.
 const maxLooks = 16384
 
-// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where
-// all of them have been read.
+// List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
+// that all of them have read.
 func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
 	if err := s.begin(ctx); err != nil {
 		return page, err
@@ -79,16 +79,17 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// source is an index in the order of keys, with what a query asks of it: the keys of all timers, of one state, or of one
-// label. No row is in two sources of a query.
+// source is an index in the order of keys with the conditions of a query: the keys of all timers, of one
+// state, or of one label. No row is in two sources of a query.
 type source struct {
 	table string // and its index
-	alias string // s for an index beside the timers; t for the timers
+	alias string // s for a separate index; t for the timers
 	where string
 	args  []any
 }
 
-// sourcesOf chooses the sources of a query: a label's, those of the states if scheduled rows are not asked for, or all keys.
+// sourcesOf chooses the sources of a query: a label's, those of the states if the query excludes scheduled
+// rows, or all keys.
 func sourcesOf(q *rouse.Query) []source {
 	if q.Name == "" {
 		for k, v := range q.Labels {
@@ -107,7 +108,7 @@ func sourcesOf(q *rouse.Query) []source {
 	return []source{{table: "timers t INDEXED BY timers_by_key", alias: "t", where: "1"}}
 }
 
-// join is the source with its timers.
+// join returns the source joined with its timers.
 func (src *source) join() string {
 	if src.alias == "t" {
 		return src.table
@@ -115,7 +116,7 @@ func (src *source) join() string {
 	return src.table + ` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
 }
 
-// conditions are those on the source's keys, in whose order it is read.
+// conditions returns the conditions on the source's keys, in whose order it is read.
 func (src *source) conditions(q *rouse.Query) (c condition) {
 	c.add(src.where, src.args...)
 	a := src.alias + "."
@@ -137,7 +138,7 @@ func (src *source) conditions(q *rouse.Query) (c condition) {
 	return c
 }
 
-// filters are the conditions on the timers.
+// filters adds the conditions on the timers.
 func (src *source) filters(q *rouse.Query, c *condition) {
 	c.states(q, "t.")
 	for k, v := range q.Labels {
@@ -151,7 +152,7 @@ func (src *source) filters(q *rouse.Query, c *condition) {
 	}
 }
 
-// page reads up to q.Limit rows, and looks at no more than maxLooks keys. next is where to go on.
+// page reads up to q.Limit rows, and examines at most maxLooks keys. next is where the following page begins.
 func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
 	c := src.conditions(q)
 	a := src.alias + "."
@@ -187,7 +188,7 @@ func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows [
 	return rows, next, nil
 }
 
-// behind returns the first text behind all that begin with the prefix, "" if there is none.
+// behind returns the first text after all texts with the prefix, "" if there is none.
 func behind(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -211,7 +212,7 @@ func (c *condition) add(part string, args ...any) {
 
 func (c *condition) text() string { return strings.Join(c.parts, " AND ") }
 
-// states asks for the states of a query.
+// states adds the condition on the states of a query.
 func (c *condition) states(q *rouse.Query, alias string) {
 	states := q.States
 	if len(states) == 0 {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// RecordNamespaces returns the namespaces that have records, in their order. It costs a look into the index for each namespace of
-// each hour.
+// RecordNamespaces returns the namespaces that have records, sorted. It costs one index lookup for each
+// namespace of each hour.
 func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err

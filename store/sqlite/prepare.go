@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// prepareWrite takes the writing connection and prepares its statements.
+// prepareWrite opens the writing connection and prepares its statements.
 func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
 	w = &write{s: s, counts: map[countKey]int64{}, hours: map[int64]int64{}}
 	if w.conn, err = s.writer.Conn(ctx); err != nil {

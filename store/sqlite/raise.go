@@ -7,10 +7,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// mostRevision bounds what revisions may be raised to: all stores can hold it, and far more writes follow it than are ever made.
+// mostRevision limits Raise: all stores can represent it, and it leaves room for more writes than will ever
+// be made.
 const mostRevision = 1 << 62
 
-// Raise makes revisions go on above the given one, if they are not there yet.
+// Raise makes revisions continue above the given one, if they are lower.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision > mostRevision {
 		return rouse.Refuse("revision", fmt.Sprint(revision), "is too high", fmt.Sprintf("use at most %d", uint64(mostRevision)))

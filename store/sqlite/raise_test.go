@@ -23,7 +23,7 @@ func TestRaise(t *testing.T) {
 	s := openTest(t, dir)
 	first := writeOne(t, s, "a")
 	to := first + 1<<40
-	for _, raised := range []uint64{to, to, first, 0} { // never back
+	for _, raised := range []uint64{to, to, first, 0} { // never backwards
 		if err := s.Raise(t.Context(), raised); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestRaise(t *testing.T) {
 	// In the file when Raise has returned, not only in memory.
 	var kept uint64
 	if err := s.readers.QueryRowContext(t.Context(), `SELECT value FROM meta WHERE name = 'revision'`).Scan(&kept); err != nil || kept != to {
-		t.Errorf("the file says %d, raised to %d: %v", kept, to, err)
+		t.Errorf("the file has %d, raised to %d: %v", kept, to, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

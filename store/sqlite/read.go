@@ -29,7 +29,7 @@ func (r *reads) close() {
 	}
 }
 
-// Get returns the rows of the keys, as of one moment.
+// Get returns the rows of the keys at one moment.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) (out []rouse.Row, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// readRecords adds records to a page; it is true if there are more than the page takes.
+// readRecords adds records to a page; it returns true if there are more than the limit.
 func readRecords(rows *sql.Rows, namespace string, limit int, page *rouse.RecordPage, last *rouse.RecordCursor) (more bool, err error) {
 	defer func() { err = errors.Join(err, rows.Err(), rows.Close()) }()
 	for rows.Next() {

@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// applicationID says that a file is a store of this package ("rous"); formatVersion, kept as the user version, grows when an
-// older rouse could no longer read it:
+// applicationID identifies a file as a store of this package ("rous"); formatVersion, kept as the user
+// version, increases when an older rouse could no longer read it:
 //
 //	1  the first
-//	2  bodies of rows and records of version 2, beside those of version 1
-//	3  pages end with checksums, if the file was made by this format
+//	2  bodies of rows and records of version 2, in addition to those of version 1
+//	3  pages end with checksums, if the file was created with this format
 //
-// A file of an older format is read as it is, and is of this one from its next start on.
+// A file of an older format can be read, and gets this format when it is opened.
 const (
 	applicationID = 0x726f7573
 	formatVersion = 3
 )
 
-// schema: timers lie in the order of attention, so that a claim is one range read; a timer is found by its key through an
-// index. Counts and hours spare Count and Trim their scans. Times are milliseconds since 1970; 9223372036854775807 is never.
-// Labels are JSON. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused, 5 dead, 6 firing, 7 ended, 8 note.
+// schema: timers are stored in the order of attention, so that a claim is one range read; an index finds a
+// timer by its key. Count and Trim use counters instead of scans. Times are milliseconds since 1970;
+// 9223372036854775807 is never. Labels are JSON. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused, 5
+// dead, 6 firing, 7 ended, 8 note.
 var schema = []string{
 	`CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID`,
 	`INSERT INTO meta VALUES ('revision', 0)`,
@@ -48,8 +49,8 @@ var schema = []string{
 // connect opens connections for writing (one) or for reading.
 func connect(path string, o Options, write bool) (*sql.DB, error) {
 	pragmas := []string{
-		// How long a connection waits for another's lock. Inside rouse none waits; a tool that looks into the file may hold
-		// a lock for a moment. Loses nothing.
+		// How long a connection waits for another's lock. Connections of rouse never wait; a tool that reads
+		// the file may hold a lock for a moment. Loses nothing.
 		"busy_timeout(5000)",
 		// The log that commits are appended to. Loses nothing; needs a file system that is local to the machine.
 		"journal_mode(wal)",
@@ -63,10 +64,10 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 			synchronous = "synchronous(normal)"
 		}
 		pragmas = append(pragmas, synchronous,
-			// The log is folded into the file when it has so many pages of 4 KiB: the longer it is, the less is written
-			// twice. Loses nothing; the next start reads a log of this length first.
+			// SQLite checkpoints the log when it reaches this number of pages of 4 KiB: the longer it is, the
+			// less is written twice. Loses nothing; opening the store first reads a log of this length.
 			"wal_autocheckpoint(4000)",
-			// A log that grew in a burst is cut back to this when it is folded. Loses nothing.
+			// A log that grew in a burst is truncated to this size after a checkpoint. Loses nothing.
 			"journal_size_limit(67108864)",
 			fmt.Sprintf("cache_size(%d)", -o.CacheBytes/1024))
 	} else {
@@ -94,8 +95,8 @@ func dsn(path string, pragmas []string) string {
 	return "file:" + u.EscapedPath() + "?" + access + "_pragma=" + strings.Join(pragmas, "&_pragma=")
 }
 
-// upgrade makes a file of an older format one of this format: in its header, and not only in the log beside it, because that is
-// where every rouse looks. Until then nothing that an older rouse cannot read is written.
+// upgrade changes a file of an older format to this one: in its header, and not only in the log, because
+// every rouse reads the format there. Until then, nothing is written that an older rouse cannot read.
 func upgrade(ctx context.Context, db *sql.DB, path string) error {
 	format, err := inspect(path)
 	if err != nil || format >= formatVersion {
@@ -113,7 +114,7 @@ func upgrade(ctx context.Context, db *sql.DB, path string) error {
 	return err
 }
 
-// create makes a new store file: whole, with a rollback journal, so that nothing of it lies in a log beside it.
+// create creates a complete new store file with a rollback journal, so that no part of it is in a log.
 func create(path string) error {
 	if err := os.WriteFile(path, emptyFile(), 0o600); err != nil {
 		return err

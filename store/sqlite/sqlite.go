@@ -1,15 +1,16 @@
-// Package sqlite keeps timers in one SQLite file, for those who want to look inside.
+// Package sqlite stores timers in one SQLite file, which other tools can read.
 //
-// It is a rouse.Store over modernc.org/sqlite, which needs no C compiler. A file holds one store, which one process opens
-// at a time: a lock on a file beside it sees to that. schema.go has the tables; any SQLite tool can read them while rouse
-// runs.
+// It is a rouse.Store over modernc.org/sqlite, which needs no C compiler. A file contains one store, which
+// one process opens at a time: a lock on a separate file ensures that. schema.go has the tables; any SQLite
+// tool can read them while rouse runs.
 //
-// All writing goes over one connection, in transactions that begin IMMEDIATE: they never wait for a lock in their middle.
-// Readers have connections of their own and are not held up. A commit that the disk refuses ends all writing until the
-// store is opened again: what the disk has is not known then.
+// All writes use one connection, in transactions that begin IMMEDIATE, so they never wait for a lock halfway.
+// Readers have connections of their own and are not blocked. A commit that the disk refuses ends all writing
+// until the store is opened again: the content of the disk is unknown then.
 //
-// A full disk stops what adds rows (rouse.ErrFull) while some room is left for everything else; if that runs out too,
-// every write gets rouse.ErrFull, nothing is half-written, and nothing needs to be restarted when there is room again.
+// When the disk is full, calls that add rows are refused (rouse.ErrFull) while some space is left for
+// everything else; if that runs out, too, every write gets rouse.ErrFull, nothing is half-written, and no
+// restart is needed when there is space again.
 package sqlite
 
 import (
@@ -27,24 +28,24 @@ import (
 	"github.com/rousehq/rouse/internal/witness"
 )
 
-// Options tune a store. Zero fields have the defaults that their comments name.
+// Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	// Relaxed syncs the log at checkpoints only (PRAGMA synchronous=NORMAL) instead of at every commit (FULL). A crash of
-	// the process loses nothing then either, but a power cut or a crash of the machine loses the last commits, although
-	// they were acknowledged. The file stays whole in both cases.
+	// Relaxed syncs the log at checkpoints only (PRAGMA synchronous=NORMAL) instead of at every commit
+	// (FULL). A crash of the process still loses nothing, but a power cut or a crash of the machine loses the
+	// last acknowledged commits. The file stays consistent in both cases.
 	Relaxed bool
 
-	CacheBytes int64 // of pages in memory, for writing; each of the four readers has a quarter; default 16 MiB
-	Reserve    int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+	CacheBytes int64 // page cache for writing; each of the four readers has a quarter; default 16 MiB
+	Reserve    int64 // free bytes on the disk below which no rows are added; default 64 MiB; negative is none
 
-	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
+	// Clock is the clock for Now, claims and holds; default time.Now. It is called from many goroutines.
 	Clock func() time.Time
 
-	// AcceptLoss opens a store whose log has lost something that was acknowledged, without what is lost.
+	// AcceptLoss opens a store although its log has lost acknowledged writes, without these.
 	AcceptLoss bool
 
-	// Report is told of damage that was accepted when the store was opened, and of damage that is met later, once; default: of none. It
-	// is quick.
+	// Report is called for damage that was accepted when the store was opened, and once for damage found
+	// later. It must return quickly. Default: none.
 	Report func(error)
 }
 
@@ -74,29 +75,29 @@ type Store struct {
 	readers *sql.DB
 	read    reads
 
-	life   sync.RWMutex // held for reading by every call, for writing by Close
+	life   sync.RWMutex // calls hold it for reading, Close for writing
 	closed bool
 	broken atomic.Pointer[error] // why nothing can be written any more
 
-	witness *witness.Witness // nil of a Relaxed store, whose commits are not durable when they are acknowledged
+	witness *witness.Witness // nil for a Relaxed store, whose commits are acknowledged before they are durable
 	report  func(error)
-	damaged atomic.Pointer[error] // the first damage that was met
+	damaged atomic.Pointer[error] // the first damage that was found
 
-	turn chan struct{} // holds a token while a writer works; guards what follows
+	turn chan struct{} // contains a token while a writer works; guards the following fields
 	tx   *write
-	last uint64 // the last revision that was given
+	last uint64 // the last revision
 
-	trimming chan struct{} // holds a token while records are forgotten
+	trimming chan struct{} // contains a token while records are deleted
 }
 
-// revisionGap is how far revisions jump when a store is opened. A power cut may have lost commits of a Relaxed store whose
-// revisions somebody saw; no revision is given twice.
+// revisionGap is how far revisions advance when a store is opened. A power cut may have lost commits of a
+// Relaxed store whose revisions a client has seen; no revision is repeated.
 const revisionGap = 1 << 20
 
-// readerCount is how many reads run at a time.
+// readerCount is the number of concurrent reads.
 const readerCount = 4
 
-// Open opens the store in a file, and makes it if the file is not there.
+// Open opens the store in a file, and creates it if the file does not exist.
 func Open(path string, o Options) (*Store, error) {
 	return open(path, o, freeBytes)
 }
@@ -150,13 +151,13 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	return s, nil
 }
 
-// release closes what Open opened, in reverse.
+// release closes what Open opened, in reverse order.
 func (s *Store) release() (err error) {
 	s.read.close()
 	if s.tx != nil {
 		s.tx.close()
 	}
-	for _, db := range []*sql.DB{s.readers, s.writer} { // the last connection folds the log into the file
+	for _, db := range []*sql.DB{s.readers, s.writer} { // closing the last connection checkpoints the log
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
@@ -174,7 +175,7 @@ func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
 
 func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 
-// Close waits for the calls that run, and closes the store.
+// Close waits for running calls and closes the store.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -185,7 +186,7 @@ func (s *Store) Close() error {
 	return s.release()
 }
 
-// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// met remembers damage that a call met, and returns what the call returns.
+// met records damage that a call found, and returns the error for the call.
 func (s *Store) met(err error) error {
 	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
 		s.report(fmt.Errorf("store %s: %w", s.path, err))
@@ -206,10 +207,10 @@ func (s *Store) met(err error) error {
 	return err
 }
 
-// Met remembers damage that was found in a copy of the store, and returns it.
+// Met records damage that was found in a copy of the store, and returns it.
 func (s *Store) Met(err error) error { return s.met(err) }
 
-// Corrupted returns the first damage that was met since the store was opened.
+// Corrupted returns the first damage found since the store was opened.
 func (s *Store) Corrupted() error {
 	if err := s.damaged.Load(); err != nil {
 		return fmt.Errorf("store %s: %w", s.path, *err)

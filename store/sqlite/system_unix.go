@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errLocked is what lockFile fails with when another process has the lock.
+// errLocked is the error of lockFile when another process has the lock.
 const errLocked = unix.EWOULDBLOCK
 
-// lockFile locks a file until it is closed, or the process ends.
+// lockFile locks a file until it is closed or the process ends.
 func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
-// freeBytes returns how much room the disk of a path has for this user.
+// freeBytes returns the free space for this user on the disk of a path.
 func freeBytes(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errLocked is what lockFile fails with when another process has the lock.
+// errLocked is the error of lockFile when another process has the lock.
 const errLocked = windows.ERROR_LOCK_VIOLATION
 
-// lockFile locks a file until it is closed, or the process ends.
+// lockFile locks a file until it is closed or the process ends.
 func lockFile(f *os.File) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
 }
 
-// freeBytes returns how much room the disk of a path has for this user.
+// freeBytes returns the free space for this user on the disk of a path.
 func freeBytes(path string) (int64, error) {
 	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
 	if err != nil {

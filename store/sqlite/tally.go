@@ -13,8 +13,9 @@ import (
 // Path returns the file of the store.
 func (s *Store) Path() string { return s.path }
 
-// Tally returns how many rows a checkpoint has in each state, and how many records, without changing it. Nothing else has it open. It
-// reads all of it, and fails with rouse.ErrCorrupt if a part cannot be read, or if rows, indexes, counters and records do not agree.
+// Tally returns how many rows a checkpoint has in each state, and how many records, without changing it. No
+// process may have it open. It reads the whole checkpoint, and fails with rouse.ErrCorrupt if a part cannot
+// be read, or if rows, indexes, counters and records do not agree.
 func Tally(ctx context.Context, path string) (rows map[rouse.State]int64, records int64, err error) {
 	defer func() {
 		if err != nil {
@@ -56,7 +57,7 @@ func Tally(ctx context.Context, path string) (rows map[rouse.State]int64, record
 	return rows, records, errors.Join(err, found.Err(), found.Close())
 }
 
-// agreement are the counts that have to be 0 in a store that is whole.
+// agreement contains the counts that must be 0 in a consistent store.
 var agreement = []struct{ what, count string }{
 	{"rows and their counters", `SELECT COUNT(*) FROM (
 		SELECT namespace, state, SUM(n) FROM (SELECT namespace, state, COUNT(*) AS n FROM timers GROUP BY namespace, state
@@ -70,7 +71,7 @@ var agreement = []struct{ what, count string }{
 	{"the rows and their revisions", `SELECT COUNT(*) FROM timers WHERE revision > (SELECT value FROM meta WHERE name = 'revision')`},
 }
 
-// sound reads a whole store: every page, every index, every row.
+// sound checks a whole store: every page, every index, every row.
 func sound(ctx context.Context, db *sql.DB) error {
 	var first string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&first); err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// trimChunk bounds the records that one transaction forgets, so that others get their turns in between.
+// trimChunk limits the records that one transaction deletes, so that other writers get their turns in
+// between.
 const trimChunk = 5000
 
-// Trim forgets records by whole hours.
+// Trim deletes records by whole hours.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -50,7 +51,7 @@ func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, e
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var hour, left int64 // left counts the records of this hour and of all after it
+		var hour, left int64 // left is the number of records of this hour and all later ones
 		if err := rows.Scan(&hour, &left); err != nil {
 			return nil, err
 		}
@@ -62,7 +63,7 @@ func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, e
 	return gone, rows.Err()
 }
 
-// trim forgets up to trimChunk records of an hour; with the last of them, the hour.
+// trim deletes up to trimChunk records of an hour; with the last of them, the hour.
 func (w *write) trim(hour int64) (n int64, err error) {
 	w.changed = true
 	res, err := w.trimRecords.ExecContext(w.ctx, hour, hour, trimChunk)
@@ -80,7 +81,8 @@ func (w *write) trim(hour int64) (n int64, err error) {
 	return n, err
 }
 
-// TrimTimer forgets the records of a timer beyond its newest keep. It looks for them beside the writer.
+// TrimTimer deletes the records of a timer except its newest keep ones. It searches concurrently with the
+// writer.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -111,7 +113,8 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	return n, nil
 }
 
-// surplus returns where the records of a timer beyond its newest keep begin, going back, and the hours that they lie in.
+// surplus returns the position, going back, at which the records to delete begin, and the hours that contain
+// them.
 func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (until rouse.RecordCursor, hours []int64, err error) {
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -137,7 +140,7 @@ func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (
 		if n > keep {
 			hours = append(hours, hour)
 		}
-		if keep > 0 && n >= keep { // the last one to keep lies here
+		if keep > 0 && n >= keep { // the last one to keep is here
 			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour, namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
 			if err != nil {
 				return until, nil, err
@@ -152,7 +155,7 @@ func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (
 const trimTimerText = `DELETE FROM records WHERE hour = ? AND namespace = ? AND (ended, seq) IN (SELECT ended, seq
 	FROM records INDEXED BY records_by_timer WHERE hour = ? AND namespace = ? AND name = ? AND (ended, seq) < (?, ?) LIMIT ?)`
 
-// trimTimer forgets up to trimChunk records of a timer in an hour, those before until.
+// trimTimer deletes up to trimChunk records of a timer in an hour, those before until.
 func (w *write) trimTimer(hour int64, namespace, name string, until rouse.RecordCursor) (n int64, err error) {
 	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended), int64(until.Seq), trimChunk)
 	if err != nil {
@@ -166,7 +169,7 @@ func (w *write) trimTimer(hour int64, namespace, name string, until rouse.Record
 	return n, nil
 }
 
-// beginTrim waits until no other trim runs: what one has found, no other forgets before it does.
+// beginTrim waits until no other trim runs, so that no other trim deletes what this one has found.
 func (s *Store) beginTrim(ctx context.Context) error {
 	select {
 	case s.trimming <- struct{}{}:

@@ -6,7 +6,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestAnHourWithoutRecordsLeavesNothing: an hour goes with its last record.
+// TestAnHourWithoutRecordsLeavesNothing: an hour is deleted with its last record.
 func TestAnHourWithoutRecordsLeavesNothing(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	defer s.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-// unpack makes a file of the store in testdata that a rouse of format 1 has written, as openDir opens it.
+// unpack unpacks the store of format 1 in testdata to the path that openDir opens.
 func unpack(t *testing.T) (dir, path string) {
 	t.Helper()
 	packed, err := os.Open("testdata/format1.db.gz")
@@ -36,7 +36,7 @@ func unpack(t *testing.T) (dir, path string) {
 	return dir, path
 }
 
-// formatIn reads the format in a file's header, whatever the log beside it says.
+// formatIn reads the format in a file's header, whatever the log contains.
 func formatIn(t *testing.T, path string) uint32 {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -55,7 +55,7 @@ func TestAStoreOfTheFirstFormatIsUpgraded(t *testing.T) {
 		t.Fatalf("it has format %d", got)
 	}
 	s := openTest(t, dir)
-	if got := formatIn(t, path); got != formatVersion { // an older rouse looks at the file alone
+	if got := formatIn(t, path); got != formatVersion { // an older rouse reads only the file
 		t.Errorf("when it is open, its file has format %d", got)
 	}
 	if err := s.Close(); err != nil {
@@ -64,9 +64,10 @@ func TestAStoreOfTheFirstFormatIsUpgraded(t *testing.T) {
 	storetest.Upgrade(t, openDir, dir)
 }
 
-// TestAnUpgradeIsInTheFile: as long as somebody reads the file as it was, its header cannot be written, and nothing else is.
+// TestAnUpgradeIsInTheFile: while another program reads the previous content of the file, its header cannot
+// be written, and nothing else is.
 func TestAnUpgradeIsInTheFile(t *testing.T) {
-	t.Parallel() // it waits, as long as other programs get to end what they read
+	t.Parallel() // the upgrade waits until other programs may have finished reading
 	dir, path := unpack(t)
 	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(wal)"}))
 	if err != nil {
@@ -99,7 +100,7 @@ func TestAnUpgradeIsInTheFile(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Upgrade(t, openDir, dir) // the log knows the new format already
+	storetest.Upgrade(t, openDir, dir) // the log contains the new format already
 	if got := formatIn(t, path); got != formatVersion {
 		t.Errorf("it has format %d", got)
 	}

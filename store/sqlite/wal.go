@@ -11,22 +11,23 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The log (FILE-wal) is a header and frames, each a head and a page. A frame's checksum goes on from that of the frame before it, and
-// ends at the first frame where it does not fit: there SQLite ends reading, as that is how a log ends whose writer was killed. What
-// lies behind says more, and SQLite writes over it: it is read here before. Numbers are big-endian.
+// The log (FILE-wal) is a header and frames, each a head and a page. A frame's checksum continues the
+// checksum of the previous frame. SQLite stops reading at the first frame whose checksum is wrong, because a
+// log ends like that when its writer was killed. The content behind it can reveal damage, and SQLite
+// overwrites it: so it is read here first. Numbers are big-endian.
 const (
 	walHeader = 32
 	frameHead = 24
 	frameSize = frameHead + pageSize
-	walMagic  = 0x377f0682 // the last bit says in which order the checksum takes the bytes
+	walMagic  = 0x377f0682 // the last bit is the byte order of the checksum
 )
 
-// tail is how a log ends.
+// tail describes how a log ends.
 type tail struct {
 	size   int64
-	end    int64 // behind the last frame that can be read
-	behind int   // frames behind it that are whole
-	sealed bool  // of these, some were written after the one that cannot be read was safe on the disk
+	end    int64 // behind the last readable frame
+	behind int   // complete frames behind it
+	sealed bool  // some of these were written after the unreadable frame had been synced
 }
 
 // sum is a checksum of the log, in its two halves.
@@ -42,7 +43,7 @@ func (s sum) add(order binary.ByteOrder, b []byte) sum {
 
 func sumAt(b []byte) sum { return sum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])} }
 
-// scanLog reads a log; of one that is not there, or empty, nothing.
+// scanLog reads a log; for a missing or empty log it returns the zero tail.
 func scanLog(path string) (t tail, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +81,7 @@ func scanLog(path string) (t tail, err error) {
 		stored := sumAt(frame[16:])
 		fits := before.add(order, frame[:8]).add(order, frame[frameHead:]) == stored
 		before = stored
-		if mine := [8]byte(frame[8:16]) == salt; good && !mine { // of a log before this one, whose place it takes
+		if mine := [8]byte(frame[8:16]) == salt; good && !mine { // of a previous log, which this one overwrites
 			good = false
 			continue
 		} else if good && fits {
@@ -98,7 +99,8 @@ func scanLog(path string) (t tail, err error) {
 	}
 }
 
-// checkLog refuses a log that was damaged behind what a kill can leave: a transaction is written when the one before it is safe.
+// checkLog refuses a log with damage that a kill cannot cause: a transaction is written only after the
+// previous one was synced.
 func checkLog(path string) error {
 	t, err := scanLog(path + "-wal")
 	if err != nil || !t.sealed {
@@ -108,7 +110,7 @@ func checkLog(path string) error {
 		path, t.end, t.size, t.behind)}
 }
 
-// damage is what the store has lost. It can go on without it.
+// damage describes what the store has lost. The store can be opened without it.
 type damage struct{ wrong string }
 
 func (d *damage) Error() string {
@@ -117,7 +119,7 @@ func (d *damage) Error() string {
 
 func (d *damage) Unwrap() error { return rouse.ErrCorrupt }
 
-// keepLog copies the log to where nothing is yet, for people who look for what is lost.
+// keepLog copies the log to an unused name, for people who search it for lost data.
 func keepLog(path string) error {
 	from, err := os.ReadFile(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,11 +8,11 @@ import (
 	"github.com/rousehq/rouse/internal/witness"
 )
 
-// witnessEnd is what the name of a store's witness ends with (package witness): the file has the last revision that was acknowledged, so
-// that a log which was cut short, or removed, is not taken for one to which less was written. A store without a witness gets one.
+// witnessEnd is the suffix of a store's witness (package witness): the file contains the last acknowledged
+// revision, which reveals that a log was truncated or removed. A store without a witness gets one.
 const witnessEnd = ".witness"
 
-// openWitness compares the witness of the store with the revision that the store has, and goes on with it.
+// openWitness compares the witness of the store with the store's last revision, and continues it.
 func (s *Store) openWitness(o Options, have uint64) error {
 	f, err := os.OpenFile(s.path+witnessEnd, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -37,7 +37,8 @@ func (s *Store) openWitness(o Options, have uint64) error {
 	return nil
 }
 
-// accept returns damage, unless it is to be accepted; then it reports it and keeps the log, in which people may look for what is lost.
+// accept returns damage, unless it is to be accepted; then it reports it and keeps the log, so that people
+// can search it for lost data.
 func (s *Store) accept(o Options, err error) error {
 	if d := new(damage); !errors.As(err, &d) || !o.AcceptLoss {
 		return err

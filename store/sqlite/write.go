@@ -10,13 +10,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// write is the one transaction that runs at a time, with its prepared statements. It belongs to whoever has the store's turn.
+// write is the current transaction, with its prepared statements. It belongs to the writer that has the
+// store's turn.
 type write struct {
 	s        *Store
 	ctx      context.Context
 	conn     *sql.Conn
 	revision uint64
-	low      bool // the disk has too little room to add rows
+	low      bool // the disk has too little space to add rows
 	changed  bool
 	counts   map[countKey]int64
 	hours    map[int64]int64
@@ -64,24 +65,24 @@ func (w *write) finish() error {
 		if _, err := w.addHour.ExecContext(w.ctx, h, n); err != nil {
 			return err
 		}
-		if n < 0 { // records were forgotten: perhaps the hour has none any more
+		if n < 0 { // records were deleted: the hour may have none left
 			if _, err := w.dropHour.ExecContext(w.ctx, h); err != nil {
 				return err
 			}
 		}
 	}
-	if w.revision == w.s.last { // each commit ends at a revision of its own, so that the last one tells which commits are there
+	if w.revision == w.s.last { // each commit ends at a different revision, which identifies it
 		w.revision++
 	}
 	if _, err := w.last.ExecContext(w.ctx, int64(w.revision)); err != nil {
 		return err
 	}
-	w.s.last = w.revision // whatever becomes of the commit, these are not given again
+	w.s.last = w.revision // even if the commit fails, these revisions are not repeated
 	_, err := w.commitS.ExecContext(w.ctx)
 	return err
 }
 
-// place is what is known of a key: where its row is, and what a condition or an index looks at.
+// place contains what is known of a key: the position of its row, and the fields for conditions and indexes.
 type place struct {
 	exists   bool
 	bucket   uint32
@@ -147,8 +148,9 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	return nil
 }
 
-// direct makes the two most frequent changes, a create and the delete of a scheduled row without labels, with one statement
-// that carries the condition. It is false if the condition did not hold, or another way is needed.
+// direct makes the two most frequent changes, a create and the delete of a scheduled row without labels, with
+// one statement that includes the condition. It returns false if the condition did not hold, or if the change
+// needs the general way.
 func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
 	switch {
 	case c.Keep || c.If == rouse.AnyRevision:
@@ -212,7 +214,7 @@ func (w *write) lookup(k rouse.Key) (place, error) {
 
 var errTaken = errors.New("the key is taken")
 
-// put writes a row in place of what was there, and returns its new revision.
+// put replaces a row or creates it, and returns its new revision.
 func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 	revision := w.revision + 1
 	generation := row.Generation
@@ -242,7 +244,7 @@ func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 	return revision, w.index(k, have, &place{exists: true, state: row.State, labels: row.Labels})
 }
 
-// delete removes a row that is there.
+// delete removes an existing row.
 func (w *write) delete(k rouse.Key, have *place) error {
 	if !have.exists {
 		return nil
@@ -254,7 +256,7 @@ func (w *write) delete(k rouse.Key, have *place) error {
 	return w.index(k, have, &place{})
 }
 
-// index brings labels and counters from one place of a key to the next.
+// index updates labels and counters from the previous place of a key to the new one.
 func (w *write) index(k rouse.Key, from, to *place) error {
 	if from.exists != to.exists || from.state != to.state {
 		if from.exists {
@@ -294,7 +296,7 @@ func (w *write) log(r *rouse.Record) error {
 
 func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
-// writeLabels returns labels as a column keeps them: nil for none.
+// writeLabels returns labels in the format of the column: nil for none.
 func writeLabels(labels map[string]string) (any, error) {
 	if len(labels) == 0 {
 		return nil, nil
