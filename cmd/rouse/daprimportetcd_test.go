@@ -120,7 +120,7 @@ func TestDaprImportFromEtcd(t *testing.T) {
 		t.Errorf("of one namespace: %d %q %q", code, out, errOut)
 	}
 	code, out, errOut := rouseCommand(t, args...)
-	if code != exitFailure || out != "7 imported, 0 there already, 1 over, 0 left out, 1 failed\n" || !strings.Contains(errOut, "app||default||shop||bad") || strings.Contains(errOut, "counted anew") {
+	if code != exitFailure || out != "7 imported, 0 there already, 1 over, 0 left out, 1 failed\n" || !strings.Contains(errOut, "app||default||shop||bad") || strings.Contains(errOut, "counted again") {
 		t.Errorf("%d %q %q", code, out, errOut)
 	}
 	for name, want := range map[string]struct {

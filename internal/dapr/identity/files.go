@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// filesEvery is how often files are looked at.
+// filesEvery is how often the files are checked for changes.
 const filesEvery = 2 * time.Second
 
-// Files are those of an identity, in PEM. They are read again when they change.
+// Files are the PEM files of an identity. They are read again when they change.
 type Files struct {
-	Certificate  string // and after it those between it and a trust anchor
+	Certificate  string // followed by the intermediate certificates up to a trust anchor
 	Key          string
 	TrustAnchors string
 	Log          *slog.Logger  // default none
-	Every        time.Duration // how often they are looked at; default 2 s
+	Every        time.Duration // how often the files are checked; default 2 s
 }
 
-// FromFiles returns the identity in files. It fails if that is none.
+// FromFiles returns the identity in files. It fails if they do not contain a valid one.
 func FromFiles(f Files) (*Identity, error) {
 	f.Log = orSilent(f.Log)
 	i := newIdentity()
@@ -59,7 +59,7 @@ func (f *Files) read() (texts [][]byte, m *material, err error) {
 	return texts, m, err
 }
 
-// parse makes sure that the three belong together: others would refuse what does not.
+// parse checks that key, certificate and trust anchors match: peers would refuse them otherwise.
 func (f *Files) parse(texts [][]byte) (*material, error) {
 	cert, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *Files) parse(texts [][]byte) (*material, error) {
 	return m, nil
 }
 
-// again looks for what has changed until ctx ends. It tells of what is wrong once, until that is something else.
+// again reloads changed files until ctx ends. It logs each error once until the error changes.
 func again(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func() (changed bool, err error)) {
 	if every == 0 {
 		every = filesEvery
@@ -106,7 +106,8 @@ func again(ctx context.Context, every time.Duration, log *slog.Logger, what stri
 	}
 }
 
-// readAll reads files one after another. Files of which some are old and some new do not belong together, and are read again.
+// readAll reads the files one after another. If some are old and some are new, they do not match, and are
+// read again.
 func readAll(names ...string) (texts [][]byte, err error) {
 	for _, name := range names {
 		text, err := os.ReadFile(name)
@@ -139,7 +140,7 @@ func parseAnchors(name string, text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// parseChain reads all certificates of a PEM text; there is at least one.
+// parseChain reads all certificates of a PEM text; there must be at least one.
 func parseChain(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block

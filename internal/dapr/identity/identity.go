@@ -1,12 +1,12 @@
-// Package identity is who this process is to Dapr's sidecars, and whom of them it believes: TLS in which both sides have SPIFFE ids,
-// spiffe://TRUSTDOMAIN/ns/NAMESPACE/APP, in certificates that lead to common trust anchors.
+// Package identity authenticates this process to Dapr's sidecars and the sidecars to this process: mutual TLS
+// with SPIFFE ids, spiffe://TRUSTDOMAIN/ns/NAMESPACE/APP, in certificates that lead to common trust anchors.
 //
 //	Files ──┐
 //	        ├─► Identity: certificate, key, trust anchors ─► Credentials of a server · Dialer of a client
 //	Sentry ─┘        kept fresh by Run                            │
 //	                                                     Authorize, in each call
 //
-// An Identity may have no certificate yet: then handshakes fail, until Run has got one.
+// An Identity may have no certificate yet. Handshakes then fail until Run has obtained one.
 package identity
 
 import (
@@ -27,14 +27,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ID is a SPIFFE id as Dapr gives them to apps, and to the parts of its control plane.
+// ID is a SPIFFE id in the form that Dapr gives to apps and to the parts of its control plane.
 type ID struct{ TrustDomain, Namespace, App string }
 
 func (id ID) String() string {
 	return (&url.URL{Scheme: "spiffe", Host: id.TrustDomain, Path: "/ns/" + id.Namespace + "/" + id.App}).String()
 }
 
-// IDOf returns the id that a certificate has.
+// IDOf returns the id in a certificate.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	u, err := spiffe(cert)
 	if err != nil {
@@ -48,7 +48,7 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ID{u.Host, namespace, app}, nil
 }
 
-// spiffe returns the one URI of a certificate, whatever its path.
+// spiffe returns the only URI of a certificate, whatever its path.
 func spiffe(cert *x509.Certificate) (*url.URL, error) {
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "spiffe" || cert.URIs[0].Host == "" {
 		return nil, fmt.Errorf("the certificate of %q has no SPIFFE id: %d URIs", cert.Subject, len(cert.URIs))
@@ -64,7 +64,7 @@ type Identity struct {
 	run   func(ctx context.Context)
 }
 
-// material is what an identity has at one time.
+// material is an identity's certificate and trust anchors at one time.
 type material struct {
 	cert    *tls.Certificate // nil: none yet
 	anchors *x509.CertPool
@@ -72,7 +72,7 @@ type material struct {
 
 func newIdentity() *Identity { return &Identity{ready: make(chan struct{})} }
 
-// change replaces a part of what there is.
+// change replaces part of the material.
 func (i *Identity) change(edit func(*material)) {
 	for {
 		old := i.now.Load()
@@ -91,16 +91,17 @@ func (i *Identity) change(edit func(*material)) {
 	}
 }
 
-// set takes over what there is now.
+// set replaces the material.
 func (i *Identity) set(m *material) { i.change(func(now *material) { *now = *m }) }
 
-// Run keeps the identity fresh until ctx ends. What goes wrong it logs, and tries again; what there was stays in force.
+// Run keeps the identity fresh until ctx ends. It logs errors and retries; until then the previous material
+// stays in use.
 func (i *Identity) Run(ctx context.Context) { i.run(ctx) }
 
 // Ready is closed when there is a certificate.
 func (i *Identity) Ready() <-chan struct{} { return i.ready }
 
-// Healthy returns why nobody would believe this identity now, or nil.
+// Healthy returns why no peer would accept this identity now, or nil.
 func (i *Identity) Healthy() error {
 	_, err := i.certificate()
 	return err
@@ -117,31 +118,32 @@ func (i *Identity) certificate() (*tls.Certificate, error) {
 	return m.cert, nil
 }
 
-// Credentials are those of a server, which asks every client for a certificate that leads to the trust anchors, with any SPIFFE id.
+// Credentials returns server credentials, which require a client certificate with any SPIFFE id that leads to
+// the trust anchors.
 func (i *Identity) Credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		ClientAuth:     tls.RequireAnyClientCert, // and VerifyConnection looks at it, with the trust anchors of now
+		ClientAuth:     tls.RequireAnyClientCert, // VerifyConnection checks it against the current trust anchors
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate() },
 		VerifyConnection: func(s tls.ConnectionState) error {
 			return verify(i.now.Load(), s.PeerCertificates)
 		},
-		SessionTicketsDisabled: true, // a session that is resumed would be believed by the trust anchors of its beginning
+		SessionTicketsDisabled: true, // a resumed session would be checked against the trust anchors of its start
 	})
 }
 
-// Dialer returns the credentials of a client with this identity. accept says which server is the right one.
+// Dialer returns client credentials with this identity. accept decides which server is the right one.
 func (i *Identity) Dialer(accept func(server ID) error) credentials.TransportCredentials {
 	c := dialer(func() *material { return i.now.Load() }, accept)
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.certificate() }
 	return credentials.NewTLS(c)
 }
 
-// dialer makes the configuration of a client without a certificate.
+// dialer returns the TLS configuration of a client without a certificate.
 func dialer(now func() *material, accept func(server ID) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // of names of hosts, which these certificates do not have; VerifyConnection looks at what they have
+		InsecureSkipVerify: true, // of host names, which these certificates do not have; VerifyConnection checks the SPIFFE id
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if err := verify(now(), s.PeerCertificates); err != nil {
 				return err
@@ -155,7 +157,7 @@ func dialer(now func() *material, accept func(server ID) error) *tls.Config {
 	}
 }
 
-// Only accepts one server.
+// Only accepts one server id.
 func Only(want ID) func(ID) error {
 	return func(got ID) error {
 		if got != want {
@@ -165,7 +167,7 @@ func Only(want ID) func(ID) error {
 	}
 }
 
-// verify says why a chain is not to be believed.
+// verify returns why a certificate chain is not trusted, or nil.
 func verify(m *material, chain []*x509.Certificate) error {
 	if m == nil {
 		return errors.New("there are no trust anchors yet")
@@ -184,20 +186,20 @@ func verify(m *material, chain []*x509.Certificate) error {
 	return err
 }
 
-// Authorize refuses, with a status of gRPC, a call of somebody who is not the app of the namespace. Whose trust domain it is does not
-// matter: its certificate leads to the trust anchors.
+// Authorize refuses, with a gRPC status, a call whose caller is not the app of the namespace. The caller's
+// trust domain does not matter, because its certificate leads to the trust anchors.
 func Authorize(ctx context.Context, namespace, app string) error {
 	p, _ := peer.FromContext(ctx)
 	if p == nil {
-		return errNobody
+		return errNoIdentity
 	}
 	info, _ := p.AuthInfo.(credentials.TLSInfo)
 	if len(info.State.PeerCertificates) == 0 {
-		return errNobody
+		return errNoIdentity
 	}
 	id, err := IDOf(info.State.PeerCertificates[0])
 	if err != nil {
-		return errNobody
+		return errNoIdentity
 	}
 	if id.Namespace != namespace || id.App != app {
 		return errAnother
@@ -205,8 +207,8 @@ func Authorize(ctx context.Context, namespace, app string) error {
 	return nil
 }
 
-// The texts are those that clients of Dapr's scheduler know.
+// Clients of Dapr's scheduler know these texts.
 var (
-	errNobody  = status.Error(codes.Unauthenticated, "failed to get identity from context")
-	errAnother = status.Error(codes.PermissionDenied, "identity does not match request")
+	errNoIdentity = status.Error(codes.Unauthenticated, "failed to get identity from context")
+	errAnother    = status.Error(codes.PermissionDenied, "identity does not match request")
 )

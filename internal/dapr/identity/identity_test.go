@@ -23,7 +23,7 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
 )
 
-// patience bounds every wait. It is long, because it is spent only when something is broken.
+// patience bounds every wait. It is long because it is reached only when something is broken.
 const patience = 30 * time.Second
 
 const (
@@ -60,7 +60,7 @@ func TestIDOf(t *testing.T) {
 	}
 }
 
-// of reads an identity of a SPIFFE id that a CA has signed.
+// of reads an identity with a SPIFFE id that a CA has signed.
 func of(t *testing.T, ca *identitytest.CA, id string, lasts time.Duration) *Identity {
 	t.Helper()
 	cert, key := ca.IssueFor(t.TempDir(), id, lasts)
@@ -71,7 +71,7 @@ func of(t *testing.T, ca *identitytest.CA, id string, lasts time.Duration) *Iden
 	return i
 }
 
-// guarded is a service whose one call is for the app that it names.
+// guarded is a service with one method, which only the app named in the request may call.
 type guarded struct{ sentryv1.UnimplementedCAServer }
 
 func (guarded) SignCertificate(ctx context.Context, r *sentryv1.SignCertificateRequest) (*sentryv1.SignCertificateResponse, error) {
@@ -93,7 +93,7 @@ func serve(t *testing.T, with credentials.TransportCredentials) (addr string) {
 	return l.Addr().String()
 }
 
-// call asks for what is an app's, over a new connection.
+// call calls the method for an app over a new connection.
 func call(t *testing.T, addr string, with credentials.TransportCredentials, namespace, app string) error {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(with))
@@ -115,7 +115,7 @@ func TestWhoMayAskForWhat(t *testing.T) {
 	orders := of(t, ca, appID, time.Hour)
 	stranger := identitytest.NewCA(t)
 	elsewhere := of(t, stranger, appID, time.Hour)
-	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors}) // it believes the server, which is to refuse it
+	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors}) // it trusts the server, which must refuse it
 	expired, err := tls.LoadX509KeyPair(ca.IssueFor(t.TempDir(), appID, -time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestWhoMayAskForWhat(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Without TLS nobody is anybody.
+	// Without TLS, no caller has an identity.
 	err = call(t, serve(t, insecure.NewCredentials()), insecure.NewCredentials(), "shop", "orders")
 	if status.Code(err) != codes.Unauthenticated {
 		t.Errorf("got %v without TLS", err)
@@ -196,7 +196,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	if got := who(orders); got != "first" {
 		t.Fatalf("the server is %q", got)
 	}
-	put(key, []byte("half of it")) // as while it is written
+	put(key, []byte("half of it")) // a file that is still being written
 	put(anchors, nil)
 	for range 20 {
 		if got := who(orders); got != "first" {
@@ -207,7 +207,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	ca.Issue(dir, "spiffe://cluster.local/ns/a/second")
 	until(t, "the second certificate is in force", func() bool { return who(orders) == "second" })
 
-	// Another authority takes over: it is believed beside the old one, and then alone.
+	// A second authority is trusted together with the old one, and then alone.
 	other := identitytest.NewCA(t)
 	elsewhere := of(t, other, appID, time.Hour)
 	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors})
@@ -217,7 +217,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	put(anchors, append(append([]byte{}, ca.Anchors...), other.Anchors...))
 	until(t, "the other authority is believed", func() bool { return call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders") == nil })
 	if err := call(t, addr, orders.Dialer(anyServer), "shop", "orders"); err != nil {
-		t.Errorf("the old authority beside it: %v", err)
+		t.Errorf("the old authority next to the new one: %v", err)
 	}
 	put(anchors, other.Anchors)
 	other.Issue(dir, "spiffe://cluster.local/ns/a/third")

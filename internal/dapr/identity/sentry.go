@@ -22,21 +22,22 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// Sentry says where Dapr's certificate authority is, and who asks it for what.
+// Sentry is Dapr's certificate authority and the identity to request from it.
 type Sentry struct {
 	Address      string // HOST:PORT
 	TrustAnchors string // PEM file, which is read again when it changes
-	Self         ID     // who this is to be: a part of the control plane, such as dapr-scheduler in its namespace
+	Self         ID     // the id to request: a part of the control plane, such as dapr-scheduler in its namespace
 
-	// TokenFile has the token that proves it. "" is with Kubernetes that of the pod, and otherwise none.
+	// TokenFile contains the token that authenticates the request. Default: the pod's token if Kubernetes is
+	// set, else none.
 	TokenFile  string
-	Kubernetes bool // the token is that of a service account
+	Kubernetes bool // the token is a service account token
 
 	Log   *slog.Logger  // default none
-	Every time.Duration // how often files are looked at; default 2 s
+	Every time.Duration // how often the files are checked; default 2 s
 }
 
-// Bounds of asking. Between failures it is waited twice as long each time.
+// Bounds of requests. The wait doubles after each failure.
 const (
 	askWithin  = 10 * time.Second
 	askAgain   = 250 * time.Millisecond
@@ -45,11 +46,12 @@ const (
 	sentryName = "dapr-sentry"
 )
 
-// podTokens are where a pod has its token: the one that is made for Sentry before the common one.
+// podTokens are the paths of a pod's token, with the one made for Sentry first.
 var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"}
 
-// FromSentry returns an identity that Sentry signs. Its Run asks for the first certificate, and for another when half of the time of
-// one is over, each with a key of its own. It fails if the trust anchors cannot be read; that Sentry does not answer is no failure.
+// FromSentry returns an identity that Sentry signs. Run requests the first certificate, and a new one, with a
+// new key, when half of the lifetime has passed. FromSentry fails if the trust anchors cannot be read, but
+// not if Sentry does not answer.
 func FromSentry(s Sentry) (*Identity, error) {
 	s.Log = orSilent(s.Log)
 	i := newIdentity()
@@ -71,7 +73,7 @@ func FromSentry(s Sentry) (*Identity, error) {
 	return i, nil
 }
 
-// follow takes over trust anchors that change.
+// follow reloads changed trust anchors.
 func (s *Sentry) follow(ctx context.Context, i *Identity, last [][]byte) {
 	again(ctx, s.Every, s.Log, "trust anchors", func() (changed bool, err error) {
 		texts, err := readAll(s.TrustAnchors)
@@ -88,7 +90,7 @@ func (s *Sentry) follow(ctx context.Context, i *Identity, last [][]byte) {
 	})
 }
 
-// renew asks for certificates until ctx ends.
+// renew requests certificates until ctx ends.
 func (s *Sentry) renew(ctx context.Context, i *Identity) {
 	for b := backoff.New(askAgain, askSeldom); b.Wait(ctx); {
 		cert, err := s.ask(ctx, i)
@@ -108,7 +110,7 @@ func (s *Sentry) renew(ctx context.Context, i *Identity) {
 	}
 }
 
-// ask gets one certificate.
+// ask requests one certificate.
 func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -142,7 +144,7 @@ func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error)
 	return s.accept(i.now.Load(), key, answer.WorkloadCertificate)
 }
 
-// accept looks at what was signed: what sidecars would refuse is worth asking again for.
+// accept checks a signed certificate: one that sidecars would refuse must be requested again.
 func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.Certificate, error) {
 	chain, err := parseChain(text)
 	if err != nil {
@@ -165,7 +167,7 @@ func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.
 	return cert, nil
 }
 
-// token returns what proves who asks, and to whom that can be proven.
+// token returns the token that authenticates the request, and its validator.
 func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_TokenValidator, error) {
 	validator := sentryv1.SignCertificateRequest_UNKNOWN
 	read := func(file string) (string, error) {
@@ -193,5 +195,5 @@ func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_
 			}
 		}
 	}
-	return "", validator, nil // a pod without a token asks as a process outside Kubernetes does: Sentry decides whether that is enough
+	return "", validator, nil // without a token, a pod sends the same request as a process outside Kubernetes; Sentry decides whether to accept it
 }

@@ -50,7 +50,7 @@ func TestSentrySigns(t *testing.T) {
 		t.Errorf("Sentry was asked %v", got)
 	}
 
-	// Before the certificate expires there is another one, with another key.
+	// Before the certificate expires, it is replaced by one with another key.
 	first := i.now.Load().cert
 	sentry.Set(time.Hour, nil, "")
 	until(t, "there is another certificate", func() bool { return i.now.Load().cert != first })
@@ -141,7 +141,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%+v: got %q, %v, %v", c.s, got, validator, err)
 		}
 	}
-	// A pod that mounts no token asks without one, as Dapr's own processes do.
+	// A pod that mounts no token sends none, like Dapr's own processes.
 	pod := Sentry{Kubernetes: true}
 	if got, validator, err := pod.token([]string{dir + "/none", empty}); got != "" || validator != sentryv1.SignCertificateRequest_UNKNOWN || err != nil {
 		t.Errorf("without a token of the pod: %q, %v, %v", got, validator, err)

@@ -18,21 +18,23 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// Workload says where the Workload API of SPIFFE is: that of an agent on this machine, such as SPIRE's.
+// Workload is SPIFFE's Workload API on this machine, such as a SPIRE agent.
 type Workload struct {
 	Address string // unix:PATH, unix:///PATH, or tcp://IP:PORT
-	// App is the app whose certificate is taken, if the agent has several.
+	// App is the app whose certificate is used, if the agent has several.
 	App string
 	Log *slog.Logger // default none
 }
 
-// The one method of the API that is called, and what every call has to say, so that nobody calls it who does not mean to.
+// The only API method that is called, and the header that every call must have, which protects against
+// accidental calls.
 const (
 	fetchSVID   = "/SpiffeWorkloadAPI/FetchX509SVID"
 	workloadKey = "workload.spiffe.io"
 )
 
-// FromWorkload returns the identity that an agent gives this process, with its trust anchors. Run gets it, and everything that follows it.
+// FromWorkload returns the identity that an agent gives this process, with its trust anchors. Run fetches it
+// and all updates.
 func FromWorkload(w Workload) (*Identity, error) {
 	w.Log = orSilent(w.Log)
 	target, err := w.target()
@@ -44,7 +46,7 @@ func FromWorkload(w Workload) (*Identity, error) {
 	return i, nil
 }
 
-// target is the address as gRPC has it.
+// target returns the address in gRPC's form.
 func (w *Workload) target() (string, error) {
 	if addr, ok := strings.CutPrefix(w.Address, "tcp://"); ok && addr != "" {
 		return "passthrough:///" + addr, nil
@@ -55,7 +57,8 @@ func (w *Workload) target() (string, error) {
 	return "", fmt.Errorf("%q is no address of a Workload API: give unix:PATH or tcp://IP:PORT", w.Address)
 }
 
-// follow takes over what the agent says until ctx ends. When it cannot be reached, what there was stays in force.
+// follow applies the agent's updates until ctx ends. While the agent cannot be reached, the previous material
+// stays in use.
 func (w *Workload) follow(ctx context.Context, i *Identity, target string) {
 	b := backoff.New(askAgain, askSeldom)
 	for {
@@ -68,7 +71,7 @@ func (w *Workload) follow(ctx context.Context, i *Identity, target string) {
 	}
 }
 
-// fetch takes over what comes on one stream until that ends.
+// fetch applies the updates of one stream until it ends.
 func (w *Workload) fetch(ctx context.Context, i *Identity, target string, came func()) error {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
@@ -103,7 +106,8 @@ func (w *Workload) fetch(ctx context.Context, i *Identity, target string, came f
 	}
 }
 
-// accept looks at what the agent gives. What others would refuse is refused here, and what there was stays.
+// accept checks an update. If peers would refuse it, it is refused here, and the previous material stays in
+// use.
 func (w *Workload) accept(list []*spiffev1.X509SVID) (*material, error) {
 	if len(list) == 0 {
 		return nil, errors.New("the agent has no certificate for this process")

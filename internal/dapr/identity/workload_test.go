@@ -28,7 +28,7 @@ func TestWorkloadAPI(t *testing.T) {
 		t.Error(err)
 	}
 
-	// What follows is taken over, trust anchors included; what is none is not.
+	// Updates are applied, including trust anchors; invalid ones are not.
 	other := identitytest.NewCA(t)
 	before := i.now.Load()
 	agent.Give(other.SVID("https://cluster.local/ns/dapr-system/dapr-scheduler"))

@@ -6,17 +6,18 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Scheme begins the targets of jobs: "dapr:job/APP" and "dapr:actor/TYPE".
+// Scheme is the prefix of job targets: "dapr:job/APP" and "dapr:actor/TYPE".
 const Scheme = "dapr:"
 
-// Channel is where triggers meet those who watch for them: an app, or an actor type, of one of Dapr's namespaces.
+// Channel identifies where triggers meet the streams that watch for them: an app or an actor type in a Dapr
+// namespace.
 type Channel struct {
 	Namespace string
 	Actor     bool
 	Owner     string // the app, or the actor type
 }
 
-// Target returns the target of the channel's timers.
+// Target returns the target of timers in the channel.
 func (c Channel) Target() string {
 	return Scheme + Ref{Actor: c.Actor}.kind() + "/" + escape(c.Owner)
 }
@@ -24,7 +25,7 @@ func (c Channel) Target() string {
 // Channel returns the channel of the ref's triggers.
 func (r Ref) Channel() Channel { return Channel{r.Namespace, r.Actor, r.owner()} }
 
-// CheckTarget refuses a target that is that of no channel.
+// CheckTarget refuses a target that is not the target of a channel.
 func CheckTarget(target string) error {
 	kind, owner, ok := strings.Cut(strings.TrimPrefix(target, Scheme), "/")
 	if !ok || !strings.HasPrefix(target, Scheme) || kind != "job" && kind != "actor" || strings.Contains(owner, "/") {

@@ -12,7 +12,7 @@ type cronField struct {
 	name  string
 	least uint
 	most  uint
-	words string // names of values, from least on
+	words string // names of values, starting at least
 }
 
 var cronFields = [6]cronField{
@@ -21,14 +21,15 @@ var cronFields = [6]cronField{
 	{name: "day of week", most: 6, words: "sun mon tue wed thu fri sat"},
 }
 
-// cronWords are the expressions behind their words.
+// cronWords are the expressions that words stand for.
 var cronWords = map[string]string{
 	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// translateCron writes six fields as a schedule of rouse's. The dialects differ in what they take, and in when a day must match both of
-// its fields: here, if one of the two has a '*' or '?' without a step greater than 1 anywhere; in rouse's, if one begins with '*'.
+// translateCron translates six fields into a rouse schedule. The dialects differ in what they accept, and in
+// when a day must match both of its fields: in Dapr's, if one of the two contains '*' or '?' without a step
+// greater than 1; in rouse's, if one begins with '*'.
 func translateCron(fields []string) (schedule, wrong string) {
 	if len(fields) != len(cronFields) {
 		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week", len(fields))
@@ -50,7 +51,7 @@ func translateCron(fields []string) (schedule, wrong string) {
 	return "cron6:" + strings.Join(out, " "), ""
 }
 
-// parse reads a list, with commas between, of ranges with steps.
+// parse reads a comma-separated list of ranges with steps.
 func (f *cronField) parse(text string) (values uint64, star bool, wrong string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
@@ -111,7 +112,7 @@ func (f *cronField) value(text string) (uint, bool) {
 	return uint(n), err == nil && n >= 0
 }
 
-// list writes values with commas and hyphens, and never as '*'.
+// list writes values with commas and hyphens, never as '*'.
 func (f *cronField) list(values uint64) string {
 	var parts []string
 	for values != 0 {

@@ -1,10 +1,11 @@
-// Package job makes timers of the jobs of Dapr's scheduler, and jobs of those timers again.
+// Package job converts jobs of Dapr's scheduler to timers and back.
 //
-// Whose a job is becomes its timer's namespace and name (Ref), where it goes its target, when it is due its schedule, and what
-// becomes of a failure its retries. The job itself, with every text as its client wrote it, is the timer's payload, from which
-// it is given back. So rouse's own API sees each job as a timer, and may pause, skip or explain it.
+// A job's owner and name become its timer's namespace and name (Ref), its receiver the target, its due times
+// the schedule, and its failure policy the retries. The job itself, exactly as its client wrote it, is the
+// timer's payload, from which it is returned. So rouse's own API shows each job as a timer and can pause,
+// skip or explain it.
 //
-// It is pure.
+// The package is pure.
 package job
 
 import (
@@ -19,24 +20,26 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// ContentType is that of the payload of a job's timer: a NamedJob.
+// ContentType is the content type of a job timer's payload: a NamedJob.
 const ContentType = "application/x-protobuf"
 
-// ErrTooLarge says that a job has more data than a timer can hold.
+// ErrTooLarge means that a job has more data than a timer can hold.
 var ErrTooLarge = errors.New("the job is too large")
 
-// Timer is what a job comes to.
+// Timer is the timer of a job.
 type Timer struct {
 	Spec rouse.Spec
-	// First is the first due time, if the job says it and has a schedule that goes on from there. It may be past, or so soon that it is
-	// past when the timer is written: such a timer is imported, as one that is created looks forward only. 0 if there is none.
+	// First is the first due time, if the job specifies it and continues with a schedule. It may be past, or
+	// so soon that it is past when the timer is written: such a timer is imported, because a created one
+	// starts in the future. 0 if there is none.
 	First rouse.Instant
-	// Over says that the job has no tick: its time to live ends before it begins. It is taken, and gone at once.
+	// Over means that the job has no tick: its time to live ends before it begins. It is accepted, and
+	// deleted at once.
 	Over bool
 }
 
-// New checks a job that is scheduled at now, and returns its timer. What it refuses, it refuses with an *rouse.Invalid, or with
-// ErrTooLarge. What is wrong with a cron expression or a time zone beyond its form is left for the engine to find.
+// New validates a job that is scheduled at now and returns its timer. Its errors are *rouse.Invalid or
+// ErrTooLarge. Cron expressions and time zones are only checked for their form; the engine validates them.
 func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err error) {
 	j := named.GetJob()
 	if j == nil {
@@ -66,7 +69,8 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 	return t, nil
 }
 
-// Refused returns the refusal of a job's timer as a refusal of the job: the client knows no fields of timers, and sent other values.
+// Refused turns the refusal of a job's timer into a refusal of the job: the client does not know the fields
+// of timers, and sent other values.
 func Refused(err error, j *schedulerv1.Job) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {
@@ -86,10 +90,10 @@ func Refused(err error, j *schedulerv1.Job) error {
 	return rouse.Under("job", out)
 }
 
-// maxShown bounds the value of a field in a refusal.
+// maxShown bounds the value that a refusal quotes.
 const maxShown = 128
 
-// Read returns the job that is in the payload of a timer.
+// Read returns the job in a timer's payload.
 func Read(spec *rouse.Spec) (*schedulerv1.NamedJob, error) {
 	var named schedulerv1.NamedJob
 	if err := proto.Unmarshal(spec.Payload, &named); err != nil || named.Job == nil || spec.ContentType != ContentType {
@@ -98,7 +102,7 @@ func Read(spec *rouse.Spec) (*schedulerv1.NamedJob, error) {
 	return &named, nil
 }
 
-// policyOf returns the failure policy that a job has: three retries a second apart, if it says nothing.
+// policyOf returns a job's failure policy; by default, three retries one second apart.
 func policyOf(j *schedulerv1.Job) *schedulerv1.JobFailurePolicy {
 	if p := j.GetFailurePolicy(); p.GetPolicy() != nil {
 		return p

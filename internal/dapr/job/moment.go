@@ -9,14 +9,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// moment is a due time, or the end of a time to live: an instant, or a distance from one.
+// moment is a due time or the end of a time to live: an absolute time or an offset.
 type moment struct {
-	at   time.Time     // zero: a distance
-	date [3]int        // years, months and days on the calendar, in UTC
-	d    time.Duration // and elapsed time
+	at   time.Time     // zero: an offset
+	date [3]int        // years, months and days of the calendar, in UTC
+	d    time.Duration // and a duration
 }
 
-// readMoment reads RFC 3339, a duration as Go writes it, or one of ISO 8601.
+// readMoment reads RFC 3339, a Go duration, or an ISO 8601 duration.
 func readMoment(field, text string) (m moment, err error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return moment{at: at}, nil
@@ -31,7 +31,8 @@ func readMoment(field, text string) (m moment, err error) {
 	return m, nil
 }
 
-// from returns the instant, rounded up, as one that a timer can have: what lies beyond the years 2000 to 9998 is moved to their ends.
+// from returns the time, rounded up to an instant that a timer can have; times outside the years 2000 to 9998
+// are clamped.
 func (m moment) from(now rouse.Instant) rouse.Instant {
 	at := m.at
 	if at.IsZero() {
@@ -46,13 +47,13 @@ func (m moment) from(now rouse.Instant) rouse.Instant {
 	return min(max(rouse.At(at), rouse.MinInstant), rouse.MaxInstant)
 }
 
-// elapsed returns the distance, if it is one that every clock measures in the same way.
+// elapsed returns the offset, if it is a fixed duration without calendar units.
 func (m moment) elapsed() (time.Duration, bool) {
 	return m.d, m.at.IsZero() && m.date == [3]int{}
 }
 
-// readISO reads P[nY][nM][nW][nD][T[nH][nM][nS]], in any order, whole numbers only. R0/ before it says nothing; any other
-// repetition is refused.
+// readISO reads P[nY][nM][nW][nD][T[nH][nM][nS]] with whole numbers in any order. A prefix R0/ has no effect;
+// any other repetition is refused.
 func readISO(text string) (m moment, wrong string) {
 	const none = "is no time and no duration"
 	text = strings.TrimPrefix(text, "R0/")
@@ -76,7 +77,7 @@ func readISO(text string) (m moment, wrong string) {
 		if err != nil {
 			return m, none
 		}
-		const most = 1_000_000 // of any unit: more than there are days until the last year
+		const most = 1_000_000 // of any unit: more than the days until the last year
 		unit := rest[end]
 		if (n > most || n < -most) && !clock {
 			return m, fmt.Sprintf("has %d of one unit, more than %d", n, most)
@@ -107,7 +108,7 @@ func readISO(text string) (m moment, wrong string) {
 	return m, ""
 }
 
-// add adds elapsed time. What does not fit is refused, as it would wrap around.
+// add adds durations, and refuses an overflow.
 func (m *moment) add(n int, unit time.Duration) (wrong string) {
 	const most = 200 * 366 * 24 * time.Hour
 	if n > int(most/unit) || n < -int(most/unit) {

@@ -7,19 +7,20 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// The retries of a job that says nothing of them.
+// The retries of a job without a failure policy.
 const (
 	defaultInterval = time.Second
 	defaultRetries  = 3
 )
 
-// Bounds of a timer's retries. Retries beyond what is counted have no end.
+// Bounds of a timer's retries. More retries than can be counted are unlimited.
 const (
-	mostRetries  = rouse.MaxAttempts - 2 // one more attempt is never made, so that none is the last
+	mostRetries  = rouse.MaxAttempts - 2 // one attempt is never made, so that none is the last
 	mostInterval = 24 * time.Hour
 )
 
-// retry returns the retries that a failure policy comes to. Failed is what decides; this is what people see of it, and what counts.
+// retry returns the retries for a failure policy. Failed decides; these values are for display and for the
+// count.
 func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	c := p.GetConstant()
 	if c == nil {
@@ -36,8 +37,9 @@ func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	return r, nil
 }
 
-// Failed returns what becomes of a trigger that was sent so long ago, and has failed now, at its n-th attempt (1 is the first). Retries
-// are an interval apart from when they were sent, not from when they failed.
+// Failed returns the outcome of a trigger that was sent that long ago and has failed now, at its n-th attempt
+// (1 is the first). Retries are one interval apart, counted from when they were sent, not from when they
+// failed.
 func Failed(p *schedulerv1.JobFailurePolicy, attempt uint32, took time.Duration) rouse.Outcome {
 	const detail = "the app reported a failure"
 	c := p.GetConstant()

@@ -12,7 +12,7 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// constant is a policy; fewer than no retries are without end.
+// constant is a policy; a negative number of retries is unlimited.
 func constant(interval time.Duration, retries int) *schedulerv1.JobFailurePolicy {
 	c := &schedulerv1.JobFailurePolicyConstant{Interval: durationpb.New(interval)}
 	if retries >= 0 {

@@ -14,11 +14,11 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// Ref says which job is meant, or with a part of it, which jobs. Two refs are equal if they mean the same.
+// Ref identifies a job or, with parts of it only, a set of jobs. Equal refs identify the same jobs.
 //
-// An actor's reminders belong to the actor, whatever app asks for them: then App is empty. Parts are any text without / \ # ? and
-// control characters, which is the rule of the protocol. A timer's name is made of them with slashes between, so that no two refs
-// have one name:
+// An actor's reminders belong to the actor, whatever app asks for them: then App is empty. Parts are any text
+// without / \ # ? and control characters, as in the protocol. The timer's name joins them with slashes, so
+// that no two refs have the same name:
 //
 //	job/APP/NAME
 //	actor/TYPE/ID/NAME
@@ -30,14 +30,14 @@ type Ref struct {
 	Name      string
 }
 
-// Bounds of names. MaxKey counts the parts as the protocol's first server joined them.
+// Bounds of names. MaxKey bounds the joined parts, as in the protocol's first server.
 const (
 	MaxKey    = 512
 	separator = "||"
 	forbidden = `/\#?`
 )
 
-// Of returns the ref of a name and its metadata, as ScheduleJob, GetJob and DeleteJob have it.
+// Of returns the ref of a name and its metadata, as in ScheduleJob, GetJob and DeleteJob.
 func Of(name string, m *schedulerv1.JobMetadata) (Ref, error) {
 	r, err := Within(m)
 	if err != nil {
@@ -47,7 +47,8 @@ func Of(name string, m *schedulerv1.JobMetadata) (Ref, error) {
 	return r, r.check("name", name)
 }
 
-// Within returns the ref of everything that metadata mean: a ref without a name, and perhaps without an actor's id.
+// Within returns the ref of all jobs that metadata describe: without a name, and possibly without an actor
+// id.
 func Within(m *schedulerv1.JobMetadata) (r Ref, err error) {
 	switch {
 	case m == nil:
@@ -76,7 +77,7 @@ func (r Ref) kind() string {
 	return "job"
 }
 
-// parts are what the name is made of, but for the namespace and the kind.
+// parts are the parts of the name except the namespace and the kind.
 func (r Ref) parts() []string {
 	if r.Actor {
 		return []string{r.Type, r.ID, r.Name}
@@ -84,7 +85,7 @@ func (r Ref) parts() []string {
 	return []string{r.App, r.Name}
 }
 
-// check refuses what the protocol refuses: characters, and a key that is too long in all.
+// check refuses characters that the protocol does not allow, and keys that are too long.
 func (r Ref) check(field, value string) error {
 	parts := append([]string{"app", r.Namespace}, r.parts()...)
 	if r.Actor {
@@ -113,7 +114,7 @@ func refused(c rune) bool { return strings.ContainsRune(forbidden, c) || unicode
 // Key returns the key of the job's timer.
 func (r Ref) Key() rouse.Key { return rouse.Key{Namespace: Namespace(r.Namespace), Name: r.name()} }
 
-// Target returns where the job's triggers go: to who watches for the app, or for the actor type.
+// Target returns the target of the job's triggers: the app, or the actor type.
 func (r Ref) Target() string { return Channel{r.Namespace, r.Actor, r.owner()}.Target() }
 
 func (r Ref) owner() string {
@@ -123,13 +124,13 @@ func (r Ref) owner() string {
 	return r.App
 }
 
-// prefix of the namespaces of jobs. A namespace that cannot be one of rouse's, behind it, is hashed.
+// prefix of the namespaces of jobs. If what follows cannot be part of a rouse namespace, it is hashed.
 const (
 	plain  = "dapr."
 	hashed = "dapr_"
 )
 
-// Namespace returns the namespace in which rouse keeps the jobs of one of Dapr's.
+// Namespace returns the rouse namespace of the jobs in a Dapr namespace.
 func Namespace(dapr string) string {
 	if ns := plain + dapr; dapr != "" && rouse.CheckNamespace(ns) == nil {
 		return ns
@@ -137,14 +138,15 @@ func Namespace(dapr string) string {
 	return hashed + strings.ToLower(digest(dapr))
 }
 
-// digest is 52 letters and digits that tell texts apart.
+// digest returns a hash of a text as 52 letters and digits.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
 
-// A name that is longer than a timer's may be is cut, and goes on with a mark that no other name has and the digest of all of it.
-// What is scanned for is cut a little shorter, so that it is the beginning of such names too.
+// A name that is longer than a timer's may be is cut and continued with a mark that no other name has and the
+// digest of all of it. A prefix to scan for is cut a little shorter, so that it is a prefix of such names
+// too.
 const (
 	cutMark  = `\~`
 	cutAt    = rouse.MaxName - len(cutMark) - 52
@@ -163,7 +165,7 @@ func (r Ref) name() string {
 	return cut(full, cutAt) + cutMark + digest(full)
 }
 
-// cut returns at most n bytes of a text, of whole characters.
+// cut returns at most n bytes of a text, without splitting characters.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -174,7 +176,7 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// escape writes what may be in a part, but not in a timer's name, as \ and two digits for each byte.
+// escape writes characters that a part may have but a timer's name may not as \ and two digits per byte.
 func escape(part string) string {
 	if strings.IndexFunc(part, escaped) < 0 {
 		return part
@@ -192,8 +194,8 @@ func escape(part string) string {
 	return b.String()
 }
 
-// escaped reports whether a character may not be in a timer's name, or would depend there on the one before it: each is written by
-// itself, so what a part begins with is what its escaped form begins with.
+// escaped reports whether a character may not be in a timer's name, or would depend there on the one before
+// it. Each is escaped independently, so that the escaped prefix of a part is a prefix of the escaped part.
 func escaped(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c == ' '
@@ -201,10 +203,10 @@ func escaped(c rune) bool {
 	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil || !norm.NFC.PropertiesString(string(c)).BoundaryBefore()
 }
 
-// dots reports whether a part is one that paths lose, and no timer's name has.
+// dots reports whether a part would be lost in paths; no timer's name has such a part.
 func dots(part string) bool { return part == "." || part == ".." }
 
-// whole is escape for all of a part.
+// whole escapes a complete part.
 func whole(part string) string {
 	if dots(part) {
 		return strings.ReplaceAll(part, ".", `\2E`)
@@ -212,7 +214,8 @@ func whole(part string) string {
 	return escape(part)
 }
 
-// beginning is escape for what a part begins with. The parts "." and ".." do not begin with a dot when they are escaped.
+// beginning escapes the prefix of a part. The parts "." and ".." do not begin with a dot when they are
+// escaped.
 func beginning(prefix string) string {
 	if dots(prefix) {
 		return ""
@@ -220,16 +223,17 @@ func beginning(prefix string) string {
 	return escape(prefix)
 }
 
-// Match says which jobs of a ref without a name are meant.
+// Match selects which jobs a ref without a name identifies.
 type Match uint8
 
 const (
 	All     Match = iota // of the app; of the actor, or of the type if there is no id
-	Begins               // those whose name begins with the ref's
-	Similar              // those whose app, or whose actor id, begins with the ref's
+	Begins               // those whose name has the ref's name as a prefix
+	Similar              // those whose app or actor id has the ref's as a prefix
 )
 
-// Scan returns the beginning that the timers' names have of all jobs that are meant. Others may have it too: see Meant.
+// Scan returns the common prefix of the timer names of all matching jobs. Other jobs may have it too: see
+// Meant.
 func (r Ref) Scan(m Match) string {
 	p := r.kind() + "/"
 	if !r.Actor && m == Similar {
@@ -250,7 +254,7 @@ func (r Ref) Scan(m Match) string {
 	return cut(p, scanMost)
 }
 
-// Meant says whether a job is one of those that are meant.
+// Meant reports whether a job matches.
 func (r Ref) Meant(m Match, o Ref) bool {
 	if o.Namespace != r.Namespace || o.Actor != r.Actor {
 		return false

@@ -16,7 +16,7 @@ func of(r Ref) *schedulerv1.JobMetadata {
 	m := &schedulerv1.JobMetadata{Namespace: r.Namespace, AppId: r.App, Target: &schedulerv1.JobTargetMetadata{
 		Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}
 	if r.Actor {
-		m.AppId = "whoever"
+		m.AppId = "other"
 		m.Target.Type = &schedulerv1.JobTargetMetadata_Actor{Actor: &schedulerv1.TargetActorReminder{Type: r.Type, Id: r.ID}}
 	}
 	return m
@@ -81,7 +81,7 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
-// part draws what may be a part of a ref: short and of few characters, so that refs are often near each other, or long.
+// part generates a part of a ref: short and of few characters, so that refs are often similar, or long.
 func part(t *rapid.T, label string) string {
 	alphabet := []rune{'a', 'b', '|', ' ', '~', '.', 'é', '\u2028', '2', '0', '\u200b', '\u0301', '\u212b', '\ufdd0', '\u2003'}
 	if rapid.IntRange(0, 9).Draw(t, label+" is long") == 0 {
@@ -100,7 +100,7 @@ func drawRef(t *rapid.T) Ref {
 	return r
 }
 
-// Refs of which each differs have keys that differ, whatever their parts are; and what a scan means is what it finds.
+// Different refs have different keys, whatever their parts are, and a scan finds the jobs that match.
 func TestKeysDoNotCollide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refs := rapid.SliceOfN(rapid.Custom(drawRef), 2, 20).Draw(t, "refs")
@@ -131,7 +131,7 @@ func TestKeysDoNotCollide(t *testing.T) {
 	})
 }
 
-// Names that are too long for a timer's are told apart too, and found.
+// Names that are too long for a timer stay distinct, and are found.
 func TestLongKeys(t *testing.T) {
 	long := strings.Repeat("é", 150)
 	keys := map[rouse.Key]bool{}

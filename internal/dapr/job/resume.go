@@ -9,27 +9,27 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// Compile reads the schedule of a spec, as schedule.Compile does.
+// Compile compiles the schedule of a spec, as schedule.Compile does.
 type Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
 
-// Resumed is a job that another scheduler has had, as a timer that goes on from there.
+// Resumed is a job from another scheduler as a timer that continues it.
 type Resumed struct {
 	Timer rouse.Timer
 	Over  bool // there is no tick left, and no timer
-	// Unknown is what the other one did not tell, and what is done instead, for people.
+	// Unknown describes, for users, what the other scheduler did not report, and what is done instead.
 	Unknown []string
 }
 
-// What a list of jobs does not tell: when they were scheduled, and how often they have ticked.
+// Facts that a list of jobs lacks: when they were scheduled, and how often they have ticked.
 const (
 	UnknownDue      = "due_time: it counts from now, as it is not known since when"
 	UnknownInterval = "schedule: the interval begins now, as it is not known when it began"
-	UnknownRepeats  = "repeats: they are counted anew, as it is not known how many there were"
+	UnknownRepeats  = "repeats: they are counted again from the start, as it is not known how many there were"
 	UnknownTTL      = "ttl: it counts from now, as it is not known since when"
 )
 
-// Resume returns the timer of a job that is taken over at now. since is when the other scheduler last kept up, at most now: ticks between
-// the two are still to come. What is refused, is refused as New refuses it.
+// Resume returns the timer of a job that is taken over at now. since is when the other scheduler last kept
+// up, at most now: ticks between the two are still due. It refuses the same jobs as New, in the same way.
 func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, compile Compile) (r Resumed, err error) {
 	t, err := New(ref, named, now)
 	if err != nil {
@@ -66,12 +66,13 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 	return r, nil
 }
 
-// resume says after when the next tick of a job with a schedule is, counts those before it, and tells what is not known of it.
+// resume returns the time after which the next tick of a job with a schedule is, counts the ticks before it,
+// and reports what is unknown.
 func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
 	spec := &r.Timer.Spec
 	switch {
 	case j.DueTime == nil:
-		every, _ := readSchedule(*j.Schedule) // New has read it
+		every, _ := readSchedule(*j.Schedule) // New has validated it
 		if every.every != 0 {
 			r.Unknown, since = append(r.Unknown, UnknownInterval), now
 		}
@@ -85,7 +86,7 @@ func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, si
 		}
 		return since
 	case !known || first > since:
-		return 0 // its first tick is to come
+		return 0 // its first tick is still due
 	case spec.MaxOccurrences == 0:
 		return since
 	}
@@ -94,7 +95,7 @@ func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, si
 	return since
 }
 
-// passed counts the ticks from the first one to the given time, at most as many as there are to be.
+// passed counts the ticks from the first one to the given time, at most the job's total.
 func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
 	if r, err := readSchedule(spec.Schedule); err == nil && r.every != 0 {
 		return min(uint64(until.Sub(first)/r.every)+1, spec.MaxOccurrences)
@@ -109,7 +110,7 @@ func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n u
 	return n
 }
 
-// Stored is what Dapr's scheduler keeps of a job next to the strings that it was scheduled with. Times that are not there are zero.
+// Stored is what Dapr's scheduler stores about a job in addition to its strings. Missing times are zero.
 type Stored struct {
 	Start      time.Time // of a job without a due time: when it was scheduled
 	Due        time.Time // the first tick
@@ -118,14 +119,14 @@ type Stored struct {
 	Last       time.Time // the last of them
 }
 
-// ResumeStored returns the timer of a job that is taken over at now from what the other scheduler has kept of it: it goes on exactly from
-// there. Ticks that it has not had come one after another.
+// ResumeStored returns the timer of a job that is taken over at now with the other scheduler's stored state:
+// it continues exactly there. Missed ticks fire one after another.
 func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant, compile Compile) (r Resumed, err error) {
 	kept, err := New(ref, named, now)
 	if err != nil {
 		return r, err
 	}
-	exact := proto.Clone(named).(*schedulerv1.NamedJob) // with the times that the strings came to
+	exact := proto.Clone(named).(*schedulerv1.NamedJob) // with the absolute times of the strings
 	if !stored.Due.IsZero() {
 		exact.Job.DueTime = proto.String(stored.Due.UTC().Format(time.RFC3339Nano))
 	}
@@ -153,7 +154,7 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	case stored.Due.IsZero():
 		after = anchor
 	}
-	if named.Job.Schedule == nil { // it has ticked, and is there until that is written
+	if named.Job.Schedule == nil { // it has ticked, and exists until that is written
 		r.Over = stored.Count > 0
 		after = 0
 	}

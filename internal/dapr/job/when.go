@@ -10,20 +10,21 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// every0 is how often a job ticks whose interval is none, which is taken, and means as often as can be.
+// every0 is the interval of a job whose interval is zero, which is accepted and means as often as possible.
 const every0 = 100 * time.Millisecond
 
-// unsure is by how much an engine may be behind the clock of its store: a tick so much later is surely not early.
+// unsure is the maximum by which an engine may be behind its store's clock: a tick that is later by this is
+// surely not early.
 const unsure = 2 * time.Millisecond
 
-// recurrence is what a schedule says: an interval, or cron in a time zone.
+// recurrence is a parsed schedule: an interval, or cron in a time zone.
 type recurrence struct {
 	every time.Duration
 	cron  string
 	zone  string
 }
 
-// when fills in when the job's timer is due.
+// when sets the due times of the job's timer.
 func (t *Timer) when(j *schedulerv1.Job, now rouse.Instant) error {
 	if j.Schedule == nil {
 		return t.once(j, now)
@@ -87,12 +88,12 @@ func (t *Timer) once(j *schedulerv1.Job, now rouse.Instant) error {
 	return nil
 }
 
-// roundUp returns a duration of whole milliseconds, as those of timers are.
+// roundUp rounds a duration up to whole milliseconds, the resolution of timers.
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// until fills in the end by the time to live. A tick at the very end still fires.
+// until sets the end from the time to live. A tick exactly at the end still fires.
 func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
 	if j.Ttl == nil {
 		return nil
@@ -111,7 +112,7 @@ func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
 		t.end(end)
 	case relative && d < 0:
 		t.Over = true
-	case relative && d < longTTL: // counted from when the timer is created, as its schedule is
+	case relative && d < longTTL: // counted from the timer's creation, like its schedule
 		t.Spec.TTL = d + time.Millisecond
 	case relative:
 	default:
@@ -121,17 +122,17 @@ func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
 	return nil
 }
 
-// longTTL is as good as none.
+// longTTL is a time to live that counts as unlimited.
 const longTTL = 190 * 366 * 24 * time.Hour
 
-// end makes the given time the last at which there may be a tick.
+// end sets the last time at which a tick may be.
 func (t *Timer) end(last rouse.Instant) {
 	if last < rouse.MaxInstant {
 		t.Spec.End = last + 1
 	}
 }
 
-// count fills in how many ticks there are.
+// count sets the number of ticks.
 func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) error {
 	if j.Repeats == nil {
 		return nil
@@ -145,13 +146,13 @@ func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) 
 		t.Spec.MaxOccurrences = n
 	case r.every == 0:
 		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule", fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
-	case r.every > longTTL/time.Duration(n): // for ever
+	case r.every > longTTL/time.Duration(n): // unlimited
 	case due != 0:
 		last := due.Add(time.Duration(n-1) * r.every)
 		if t.Spec.End == 0 || t.Spec.End > last {
 			t.end(last)
 		}
-	case t.Spec.End != 0: // between the last tick and the one after it, whenever the timer is created
+	case t.Spec.End != 0: // between the last tick and the next, whenever the timer is created
 		if last := now.Add(time.Duration(n)*r.every + r.every/2); t.Spec.End > last {
 			t.end(last)
 		}
@@ -172,7 +173,7 @@ func Zoned(schedule string) bool {
 	return strings.HasPrefix(schedule, zonePrefixes[0]) || strings.HasPrefix(schedule, zonePrefixes[1])
 }
 
-// readSchedule reads an interval, a word, or cron.
+// readSchedule reads an interval, a word, or a cron expression.
 func readSchedule(text string) (r recurrence, err error) {
 	refuse := func(wrong string) (recurrence, error) {
 		return recurrence{}, rouse.Refuse("schedule", text, wrong,

@@ -38,7 +38,8 @@ func timerOf(t *testing.T, j *schedulerv1.Job) (Timer, error) {
 	return New(ref, &schedulerv1.NamedJob{Name: "n", Metadata: metadata(), Job: j}, now)
 }
 
-// ticks returns the first due times of a job that is scheduled now, as a distance from now, and whether there are more.
+// ticks returns the first due times of a job that is scheduled now, as offsets from now, and whether there
+// are more.
 func ticks(t *testing.T, j *schedulerv1.Job, n int) (list []time.Duration, more bool, err error) {
 	t.Helper()
 	timer, err := timerOf(t, j)
@@ -103,7 +104,7 @@ func TestTicks(t *testing.T) {
 		{"@every 1h30m", "-", "-", 2, []time.Duration{90 * m, 180 * m}, false},
 		{"@every 500ms", "-", "-", 3, []time.Duration{s / 2, s, 3 * s / 2}, false},
 		{"@every 10ms", "-", "-", 2, []time.Duration{s / 100, s / 50}, false},
-		{"@every 100us", "-", "-", 2, []time.Duration{s / 1000, s / 500}, false}, // as fast as it can be
+		{"@every 100us", "-", "-", 2, []time.Duration{s / 1000, s / 500}, false}, // as fast as possible
 		{"@every 0s", "-", "-", 2, []time.Duration{s / 10, s / 5}, false},
 		{"@every 1m", "2027-03-10T12:00:20Z", "-", 3, []time.Duration{20 * s, 80 * s, 140 * s}, false},
 		{"@every 1m", "2027-03-10T11:58:20Z", "-", 4, []time.Duration{-100 * s, -40 * s, 20 * s, 80 * s}, false},
@@ -169,7 +170,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// A duration from now, beside a schedule, is counted from the latest that now may be.
+// An offset from now, together with a schedule, is counted from the latest possible now.
 func TestDueTimeFromNowIsNotEarly(t *testing.T) {
 	got, _, err := ticks(t, &schedulerv1.Job{Schedule: text("@every 1m"), DueTime: text("10s")}, 2)
 	if err != nil || got[0] < 10*time.Second || got[0] > 10*time.Second+unsure || got[1] != got[0]+time.Minute {
@@ -216,7 +217,7 @@ func TestRefusedSchedules(t *testing.T) {
 
 func due(s string) *schedulerv1.Job { return &schedulerv1.Job{DueTime: text(s)} }
 
-// Ticks beyond what a timer counts end all the same.
+// Ticks beyond what a timer can count still end.
 func TestMoreRepeatsThanATimerCounts(t *testing.T) {
 	const n = rouse.MaxOccurrences + 5
 	for _, j := range []*schedulerv1.Job{

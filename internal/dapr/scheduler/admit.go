@@ -8,24 +8,25 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// of returns the ref of the one job that a call is about, if its caller may ask for it.
-func (f *face) of(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
+// of returns the ref of the job in a call if the caller may access it.
+func (f *service) of(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
 	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Of(name, m)
 }
 
-// within returns the ref of all jobs that a call is about, if its caller may ask for them.
-func (f *face) within(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
+// within returns the ref of all jobs in a call if the caller may access them.
+func (f *service) within(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
 	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Within(m)
 }
 
-// admit refuses a call by somebody else than it says. One that says nothing is counted here, and refused for that where it is read.
-func (f *face) admit(ctx context.Context, namespace, app string) error {
+// admit refuses a call whose caller is not the app that it names. A call that names none is only counted
+// here; it is refused where it is read.
+func (f *service) admit(ctx context.Context, namespace, app string) error {
 	if namespace == "" || app == "" {
 		f.counters.unauthorized.Add(1)
 		return nil
@@ -40,14 +41,14 @@ func (f *face) admit(ctx context.Context, namespace, app string) error {
 	return err
 }
 
-// admitted is a watch whose first word is looked at before anybody acts on it.
+// admitted is a watch whose first message is authorized before it is used.
 type admitted struct {
 	schedulerv1.Scheduler_WatchJobsServer
-	face  *face
-	begun bool
+	service *service
+	begun   bool
 }
 
-// Recv returns what the client says, if it may.
+// Recv returns the next message if the client is authorized.
 func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 	m, err := a.Scheduler_WatchJobsServer.Recv()
 	if err != nil || a.begun {
@@ -55,7 +56,7 @@ func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 	}
 	a.begun = true
 	if initial := m.GetInitial(); initial != nil {
-		return m, a.face.admit(a.Context(), initial.Namespace, initial.AppId)
+		return m, a.service.admit(a.Context(), initial.Namespace, initial.AppId)
 	}
 	return m, nil
 }

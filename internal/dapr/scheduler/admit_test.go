@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// identityOf returns one of a SPIFFE id that a CA has signed.
+// identityOf returns an identity with a SPIFFE id that a CA has signed.
 func identityOf(t *testing.T, ca *identitytest.CA, id string) *identity.Identity {
 	t.Helper()
 	cert, key := ca.Issue(t.TempDir(), id)
@@ -27,8 +27,8 @@ func identityOf(t *testing.T, ca *identitytest.CA, id string) *identity.Identity
 	return i
 }
 
-// as returns a client of the house with an identity.
-func (h *house) as(i *identity.Identity) *house {
+// as returns a client of the harness with an identity.
+func (h *harness) as(i *identity.Identity) *harness {
 	h.t.Helper()
 	server := identity.Only(identity.ID{TrustDomain: "cluster.local", Namespace: "dapr-system", App: "dapr-scheduler"})
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(i.Dialer(server)))
@@ -36,11 +36,11 @@ func (h *house) as(i *identity.Identity) *house {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { conn.Close() })
-	return &house{SchedulerClient: schedulerv1.NewSchedulerClient(conn), t: h.t}
+	return &harness{SchedulerClient: schedulerv1.NewSchedulerClient(conn), t: h.t}
 }
 
-// everything makes each call, for an app of the namespace default, and returns how they ended.
-func (h *house) everything(id string) map[string]error {
+// everything makes each call for an app of the namespace default and returns the results.
+func (h *harness) everything(id string) map[string]error {
 	ctx, m := h.t.Context(), app(id)
 	a := actor("T", "i")
 	a.AppId = id
@@ -92,7 +92,7 @@ func TestACallIsForWhoMakesIt(t *testing.T) {
 	if refused != 0 {
 		t.Errorf("%d were refused", refused)
 	}
-	for name, other := range map[string]*house{
+	for name, other := range map[string]*harness{
 		"another app":       h.as(identityOf(t, ca, "spiffe://cluster.local/ns/default/bills")),
 		"another namespace": h.as(identityOf(t, ca, "spiffe://cluster.local/ns/other/orders")),
 	} {
@@ -104,7 +104,7 @@ func TestACallIsForWhoMakesIt(t *testing.T) {
 	}
 	for what, err := range h.as(identityOf(t, ca, "spiffe://cluster.local/orders")).everything("orders") {
 		if status.Code(err) != codes.Unauthenticated {
-			t.Errorf("%s as somebody without an app: %v", what, err)
+			t.Errorf("%s as a caller without an app: %v", what, err)
 		}
 	}
 	if got := h.server.Counts().Unauthorized - refused; got != 3*7 {
@@ -113,7 +113,7 @@ func TestACallIsForWhoMakesIt(t *testing.T) {
 	if _, err := orders.get(app("orders"), "there"); err != nil {
 		t.Errorf("what was refused has had an effect: %v", err)
 	}
-	// Where the members are everybody may know who is believed at all.
+	// Every authenticated client may read the addresses of the members.
 	hosts, err := h.as(identityOf(t, ca, "spiffe://cluster.local/anybody")).WatchHosts(t.Context(), &schedulerv1.WatchHostsRequest{})
 	if err == nil {
 		_, err = hosts.Recv()
@@ -126,7 +126,7 @@ func TestACallIsForWhoMakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	plain := &house{SchedulerClient: schedulerv1.NewSchedulerClient(conn), t: t}
+	plain := &harness{SchedulerClient: schedulerv1.NewSchedulerClient(conn), t: t}
 	for what, err := range plain.everything("orders") {
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("%s in plain text: %v", what, err)

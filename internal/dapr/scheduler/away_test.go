@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// absent is a store that can be away.
+// absent is a store that can become unavailable.
 type absent struct {
 	rouse.Store
 	away atomic.Bool
@@ -54,7 +54,8 @@ func (s *absent) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Res
 	return s.Store.Apply(ctx, changes)
 }
 
-// While the store is away every call is Unavailable, which sidecars try again; when it is back they go through.
+// While the store is unavailable, every call returns Unavailable, which sidecars retry; afterwards calls
+// succeed.
 func TestStoreThatIsAway(t *testing.T) {
 	store := &absent{Store: mem.New()}
 	h := open(t, store)

@@ -14,8 +14,8 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// BenchmarkScheduleJob schedules one-shot jobs of 64 bytes, due in an hour, over loopback on the embedded store. An operation is a
-// call; the figures include the client's half, in the same process.
+// BenchmarkScheduleJob schedules one-shot jobs of 64 bytes, due in an hour, over loopback on the embedded
+// store. One operation is one call; the result includes the client's share, in the same process.
 func BenchmarkScheduleJob(b *testing.B) {
 	for _, callers := range []int{64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -33,8 +33,8 @@ func BenchmarkScheduleJob(b *testing.B) {
 	}
 }
 
-// many schedules n jobs by so many callers.
-func (h *house) many(b *testing.B, callers, n int, job func(i int) *schedulerv1.Job) {
+// many schedules n jobs with concurrent callers.
+func (h *harness) many(b *testing.B, callers, n int, job func(i int) *schedulerv1.Job) {
 	var next atomic.Int64
 	var calling sync.WaitGroup
 	for range callers {
@@ -50,7 +50,7 @@ func (h *house) many(b *testing.B, callers, n int, job func(i int) *schedulerv1.
 	calling.Wait()
 }
 
-// cpu returns the processor time of the process.
+// cpu returns the process's CPU time.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -59,8 +59,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBurst schedules jobs due at one time, or spread over a second, and takes them all from one watch: until the last has come, and
-// until every answer is durable, both counted from when the first were due.
+// BenchmarkBurst schedules jobs that are due at one time, or spread over a second, and receives all from one
+// watch. It measures the time until the last trigger, and until every answer is durable, from the first due
+// time.
 func BenchmarkBurst(b *testing.B) {
 	for _, c := range []struct {
 		jobs   int
@@ -98,7 +99,7 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
-// BenchmarkDeleteByNamePrefix deletes 20,000 jobs by one call on the embedded store.
+// BenchmarkDeleteByNamePrefix deletes 20,000 jobs in one call on the embedded store.
 func BenchmarkDeleteByNamePrefix(b *testing.B) {
 	for range b.N {
 		b.StopTimer()

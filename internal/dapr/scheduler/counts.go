@@ -6,23 +6,23 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// Counts is what calls have come to, for metrics.
+// Counts are the server's counters, for metrics.
 type Counts struct {
 	Jobs, Actors Calls
 	BulkDeleted  uint64 // calls that deleted all jobs of a kind
 	Conns        int    // connections that are open
-	RefusedConns uint64 // connections that were refused because as many were open as may be
-	Unauthorized uint64 // calls and watches that were refused because of who asked, or because they did not say for whom
+	RefusedConns uint64 // connections refused because the maximum was open
+	Unauthorized uint64 // calls and watches refused because the caller was not authorized or did not name an app
 }
 
-// Calls are those about one kind of jobs.
+// Calls counts the calls about one kind of jobs.
 type Calls struct {
 	Created      uint64
-	CreateFailed uint64 // those that were refused, and those that failed
-	Deleted      uint64 // whether there was a job or not
+	CreateFailed uint64 // refused or failed
+	Deleted      uint64 // whether or not the job existed
 }
 
-// counters are what Counts reads.
+// counters are the values behind Counts.
 type counters struct {
 	jobs, actors              calls
 	bulkDeleted, unauthorized atomic.Uint64
@@ -37,7 +37,7 @@ func (c *counters) of(ref job.Ref) *calls {
 	return &c.jobs
 }
 
-// Counts returns what has happened so far.
+// Counts returns the counters since the start.
 func (s *Server) Counts() Counts {
 	c := s.counters
 	return Counts{Jobs: c.jobs.read(), Actors: c.actors.read(), BulkDeleted: c.bulkDeleted.Load(), Unauthorized: c.unauthorized.Load(),

@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// guard stands around every method: it turns errors into statuses, and keeps a panic to the call that made it.
+// guard wraps every method: it turns errors into statuses and limits a panic to its call.
 type guard struct{ log *slog.Logger }
 
 func (g guard) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
@@ -42,7 +42,8 @@ func (g guard) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInf
 	return nil
 }
 
-// status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
+// status returns the status of an error. An unexpected one is logged, because the client does not see its
+// text.
 func (g guard) status(err error) error {
 	if errors.Is(err, job.ErrTooLarge) {
 		return withCode(err, codes.ResourceExhausted)

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// A bucket moves to another member when nothing of it is in progress any more. What nobody takes or answers would be in
-// progress for ever, so it is given back: what waits at once, and what was sent when it has been out for answerWithin.
+// A bucket moves to another member when nothing of it is in progress. A trigger that no sidecar takes or
+// answers would block that for ever, so it is given back: waiting triggers at once, and sent ones after
+// answerWithin.
 const (
 	handoverEvery = time.Second
 	answerWithin  = 10 * time.Second
 )
 
-// handOver gives back what keeps buckets from moving, until ctx ends.
+// handOver gives back the triggers that keep buckets from moving, until ctx ends.
 func (s *Server) handOver(ctx context.Context) {
 	tick := time.NewTicker(handoverEvery)
 	defer tick.Stop()

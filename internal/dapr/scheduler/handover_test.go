@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// moving are timers that all leave, or all stay.
+// moving are timers that are either all leaving or all staying.
 type moving struct {
 	Timers
 	leave atomic.Bool
@@ -23,9 +23,9 @@ func (m *moving) Leaving() func(rouse.Key) bool {
 	return func(rouse.Key) bool { return true }
 }
 
-// What nobody answers does not keep timers from moving to another member.
+// Unanswered triggers do not keep timers from moving to another member.
 func TestTriggersOfTimersThatLeaveAreGivenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		timers := &moving{}
 		s := &Server{opts: Options{Timers: timers, Watch: w.watch}}
 		ctx, stop := context.WithCancel(t.Context())
@@ -40,7 +40,7 @@ func TestTriggersOfTimersThatLeaveAreGivenBack(t *testing.T) {
 		timers.leave.Store(true)
 		again := <-p.came
 		timers.leave.Store(false)
-		p.done(m) // which this does not any more
+		p.done(m) // no longer this node's
 		if !w.there("x") {
 			t.Error("an answer for what was given back counts")
 		}

@@ -13,13 +13,13 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// How often it is asked which members there are, and for how long.
+// Interval and timeout of reading the list of members.
 const (
 	hostsEvery  = time.Second
 	hostsWithin = 5 * time.Second
 )
 
-// hosts keeps those who watch informed of where the members are.
+// hosts publishes the addresses of the members to WatchHosts streams.
 type hosts struct {
 	opts *Options
 
@@ -31,7 +31,7 @@ type hosts struct {
 
 func (h *hosts) init(o *Options) { h.opts, h.own, h.changed = o, o.Address, make(chan struct{}) }
 
-// self takes the address of the listener for this server's own, if it has no other.
+// self uses the listener's address as this server's own, unless one is set.
 func (h *hosts) self(a net.Addr) {
 	h.mu.Lock()
 	if h.own == "" {
@@ -44,7 +44,7 @@ func (h *hosts) self(a net.Addr) {
 	}
 }
 
-// run asks until ctx ends. An answer that does not come leaves what is known.
+// run reads the list until ctx ends. If that fails, the previous list stays.
 func (h *hosts) run(ctx context.Context) {
 	if h.opts.Hosts == nil {
 		return
@@ -71,7 +71,7 @@ func (h *hosts) run(ctx context.Context) {
 	}
 }
 
-// set takes over a list, in which this server always is.
+// set sets the list, to which it adds this server.
 func (h *hosts) set(list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,15 +90,15 @@ func (h *hosts) set(list []string) {
 	h.changed = make(chan struct{})
 }
 
-// now returns the members, and what is closed when they change.
+// now returns the members and a channel that is closed when they change.
 func (h *hosts) now() ([]string, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.list, h.changed
 }
 
-// WatchHosts tells where the members are: all of them, once they are known, and again whenever they change.
-func (f *face) WatchHosts(_ *schedulerv1.WatchHostsRequest, stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
+// WatchHosts sends the addresses of all members once they are known, and again whenever they change.
+func (f *service) WatchHosts(_ *schedulerv1.WatchHostsRequest, stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
 	for {
 		list, changed := f.hosts.now()
 		if list != nil {

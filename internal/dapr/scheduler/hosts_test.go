@@ -51,7 +51,7 @@ func TestHostsOfAServerThatIsAlone(t *testing.T) {
 	}
 }
 
-// roster is what a store says of its members.
+// roster is a store's list of members.
 type roster struct {
 	mu   sync.Mutex
 	list []string
@@ -70,7 +70,7 @@ func (r *roster) get(context.Context) ([]string, error) {
 	return r.list, r.err
 }
 
-// served runs a test of a server in virtual time, over connections in memory. Nothing is behind its watches.
+// served runs a test of a server in virtual time, with in-memory connections and no engine.
 func served(t *testing.T, o Options, test func(t *testing.T, c schedulerv1.SchedulerClient)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Watch, o.Timers = watch.New(watch.Options{}), kept{}
@@ -122,18 +122,18 @@ func TestHostsAreToldAndToldAgain(t *testing.T) {
 			}
 		}()
 		for _, c := range []struct {
-			says []string
+			list []string
 			err  error
-			want []string // nil: nothing is told
+			want []string // nil: nothing is sent
 		}{
 			{nil, errors.New("the store does not answer"), nil},
 			{[]string{"b:1", "a:1"}, nil, []string{"a:1", "b:1"}},
 			{[]string{"a:1", "b:1"}, nil, nil}, // the same
 			{nil, errors.New("the store does not answer"), nil},
 			{[]string{"b:1", "a:1", "c:1"}, nil, []string{"a:1", "b:1", "c:1"}},
-			{[]string{"c:1"}, nil, []string{"b:1", "c:1"}}, // who answers is there
+			{[]string{"c:1"}, nil, []string{"b:1", "c:1"}}, // the server itself is always there
 		} {
-			r.set(c.err, c.says...)
+			r.set(c.err, c.list...)
 			time.Sleep(2 * hostsEvery)
 			synctest.Wait()
 			select {
@@ -157,7 +157,7 @@ type kept struct{ Timers }
 
 func (kept) Leaving() func(rouse.Key) bool { return nil }
 
-// A sidecar pings a watch on which nothing happens; it is not cut off for that.
+// A sidecar that pings an idle watch is not disconnected.
 func TestIdleWatchLivesOn(t *testing.T) {
 	served(t, Options{}, func(t *testing.T, c schedulerv1.SchedulerClient) {
 		ctx, cancel := context.WithCancel(t.Context())

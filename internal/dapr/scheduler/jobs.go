@@ -15,8 +15,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// ScheduleJob makes a job, or replaces one. A refused job has changed nothing.
-func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
+// ScheduleJob creates or replaces a job. If it is refused, nothing has changed.
+func (f *service) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
 	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,8 @@ func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobReques
 		if errors.Is(err, rouse.ErrExists) {
 			return nil, status.Error(codes.AlreadyExists, "job already exists: "+r.Name)
 		}
-		// Dapr's scheduler has this code for all refusals. daprd answers HTTP 500 to a bad time zone then, and applications expect that.
+		// Dapr's scheduler returns this code for all refusals. daprd then answers HTTP 500 to a bad time
+		// zone, and applications expect that.
 		if errors.As(err, new(*rouse.Invalid)) && job.Zoned(r.Job.GetSchedule()) {
 			return nil, withCode(err, codes.Unknown)
 		}
@@ -37,15 +38,15 @@ func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobReques
 	return &schedulerv1.ScheduleJobResponse{}, nil
 }
 
-// withCode returns the status of an error with another code.
+// withCode returns the status of an error with a different code.
 func withCode(err error, code codes.Code) error {
 	p := rousev1.ErrorToStatus(err).Proto()
 	p.Code = int32(code)
 	return status.ErrorProto(p)
 }
 
-// scheduleNow makes the timer of a job, and writes it.
-func (f *face) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.ScheduleJobRequest) error {
+// scheduleNow creates the timer of a job and writes it.
+func (f *service) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.ScheduleJobRequest) error {
 	now := f.timers.Now()
 	if now == 0 {
 		return rouse.ErrUnavailable
@@ -58,7 +59,7 @@ func (f *face) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.Sche
 }
 
 // schedule writes the timer of a job.
-func (f *face) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrite bool) error {
+func (f *service) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrite bool) error {
 	if t.Over {
 		return f.over(ctx, ref, &t.Spec, overwrite)
 	}
@@ -78,20 +79,20 @@ func (f *face) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrit
 	}
 	res := &results[0]
 	var inv *rouse.Invalid
-	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) { // it may be that no tick lies before its end
+	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) { // perhaps no tick lies before its end
 		if f.over(ctx, ref, &t.Spec, overwrite) == nil {
 			return nil
 		}
 	}
 	if res.Err == nil && res.Replaced {
-		f.watch.Forget(ref, res.Timer.Generation)
+		f.watch.Delete(ref, res.Timer.Generation)
 	}
 	return res.Err
 }
 
-// over takes a job that has no tick, as it ends before its first one: there is none of that name afterwards. It refuses what it would
-// refuse without that end.
-func (f *face) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
+// over accepts a job that has no tick because it ends before its first one: it deletes an existing job of
+// that name. It refuses what would be refused without that end.
+func (f *service) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
 	open := *spec
 	open.End, open.TTL = 0, 0
 	if _, err := f.timers.Preview(ctx, ref.Key(), open, 0, 1); err != nil {
@@ -109,8 +110,8 @@ func (f *face) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrit
 	return nil
 }
 
-// GetJob gives a job back as it was scheduled, with the failure policy that it has.
-func (f *face) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*schedulerv1.GetJobResponse, error) {
+// GetJob returns a job as it was scheduled, with its effective failure policy.
+func (f *service) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*schedulerv1.GetJobResponse, error) {
 	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -129,8 +130,9 @@ func (f *face) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*sched
 	return &schedulerv1.GetJobResponse{Job: named.Job}, nil
 }
 
-// DeleteJob removes a job, if it is there. No trigger of it is sent after the answer, but for one that was on its way.
-func (f *face) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
+// DeleteJob deletes a job, if it exists. No trigger of it is sent after the response, except one that was
+// already being sent.
+func (f *service) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
 	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -142,12 +144,12 @@ func (f *face) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (
 	return &schedulerv1.DeleteJobResponse{}, nil
 }
 
-// remove deletes a job, if it is there.
-func (f *face) remove(ctx context.Context, ref job.Ref) error {
+// remove deletes a job, if it exists.
+func (f *service) remove(ctx context.Context, ref job.Ref) error {
 	_, err := f.timers.Delete(ctx, ref.Key(), 0)
 	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return err
 	}
-	f.watch.Forget(ref, math.MaxUint64)
+	f.watch.Delete(ref, math.MaxUint64)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestJobIsTriggeredAsItWasScheduled(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		w := h.watch(jobsOf("a"))
 		m := app("a")
 		m.ConcurrencyKey = proto.String("k")
@@ -42,7 +42,7 @@ func TestJobIsTriggeredAsItWasScheduled(t *testing.T) {
 }
 
 func TestJobIsGivenBackAsItWasWritten(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		j := &schedulerv1.Job{Schedule: proto.String("@every 1h0m"), DueTime: proto.String("100s"), Ttl: proto.String("PT9H"),
 			Repeats: proto.Uint32(7), Data: data(t, "x")}
 		h.put(app("a"), "x", j)
@@ -64,7 +64,7 @@ func TestJobIsGivenBackAsItWasWritten(t *testing.T) {
 }
 
 func TestOverwrite(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		h.put(app("a"), "x", due("1h"))
 		err := h.schedule(app("a"), "x", due("2h"), false)
 		wantCode(t, err, codes.AlreadyExists)
@@ -90,12 +90,12 @@ func TestOverwrite(t *testing.T) {
 
 func TestGetAndDeleteOfWhatIsNotThere(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
-	_, err := h.get(app("a"), "nobody")
+	_, err := h.get(app("a"), "absent")
 	wantCode(t, err, codes.NotFound)
-	if text := status.Convert(err).Message(); text != "job not found: nobody" {
+	if text := status.Convert(err).Message(); text != "job not found: absent" {
 		t.Errorf("the message is %q", text)
 	}
-	if _, err := h.DeleteJob(t.Context(), &schedulerv1.DeleteJobRequest{Name: "nobody", Metadata: app("a")}); err != nil {
+	if _, err := h.DeleteJob(t.Context(), &schedulerv1.DeleteJobRequest{Name: "absent", Metadata: app("a")}); err != nil {
 		t.Error(err)
 	}
 	h.put(app("a"), "x", due("1h"))
@@ -106,7 +106,7 @@ func TestGetAndDeleteOfWhatIsNotThere(t *testing.T) {
 	wantCode(t, err, codes.NotFound)
 }
 
-// Whose a reminder is does not depend on the app that asks.
+// A reminder's owner does not depend on the app that asks.
 func TestRemindersBelongToTheirActor(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
 	h.put(actor("T", "1"), "x", due("1h"))
@@ -122,7 +122,7 @@ func TestRemindersBelongToTheirActor(t *testing.T) {
 	wantCode(t, err, codes.NotFound)
 }
 
-// Names that the protocol's first server took for each other.
+// Names that the protocol's first server confused.
 func TestNamesDoNotCollide(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
 	long := strings.Repeat("é", 100)
@@ -150,7 +150,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
-	nobody := app("")
+	noApp := app("")
 	nowhere := app("a")
 	nowhere.Namespace = ""
 	nothing := app("a")
@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 		job  *schedulerv1.Job
 	}{
 		"no metadata":                         {nil, "x", due("1h")},
-		"no app":                              {nobody, "x", due("1h")},
+		"no app":                              {noApp, "x", due("1h")},
 		"no namespace":                        {nowhere, "x", due("1h")},
 		"no target":                           {nothing, "x", due("1h")},
 		"a slash":                             {app("a"), "x/y", due("1h")},
@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		"no job, which ended the process":     {app("a"), "x", nil},
 		"never, which fired all the time":     {app("a"), "x", every("0 0 0 30 2 *")},
 		"backwards, which fired all the time": {app("a"), "x", every("@every -1s")},
-		// daprd answers HTTP 500 to these, as they have no code of their own.
+		// daprd answers HTTP 500 to these, because they have no code of their own.
 		"a zone alone, which panicked": {app("a"), "x", every("TZ=UTC")},
 		"a zone that is none":          {app("a"), "x", every("CRON_TZ=Not/AZone 0 0 9 * * *")},
 		"a zone of an interval":        {app("a"), "x", every("CRON_TZ=Europe/Rome @every 1h")},
@@ -182,14 +182,14 @@ func TestRefusals(t *testing.T) {
 		wantCode(t, h.schedule(c.m, c.name, c.job, false), code)
 		err := h.schedule(c.m, c.name, c.job, true)
 		wantCode(t, err, code)
-		if name == "no target" && !strings.Contains(err.Error(), "unknown job type") { // which Dapr's own tests look for
+		if name == "no target" && !strings.Contains(err.Error(), "unknown job type") { // Dapr's own tests check this text
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := h.list(app("a")); len(got) != 0 {
 			t.Fatalf("%s: there is %q", name, got)
 		}
 	}
-	for _, m := range []*schedulerv1.JobMetadata{nil, nobody, nowhere, nothing} {
+	for _, m := range []*schedulerv1.JobMetadata{nil, noApp, nowhere, nothing} {
 		_, err := h.get(m, "x")
 		wantCode(t, err, codes.InvalidArgument)
 		_, err = h.DeleteJob(t.Context(), &schedulerv1.DeleteJobRequest{Name: "x", Metadata: m})
@@ -208,9 +208,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A watch that cannot be is refused alone: the others, and the server, go on.
+// Refusing a watch affects neither other watches nor the server.
 func TestWatchOfNothingIsRefusedAlone(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		good := h.watch(jobsOf("a"))
 		stream, err := h.WatchJobs(t.Context())
 		if err != nil {
@@ -226,7 +226,7 @@ func TestWatchOfNothingIsRefusedAlone(t *testing.T) {
 	})
 }
 
-// What was not answered when the server ended comes again from the next one.
+// Unanswered triggers of a stopped server are sent again by the next one.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, openPebble(t, dir))
@@ -248,7 +248,7 @@ func TestRestart(t *testing.T) {
 	eventually(t, "the answer to count", func() bool { return slices.Equal(h.list(app("a")), []string{"later"}) })
 }
 
-// A repeated job comes to each of the watches of an app.
+// A recurring job is sent to each of an app's watches in turn.
 func TestTriggersGoRound(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
 	ws := []*watcher{h.watch(jobsOf("a")), h.watch(jobsOf("a")), h.watch(jobsOf("a"))}
@@ -283,7 +283,7 @@ func TestWatchThatIsCutGivesItsTriggersToAnother(t *testing.T) {
 	eventually(t, "all to be gone", func() bool { return len(h.list(actor("T", ""))) == 0 })
 }
 
-// A call ends with its deadline, whatever the store does.
+// A call ends at its deadline, even if the store does not answer.
 func TestDeadlineOfACall(t *testing.T) {
 	h := open(t, openPebble(t, t.TempDir()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)

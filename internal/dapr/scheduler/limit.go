@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// limited closes connections beyond a limit at once, which tells sidecars more than a wait would: they try another member, or again.
+// limited is a listener that closes connections beyond a limit at once. Sidecars then try another member, or
+// again, sooner than if they waited.
 type limited struct {
 	net.Listener
 	most    int
@@ -17,7 +18,7 @@ type limited struct {
 	refused atomic.Uint64
 }
 
-// Accept returns the next connection that there is room for. It logs at most once a second that there was none for others.
+// Accept returns the next connection within the limit. It logs refused connections at most once a second.
 func (l *limited) Accept() (net.Conn, error) {
 	var told time.Time
 	for {
@@ -38,7 +39,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection that counts as open until it is closed.
+// counted is a connection that is counted until it is closed.
 type counted struct {
 	net.Conn
 	open *atomic.Int64

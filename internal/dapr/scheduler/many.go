@@ -16,9 +16,9 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// Bounds of what is done to many jobs at once.
+// Bounds of operations on many jobs.
 const (
-	page    = 256       // timers that are read at a time, and deleted by one write: each may have 2 MiB
+	page    = 256       // timers read at a time and deleted in one write: each may have 2 MiB
 	maxList = 512 << 20 // bytes of a list
 )
 
@@ -29,8 +29,8 @@ type found struct {
 	timer *rouse.Timer
 }
 
-// scan calls each with the jobs that are meant, page by page.
-func (f *face) scan(ctx context.Context, within job.Ref, m job.Match, each func([]found) error) error {
+// scan calls each with the matching jobs, page by page.
+func (f *service) scan(ctx context.Context, within job.Ref, m job.Match, each func([]found) error) error {
 	q := rouse.Query{Namespace: job.Namespace(within.Namespace), Prefix: within.Scan(m), Limit: page}
 	for {
 		timers, next, err := f.timers.List(ctx, q)
@@ -41,7 +41,7 @@ func (f *face) scan(ctx context.Context, within job.Ref, m job.Match, each func(
 		for i := range timers {
 			named, err := job.Read(&timers[i].Spec)
 			if err != nil {
-				continue // it was made by another way than this protocol
+				continue // not created through this protocol
 			}
 			if ref, err := job.Of(named.Name, named.Metadata); err == nil && within.Meant(m, ref) {
 				list = append(list, found{ref, named, &timers[i]})
@@ -54,8 +54,8 @@ func (f *face) scan(ctx context.Context, within job.Ref, m job.Match, each func(
 	}
 }
 
-// ListJobs gives the jobs of an app, or of an actor, or of an actor type, in the order of actor ids and names.
-func (f *face) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*schedulerv1.ListJobsResponse, error) {
+// ListJobs returns the jobs of an app, an actor, or an actor type, ordered by actor id and name.
+func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*schedulerv1.ListJobsResponse, error) {
 	within, err := f.within(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func (f *face) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*s
 	return out, nil
 }
 
-// DeleteByMetadata removes the jobs of an app, or of an actor, or of an actor type; with a prefix match, of all apps, or of all actors of
-// the type, whose id begins so.
-func (f *face) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
+// DeleteByMetadata deletes the jobs of an app, an actor, or an actor type; with a prefix match, of all apps
+// or of all actors of the type whose id has this prefix.
+func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
 	within, err := f.within(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (f *face) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMeta
 	return &schedulerv1.DeleteByMetadataResponse{}, nil
 }
 
-// DeleteByNamePrefix removes the jobs of an app, or of an actor, whose name begins so.
-func (f *face) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
+// DeleteByNamePrefix deletes the jobs of an app or an actor whose name has this prefix.
+func (f *service) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
 	within, err := f.of(ctx, r.NamePrefix, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -115,10 +115,10 @@ func (f *face) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNa
 	return &schedulerv1.DeleteByNamePrefixResponse{}, nil
 }
 
-// removeAll deletes the jobs that are meant. When it fails, some may be gone.
-func (f *face) removeAll(ctx context.Context, within job.Ref, m job.Match) error {
+// removeAll deletes the matching jobs. If it fails, some may have been deleted.
+func (f *service) removeAll(ctx context.Context, within job.Ref, m job.Match) error {
 	deleting, ctx := errgroup.WithContext(ctx)
-	deleting.SetLimit(1) // while one page is deleted, the next is read
+	deleting.SetLimit(1) // reading the next page overlaps with deleting one
 	err := f.scan(ctx, within, m, func(list []found) error {
 		deleting.Go(func() error { return f.removeFound(ctx, list) })
 		return ctx.Err()
@@ -127,7 +127,7 @@ func (f *face) removeAll(ctx context.Context, within job.Ref, m job.Match) error
 }
 
 // removeFound deletes a page of jobs.
-func (f *face) removeFound(ctx context.Context, list []found) error {
+func (f *service) removeFound(ctx context.Context, list []found) error {
 	timers := make([]rouse.Timer, len(list))
 	for i := range list {
 		timers[i] = *list[i].timer
@@ -135,7 +135,7 @@ func (f *face) removeFound(ctx context.Context, list []found) error {
 	errs := f.timers.DeleteMany(ctx, timers)
 	for i := range list {
 		if errs[i] == nil {
-			f.watch.Forget(list[i].ref, math.MaxUint64)
+			f.watch.Delete(list[i].ref, math.MaxUint64)
 		}
 	}
 	return errors.Join(errs...)

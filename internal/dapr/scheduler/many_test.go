@@ -10,8 +10,8 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// fill schedules jobs of apps and of actors whose ids begin alike.
-func fill(h *house) {
+// fill schedules jobs of apps and of actors whose ids have common prefixes.
+func fill(h *harness) {
 	for _, id := range []string{"a", "ab"} {
 		for _, name := range []string{"x", "xy", "z"} {
 			h.put(app(id), name, due("1h"))
@@ -27,7 +27,7 @@ func fill(h *house) {
 }
 
 func TestLists(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		fill(h)
 		elsewhere := app("a")
 		elsewhere.Namespace = "elsewhere"
@@ -37,7 +37,7 @@ func TestLists(t *testing.T) {
 			want []string
 		}{
 			{app("a"), []string{"x", "xy", "z"}},
-			{app("nobody"), nil},
+			{app("other"), nil},
 			{elsewhere, []string{"other"}},
 			{actor("T", "1"), []string{"1/x", "1/xy"}},
 			{actor("T", ""), []string{"1/x", "1/xy", "12/x", "12/xy", "2/x", "2/xy"}},
@@ -50,14 +50,14 @@ func TestLists(t *testing.T) {
 }
 
 func TestDeleteMany(t *testing.T) {
-	begins := func(m *schedulerv1.JobMetadata, prefix string) func(h *house) error {
-		return func(h *house) error {
+	begins := func(m *schedulerv1.JobMetadata, prefix string) func(h *harness) error {
+		return func(h *harness) error {
 			_, err := h.DeleteByNamePrefix(h.t.Context(), &schedulerv1.DeleteByNamePrefixRequest{NamePrefix: prefix, Metadata: m})
 			return err
 		}
 	}
-	all := func(m *schedulerv1.JobMetadata, similar bool) func(h *house) error {
-		return func(h *house) error {
+	all := func(m *schedulerv1.JobMetadata, similar bool) func(h *harness) error {
+		return func(h *harness) error {
 			_, err := h.DeleteByMetadata(h.t.Context(), &schedulerv1.DeleteByMetadataRequest{Metadata: m, IdPrefixMatch: proto.Bool(similar)})
 			return err
 		}
@@ -65,9 +65,9 @@ func TestDeleteMany(t *testing.T) {
 	jobs := []string{"x", "xy", "z"}
 	reminders := []string{"1/x", "1/xy", "12/x", "12/xy", "2/x", "2/xy"}
 	for name, c := range map[string]struct {
-		do      func(h *house) error
+		do      func(h *harness) error
 		a, ab   []string
-		one, tu []string // reminders of T, and of TU
+		one, tu []string // reminders of type T, and of type TU
 	}{
 		"an app":                     {all(app("a"), false), nil, jobs, reminders, reminders},
 		"apps":                       {all(app("a"), true), nil, nil, reminders, reminders},
@@ -78,7 +78,7 @@ func TestDeleteMany(t *testing.T) {
 		"an app's by prefix":         {begins(app("a"), "xy"), []string{"x", "z"}, jobs, reminders, reminders},
 		"an app's by no prefix":      {begins(app("a"), ""), nil, jobs, reminders, reminders},
 		"an actor's by prefix":       {begins(actor("T", "1"), "x"), jobs, jobs, reminders[2:], reminders},
-		"what is not there":          {all(app("nobody"), false), jobs, jobs, reminders, reminders},
+		"what is not there":          {all(app("other"), false), jobs, jobs, reminders, reminders},
 		"what is not there, by name": {begins(app("a"), "nothing"), jobs, jobs, reminders, reminders},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestDeleteMany(t *testing.T) {
 	}
 }
 
-// More than a page, some of them on their way.
+// More than one page, with some triggers being sent.
 func TestManyPages(t *testing.T) {
-	onStores(t, func(t *testing.T, h *house) {
+	onStores(t, func(t *testing.T, h *harness) {
 		const n = page + page/2
 		w := h.watch(jobsOf("a"))
 		for i := range n {
@@ -125,6 +125,6 @@ func TestManyPages(t *testing.T) {
 		}
 		w.cut()
 		h.put(app("a"), "last", due("1ms"))
-		h.watch(jobsOf("a")).want("last") // none of those that were deleted in flight
+		h.watch(jobsOf("a")).want("last") // none of those that were deleted while being sent
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// resume takes over a job that another scheduler kept up with until so long ago.
-func (w *world) resume(name string, j *schedulerv1.Job, ago time.Duration) job.Resumed {
+// resume takes over a job from another scheduler that kept up until that long ago.
+func (w *simulation) resume(name string, j *schedulerv1.Job, ago time.Duration) job.Resumed {
 	w.t.Helper()
 	ref, err := job.Of(name, app("a"))
 	if err != nil {
@@ -42,7 +42,8 @@ func (w *world) resume(name string, j *schedulerv1.Job, ago time.Duration) job.R
 	return r
 }
 
-// ticks answers the triggers of the job until it is gone, or has had so many, and returns when they came, after it was taken over.
+// ticks answers the job's triggers until it ends, or until n have come, and returns their times since the
+// takeover.
 func (p *peer) ticks(name string, most int) (at []time.Duration) {
 	p.w.t.Helper()
 	for len(at) < most && p.w.there(name) {
@@ -60,7 +61,7 @@ func (p *peer) ticks(name string, most int) (at []time.Duration) {
 func TestTakenOverJobsGoOn(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	str, n := proto.String, proto.Uint32
-	at := func(d time.Duration) *string { return str(time.Now().Add(d).Format(time.RFC3339)) } // bubbles begin at a whole minute
+	at := func(d time.Duration) *string { return str(time.Now().Add(d).Format(time.RFC3339)) } // bubbles start at a whole minute
 	every := func(due, ttl *string, repeats uint32) *schedulerv1.Job {
 		j := &schedulerv1.Job{Schedule: str("@every 1m"), DueTime: due, Ttl: ttl}
 		if repeats != 0 {
@@ -71,8 +72,8 @@ func TestTakenOverJobsGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		job     func() *schedulerv1.Job
 		ago     time.Duration
-		want    []time.Duration // its ticks; three of one without end
-		unknown string          // the fields of which it is said
+		want    []time.Duration // its ticks; three if it has no end
+		unknown string          // the fields reported as unknown
 	}{
 		"once, at a time":              {job: func() *schedulerv1.Job { return &schedulerv1.Job{DueTime: at(90 * s)} }, want: []time.Duration{90 * s}},
 		"once, at a time that is over": {job: func() *schedulerv1.Job { return &schedulerv1.Job{DueTime: at(-90 * s)} }, want: []time.Duration{0}},
@@ -104,7 +105,7 @@ func TestTakenOverJobsGoOn(t *testing.T) {
 		"the same, after its end":         {job: func() *schedulerv1.Job { return every(at(-90*s), str("1m"), 0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *simulation) {
 				p := w.join(jobsOf("a"))
 				r := w.resume(name, c.job(), c.ago)
 				var fields []string

@@ -1,11 +1,11 @@
-// Package scheduler is the face that Dapr's sidecars see: the service Scheduler of dapr.proto.scheduler.v1 over an engine. A job is
-// a timer (package job), its triggers go through the sink of package watch.
+// Package scheduler implements the service dapr.proto.scheduler.v1.Scheduler for Dapr's sidecars. A job is a
+// timer (package job); its triggers are delivered by the sink of package watch.
 //
-//	listener ─► gRPC ─► face ─┬─ ScheduleJob, GetJob, DeleteJob …  ─► Timers (the engine)     (jobs.go, many.go)
-//	                          ├─ WatchJobs                         ─► watch.Sink
-//	                          └─ WatchHosts                        ─► hosts                   (hosts.go)
+//	listener ─► gRPC ─► service ─┬─ ScheduleJob, GetJob, DeleteJob …  ─► Timers              (jobs.go, many.go)
+//	                             ├─ WatchJobs                         ─► watch.Sink
+//	                             └─ WatchHosts                        ─► hosts               (hosts.go)
 //
-// What goes wrong in a call stays in it: a request that nobody thought of is refused, or fails alone.
+// Errors and panics stay within their call.
 package scheduler
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the face needs of an *timers.Timers.
+// Timers are the methods of *timers.Timers that the service uses.
 type Timers interface {
 	Now() rouse.Instant
 	Leaving() func(rouse.Key) bool
@@ -41,38 +41,41 @@ type Timers interface {
 	DeleteMany(ctx context.Context, timers []rouse.Timer) []error
 }
 
-// Options say what is served. Timers and Watch are required; zero fields have the defaults that their comments name.
+// Options configure a server. Timers and Watch are required; other zero fields have the defaults in their
+// comments.
 type Options struct {
 	Timers Timers
-	Watch  *watch.Sink // the one that the engine delivers to
+	Watch  *watch.Sink // the sink that the engine delivers to
 
-	// Address is where sidecars reach this server; default where it listens.
+	// Address is where sidecars reach this server; default: the listener's address.
 	Address string
-	// Hosts returns the addresses of all members that share the store, this one included. Nil: there are no others.
+	// Hosts returns the addresses of all members that share the store, including this one. Nil: there are no
+	// others.
 	Hosts func(ctx context.Context) ([]string, error)
 
-	// Identity is who this server is, and whom it believes: a call is then for the app alone whose SPIFFE id its caller has. Nil: anybody
-	// may call as any app, in plain text. Who makes the server runs the identity.
+	// Identity authenticates this server and its clients: each call is then restricted to the app in the
+	// caller's SPIFFE id. Nil: plain text, and any client may call as any app. The creator of the server runs
+	// the identity.
 	Identity *identity.Identity
 
-	Log      *slog.Logger  // for what nobody foresaw; default none
-	MaxConns int           // connections at a time, others are refused; default MaxConns
-	Grace    time.Duration // how long calls may take to end when the server stops; default 10 s
+	Log      *slog.Logger  // for unexpected errors; default none
+	MaxConns int           // maximum open connections, others are refused; default MaxConns
+	Grace    time.Duration // time for calls to end when the server stops; default 10 s
 }
 
-// MaxConns is how many connections there may be at a time by default. A sidecar opens five to each member.
+// MaxConns is the default maximum of open connections. A sidecar opens five to each member.
 const MaxConns = 65_536
 
-// Bounds of gRPC. A message is bounded by what a timer may hold, and what is around it.
+// Bounds of gRPC. A message holds what a timer may hold, plus its envelope.
 const (
 	maxMessage    = 4 << 20
 	maxHeaderList = 16 << 10
-	maxStreams    = 4096 // of a connection: a sidecar has one
+	maxStreams    = 4096 // per connection: a sidecar has one
 	streamWindow  = 1 << 20
 	handshake     = 10 * time.Second
 )
 
-// Server is made by New and used once.
+// Server is created by New and used once.
 type Server struct {
 	opts  Options
 	grpc  *grpc.Server
@@ -80,10 +83,10 @@ type Server struct {
 
 	counters *counters
 	limited  limited
-	drain    context.CancelFunc // ends what would go on for ever
+	drain    context.CancelFunc // ends streams that have no end of their own
 }
 
-// New returns a server that does nothing until Run.
+// New returns a server that is idle until Run.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -115,20 +118,20 @@ func New(o Options) *Server {
 		grpc.ConnectionTimeout(handshake),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.WaitForHandlers(true),
-		// Sidecars ping streams on which nothing happens, and more often than gRPC lets clients do unless it is told.
+		// Sidecars ping idle streams more often than gRPC servers allow by default.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
-	schedulerv1.RegisterSchedulerServer(s.grpc, &face{identified: o.Identity != nil, timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
+	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
 	return s
 }
 
-// streamWorkers are goroutines that handle calls one after another, so that their stacks grow once and not with each call.
+// streamWorkers are goroutines that handle several calls each, so that their stacks grow only once.
 const streamWorkers = 64
 
-// Run serves until ctx ends. Then it ends the watches, lets other calls finish for at most Grace, and returns when all of its
-// goroutines have ended. Its error is that of a listener that broke. What should be put off before is for the caller to say, by
-// watch.Sink.Drain.
+// Run serves until ctx ends. It then ends the watches, waits for other calls for at most Grace, and returns
+// when all of its goroutines have ended. It returns an error only if the listener failed. Before that, the
+// caller defers waiting triggers with watch.Sink.Drain.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +144,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		cancel()
 	})
 	running.Go(func() { s.hosts.run(ctx) })
-	if s.opts.Hosts != nil { // one that is alone keeps all
+	if s.opts.Hosts != nil { // a single node keeps all buckets
 		running.Go(func() { s.handOver(ctx) })
 	}
 	<-ctx.Done()
@@ -152,30 +155,30 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	late.Stop()
 	running.Wait()
 	s.opts.Watch.Wait()
-	if broken != nil && !errors.Is(broken, grpc.ErrServerStopped) { // which it says if it is to end before it has begun
+	if broken != nil && !errors.Is(broken, grpc.ErrServerStopped) { // the latter if it is stopped before it starts
 		return fmt.Errorf("accept connections of Dapr's sidecars: %w", broken)
 	}
 	return nil
 }
 
-// Close ends what New started, of a server whether it has run or not. It does not wait for Run.
+// Close releases what New started, whether or not the server has run. It does not wait for Run.
 func (s *Server) Close() {
 	s.drain()
 	s.grpc.Stop()
 }
 
-// face is the service.
-type face struct {
+// service implements the gRPC service.
+type service struct {
 	schedulerv1.UnimplementedSchedulerServer
 	timers     Timers
 	watch      *watch.Sink
 	hosts      *hosts
 	counters   *counters
 	draining   context.Context
-	identified bool // who calls has an identity
+	identified bool // callers are authenticated
 }
 
-// WatchJobs brings triggers.
-func (f *face) WatchJobs(stream schedulerv1.Scheduler_WatchJobsServer) error {
-	return f.watch.Serve(&admitted{Scheduler_WatchJobsServer: stream, face: f})
+// WatchJobs streams triggers to a sidecar.
+func (f *service) WatchJobs(stream schedulerv1.Scheduler_WatchJobsServer) error {
+	return f.watch.Serve(&admitted{Scheduler_WatchJobsServer: stream, service: f})
 }

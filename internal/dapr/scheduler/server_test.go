@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// Connections beyond the limit are closed at once, counted and logged, and those that are open go on.
+// Connections beyond the limit are closed at once, counted and logged, and the open ones continue.
 func TestMoreConnectionsThanMayBe(t *testing.T) {
 	var log bytes.Buffer
 	h := open(t, mem.New(), func(o *Options) { o.MaxConns, o.Log = 3, slog.New(slog.NewTextHandler(&log, nil)) })
@@ -60,7 +60,7 @@ func TestMoreConnectionsThanMayBe(t *testing.T) {
 	}
 }
 
-// A server that is to end at once ends well, whether it has begun to serve or not.
+// A server whose context has already ended stops without an error, whether or not it has started to serve.
 func TestServerThatEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -8,31 +8,31 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// channel is where the triggers of an app, or of an actor type, meet the streams that watch for it. Nothing waits in it that a
-// ready stream could take.
+// channel connects the triggers of an app, or of an actor type, with the streams that watch for it. No
+// trigger waits in it that a ready stream could take.
 type channel struct {
 	key     job.Channel
 	streams []*stream
-	turn    int // whose turn it is, of streams
+	turn    int // next stream to try
 	gates   map[gateKey]*gate
-	queues  map[gateKey]*queue // of what waits; one for all that no named gate is for
+	queues  map[gateKey]*queue // waiting triggers; one queue for all triggers without a named gate
 	turns   uint64
-	front   uint64              // the last turn that was given in front of all others, counted down
-	byName  map[string]*trigger // all that are here, or with a stream, by their timer's name
-	held    int                 // how many they are
+	front   uint64              // the last turn given at the front, counting down
+	byName  map[string]*trigger // all triggers here or with a stream, by their timer's name
+	held    int                 // number of these
 }
 
-// queue holds triggers in their turns.
+// queue holds triggers in order of their turns.
 type queue struct {
 	line       gateKey
 	head, tail *trigger
 	length     int
 }
 
-// middle is where turns begin: there are as many before it.
+// middle is the first turn; there is as much space before it as after it.
 const middle = 1 << 63
 
-// channel returns a channel, which it makes if there is none.
+// channel returns a channel, creating it if there is none.
 func (s *Sink) channel(key job.Channel) *channel {
 	c := s.channels[key]
 	if c == nil {
@@ -43,14 +43,15 @@ func (s *Sink) channel(key job.Channel) *channel {
 	return c
 }
 
-// forget drops a channel that nobody uses.
-func (s *Sink) forget(c *channel) {
+// dropUnused removes a channel that has no streams, triggers or gates.
+func (s *Sink) dropUnused(c *channel) {
 	if len(c.streams) == 0 && len(c.byName) == 0 && len(c.gates) == 0 {
 		delete(s.channels, c.key)
 	}
 }
 
-// name and unname keep the list of what is here of a job: one trigger mostly, more if it was replaced meanwhile.
+// name and unname maintain the list of a job's triggers: mostly one, but more if the job was replaced while
+// one was here.
 func (c *channel) name(t *trigger) {
 	key := t.fire().Name
 	t.namesake = c.byName[key]
@@ -74,7 +75,7 @@ func (c *channel) unname(t *trigger) {
 	t.namesake = nil
 }
 
-// push lets a trigger wait behind all others, unpush in front of them.
+// push appends a trigger behind all others; unpush puts it in front of them.
 func (c *channel) push(t *trigger) {
 	c.turns++
 	t.turn = c.turns
@@ -96,7 +97,7 @@ func (c *channel) line(key gateKey) *queue {
 	return q
 }
 
-// insert puts a trigger in its turn: at an end, but for what is sorted anew.
+// insert puts a trigger into its place by turn. That is at an end, except when triggers are sorted again.
 func (q *queue) insert(t *trigger) {
 	t.queue = q
 	q.length++
@@ -134,7 +135,7 @@ func (q *queue) remove(t *trigger) {
 	t.queue, t.prev, t.next = nil, nil, nil
 }
 
-// sort puts everything that waits into the queue that it belongs to by now, in its turn: gates have come or gone.
+// sort moves all waiting triggers to their current queues in order, after gates were added or removed.
 func (c *channel) sort() {
 	var all []*trigger
 	for _, q := range c.queues {
@@ -155,7 +156,7 @@ func (c *channel) sort() {
 	}
 }
 
-// first returns the trigger whose turn it is, of those whose gates are open.
+// first returns the trigger with the lowest turn among those whose gates are open.
 func (c *channel) first(h share) (first *trigger) {
 	for key, q := range c.queues {
 		if q.head == nil {
@@ -171,7 +172,7 @@ func (c *channel) first(h share) (first *trigger) {
 	return first
 }
 
-// pick returns the next stream in turn that is ready.
+// pick returns the next ready stream in turn.
 func (c *channel) pick(o *Options) *stream {
 	for k := range c.streams {
 		n := (c.turn + k) % len(c.streams)
@@ -183,7 +184,7 @@ func (c *channel) pick(o *Options) *stream {
 	return nil
 }
 
-// pump gives what waits to streams that are ready.
+// pump assigns waiting triggers to ready streams.
 func (s *Sink) pump(c *channel, out []report) []report {
 	for len(c.streams) > 0 {
 		t := c.first(s.share)
@@ -203,7 +204,7 @@ func (s *Sink) pump(c *channel, out []report) []report {
 	return out
 }
 
-// release reports everything that waits.
+// release reports all waiting triggers with an outcome.
 func (s *Sink) release(c *channel, o rouse.Outcome, out []report) []report {
 	for _, q := range c.queues {
 		for q.head != nil {

@@ -8,38 +8,38 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// Counts is what has happened, for metrics.
+// Counts are the sink's counters, for metrics.
 type Counts struct {
 	Streams int    // open now
-	Refused uint64 // watches that were refused because as many were open as may be
-	Held    int    // triggers in memory, now
-	Waiting int    // those of them that no stream is there for
-	Sent    uint64 // triggers handed to streams, those that came again included
+	Refused uint64 // watches refused because the maximum was open
+	Held    int    // triggers in memory
+	Waiting int    // of these, triggers without a stream
+	Sent    uint64 // triggers handed to streams, including repeated ones
 
 	Jobs, Actors Triggers
 
 	SendFailed uint64 // streams that ended because a trigger could not be sent
-	RecvFailed uint64 // streams that ended because what came could not be read, or was nothing that may come
+	RecvFailed uint64 // streams that ended because a message could not be read or was not allowed
 
 	Gates []GateCounts // by key
 }
 
-// Triggers is what became of the triggers of one kind of jobs.
+// Triggers counts the results of triggers of one kind of jobs.
 type Triggers struct {
 	Done        uint64 // answers of success
-	Failed      uint64 // answers that said so, whether another attempt follows or not
-	Undelivered uint64 // triggers that found no stream, or no room
+	Failed      uint64 // answers of failure, whether or not another attempt follows
+	Undelivered uint64 // triggers for which there was no stream or no room
 	Took        Latency
 }
 
-// Latencies are upper bounds of the buckets of a Latency, inclusive.
+// Latencies are inclusive upper bounds of the buckets of a Latency.
 var Latencies = [...]time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second}
 
-// Latency counts how long triggers took that were answered, from when they came from the engine, in whole milliseconds.
+// Latency counts triggers by the time from the engine's delivery to the answer, in whole milliseconds.
 type Latency struct {
 	Count   uint64
 	Sum     time.Duration
-	Buckets [len(Latencies)]uint64 // those that took at most so long, each with those of the buckets before it
+	Buckets [len(Latencies)]uint64 // cumulative: triggers that took at most this long
 }
 
 func (l *Latency) note(took time.Duration) {
@@ -51,21 +51,22 @@ func (l *Latency) note(took time.Duration) {
 	}
 }
 
-// GateCounts is what a concurrency limit does, of all namespaces that have one of that key together.
+// GateCounts describes the concurrency limits with one key, in all namespaces together.
 type GateCounts struct {
 	Key       string // TYPE, or TYPE:NAME
-	Used      int    // triggers that are with streams, now
-	Waiting   int    // triggers that wait for it, now
-	Throttled uint64 // triggers that had to wait for it when they came
+	Used      int    // triggers that are with streams
+	Waiting   int    // triggers that wait for it
+	Throttled uint64 // triggers that had to wait for it when they arrived
 }
 
-// mostKeys bounds the keys of limits by which is counted, as clients name them; what is beyond is counted under otherKeys.
+// mostKeys bounds the number of limit keys with their own counts, because clients choose them. Further ones
+// are counted under otherKeys.
 const (
 	mostKeys  = 1000
 	otherKeys = "(others)"
 )
 
-// Counts returns what has happened so far.
+// Counts returns the counters since the start.
 func (s *Sink) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Sink) kind(key job.Channel) *Triggers {
 	return &s.counts.Jobs
 }
 
-// throttle counts a trigger that has just come and waits, if it waits for a gate.
+// throttle counts a new trigger if it waits for a gate.
 func (s *Sink) throttle(c *channel, t *trigger) {
 	if len(c.gates) == 0 || t.queue == nil {
 		return
@@ -128,7 +129,7 @@ func (s *Sink) throttle(c *channel, t *trigger) {
 	}
 }
 
-// gateName is the key by which people know a gate.
+// gateName is the key of a gate as users know it.
 func (c *channel) gateName(key gateKey) string {
 	if key.named {
 		return c.key.Owner + ":" + key.name
@@ -136,7 +137,8 @@ func (c *channel) gateName(key gateKey) string {
 	return c.key.Owner
 }
 
-// waiting is how many triggers wait for a gate. Each counts once: under the limit of its type if there is one, or else under that of its key.
+// waiting returns how many triggers wait for a gate. Each counts once: for the limit of its type if there is
+// one, else for the limit of its key.
 func (c *channel) waiting(key gateKey) (n int) {
 	if key.named && c.gates[gateKey{}] != nil {
 		return 0

@@ -17,7 +17,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// What became of triggers is counted by the kind of their jobs.
+// Results of triggers are counted by kind of job.
 func TestCountsOfTriggers(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		e.deliver(fires(t, app("b"), 2)...)
@@ -71,7 +71,7 @@ func TestCountsOfGates(t *testing.T) {
 		want(GateCounts{Key: "T", Used: 4, Waiting: 4, Throttled: 2}, GateCounts{Key: "T:k", Used: 1, Throttled: 2})
 		p.done(p.got()[0])
 		want(GateCounts{Key: "T", Used: 4, Waiting: 3, Throttled: 2}, GateCounts{Key: "T:k", Used: 1, Throttled: 2})
-		_ = p.leave() // what has been counted stays
+		_ = p.leave() // the counts stay
 		want(GateCounts{Key: "T", Used: 1, Waiting: 1, Throttled: 2}, GateCounts{Key: "T:k", Throttled: 2})
 	})
 }

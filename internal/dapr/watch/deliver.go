@@ -9,28 +9,28 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// delivery is what one Deliver brought. Its fires are read until each is reported.
+// delivery is one call of Deliver. Its fires are read until each is reported.
 type delivery struct {
 	fires  []rouse.Fire
 	settle func(i int, o rouse.Outcome)
-	keeper *watching
+	waiter *waiter
 	came   time.Time
 }
 
-// trigger is a fire on its way. It is in a queue of its channel, or with a stream, or reported.
+// trigger is a fire in progress. It is in a queue of its channel, with a stream, or reported.
 type trigger struct {
 	d       *delivery
 	i       int32
 	dead    bool // its job was deleted or replaced
 	channel *channel
 	job     *schedulerv1.NamedJob
-	gates   []*gate // whose places it has
+	gates   []*gate // gates in which it takes a place
 
-	namesake *trigger // another one of its job
-	queue    *queue   // that it waits in; nil: none
+	namesake *trigger // another trigger of the same job
+	queue    *queue   // the queue in which it waits, or nil
 	prev     *trigger
 	next     *trigger
-	turn     uint64 // its place among all that wait in its channel
+	turn     uint64 // its place among the waiting triggers of its channel
 
 	stream *stream
 	id     uint64
@@ -39,14 +39,14 @@ type trigger struct {
 
 func (t *trigger) fire() *rouse.Fire { return &t.d.fires[t.i] }
 
-// report is an outcome on its way to who delivered the fire. Reports are gathered under the mutex and made without it.
+// report is an outcome for the engine. Reports are collected under the mutex and made without it.
 type report struct {
 	d *delivery
 	i int32
 	o rouse.Outcome
 }
 
-// finish makes reports. The mutex is not held: who hears of them may take one of its own.
+// finish makes reports. The mutex is not held, because the receiver may take its own locks.
 func finish(reports []report) {
 	for i := range reports {
 		r := &reports[i]
@@ -54,14 +54,14 @@ func finish(reports []report) {
 	}
 }
 
-// Outcomes of triggers that were not sent, or of which nothing will be known.
+// Outcomes of triggers that were not sent, or whose result will not be known.
 var (
 	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
 )
 
-// Deliver hands triggers to the streams that watch for them, or lets them wait. It returns before they are answered, but for
-// one Deliver at a time that stays as the keeper.
+// Deliver hands triggers to the streams that watch for them, or queues them. It returns before they are
+// answered, except for one call per context, which stays to wait for the end of the context (waiter.go).
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	d := &delivery{fires: fires, settle: settle, came: time.Now()}
 	triggers := make([]trigger, 0, len(fires))
@@ -81,13 +81,13 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	if len(triggers) == 0 {
 		return
 	}
-	if keeper, mine := s.take(ctx, triggers); mine {
-		s.keep(keeper)
+	if waiter, mine := s.take(ctx, triggers); mine {
+		s.wait(waiter)
 	}
 }
 
-// take gives triggers to their channels. mine says that the caller is to stay.
-func (s *Sink) take(ctx context.Context, triggers []trigger) (keeper *watching, mine bool) {
+// take gives triggers to their channels. mine means that the caller must stay.
+func (s *Sink) take(ctx context.Context, triggers []trigger) (waiter *waiter, mine bool) {
 	var out []report
 	defer func() { finish(out) }()
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Sink) take(ctx context.Context, triggers []trigger) (keeper *watching, 
 		}
 		return nil, false
 	}
-	d.keeper, mine = s.watch(ctx, len(triggers))
+	d.waiter, mine = s.watch(ctx, len(triggers))
 	var c *channel
 	for i := range triggers {
 		t := &triggers[i]
@@ -122,17 +122,17 @@ func (s *Sink) take(ctx context.Context, triggers []trigger) (keeper *watching, 
 		out = s.pump(c, out)
 		s.throttle(c, t)
 	}
-	return d.keeper, mine
+	return d.waiter, mine
 }
 
-// putOff is how long a trigger is put off that there is no room for: the later it is already, the longer.
+// putOff is how long a trigger is deferred for which there is no room: longer if it is later already.
 func putOff(f *rouse.Fire) time.Duration {
 	const least, most = time.Second, 30 * time.Second
 	late := time.Since(f.Due.Time())
 	return min(max(late/2, least), most)
 }
 
-// put ends a trigger's time here, wherever it is, and returns the report that is to be made.
+// put removes a trigger from wherever it is, and returns the report to make.
 func (s *Sink) put(t *trigger, o rouse.Outcome) report {
 	c := t.channel
 	if t.queue != nil {
@@ -146,6 +146,6 @@ func (s *Sink) put(t *trigger, o rouse.Outcome) report {
 	c.unname(t)
 	c.held--
 	s.held--
-	s.done(t.d.keeper)
+	s.done(t.d.waiter)
 	return report{t.d, t.i, o}
 }

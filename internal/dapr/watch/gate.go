@@ -4,15 +4,15 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// gate bounds how many triggers of an actor type, or of those of its jobs with one concurrency key, are with streams. It is there as
-// long as a stream names it.
+// gate limits how many triggers of an actor type, or of its jobs with one concurrency key, are with streams.
+// It exists as long as a stream names it.
 type gate struct {
-	limit int // of all members together, as the last stream that named it says
+	limit int // of all members together, from the last stream that named it
 	used  int
 	users int // streams that name it
 }
 
-// share is a member's part of each limit: what does not divide goes to the first ones, and nobody has less than 1.
+// share is a member's part of each limit. The first members get the remainder, and each has at least 1.
 type share struct{ index, of int }
 
 func (h share) limit(all int) int {
@@ -29,7 +29,8 @@ type gateKey struct {
 	name  string // a concurrency key, if named
 }
 
-// limitsOf returns the limits that a stream names, by actor type. What limits nothing is left out, as the protocol has it.
+// limitsOf returns the limits that a stream names, by actor type. As in the protocol, limits below 1 are
+// ignored.
 func limitsOf(initial *schedulerv1.WatchJobsRequestInitial) map[string]map[gateKey]int {
 	limits := map[string]map[gateKey]int{}
 	for _, l := range initial.ConcurrencyLimits {
@@ -45,7 +46,7 @@ func limitsOf(initial *schedulerv1.WatchJobsRequestInitial) map[string]map[gateK
 	return limits
 }
 
-// limit adds what a stream says of gates.
+// limit adds a stream's gates.
 func (c *channel) limit(limits map[gateKey]int) {
 	for key, n := range limits {
 		g := c.gates[key]
@@ -62,7 +63,7 @@ func (c *channel) limit(limits map[gateKey]int) {
 	c.sort()
 }
 
-// unlimit takes back what a stream that ends said of gates.
+// unlimit removes the gates of a stream that ends.
 func (c *channel) unlimit(limits map[gateKey]int) {
 	for key := range limits {
 		if g := c.gates[key]; g != nil {
@@ -74,7 +75,8 @@ func (c *channel) unlimit(limits map[gateKey]int) {
 	c.sort()
 }
 
-// lineOf returns the key of the queue that a trigger waits in: what waits for a gate of its own does not hold up the others.
+// lineOf returns the key of the queue for a trigger. Triggers that wait for their own gate do not delay
+// others.
 func (c *channel) lineOf(t *trigger) gateKey {
 	if m := t.job.Metadata; m.ConcurrencyKey != nil && len(c.gates) > 0 {
 		if key := (gateKey{true, *m.ConcurrencyKey}); c.gates[key] != nil {
@@ -84,7 +86,7 @@ func (c *channel) lineOf(t *trigger) gateKey {
 	return gateKey{}
 }
 
-// open says whether triggers of a queue may pass their gates now.
+// open reports whether triggers of a queue may pass their gates now.
 func (c *channel) open(line gateKey, h share) bool {
 	if len(c.gates) == 0 {
 		return true
@@ -97,7 +99,7 @@ func (c *channel) open(line gateKey, h share) bool {
 	return true
 }
 
-// enter takes a place at each gate of a trigger.
+// enter takes a place in each gate of a trigger.
 func (c *channel) enter(t *trigger, line gateKey) {
 	if len(c.gates) == 0 {
 		return

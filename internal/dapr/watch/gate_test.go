@@ -13,13 +13,13 @@ func TestLimitOfAType(t *testing.T) {
 		e.deliver(fires(t, actor("T", "i", ""), 5)...)
 		e.deliver(fire(t, actor("U", "i", ""), "u"))
 		a, b := p.got(), q.got()
-		if len(a) != 2 || len(b) != 1 || a[1].Name != "u" { // one of each stream, and what has no limit
+		if len(a) != 2 || len(b) != 1 || a[1].Name != "u" { // one from each stream, and the one without a limit
 			t.Fatalf("got %v and %v with a limit of 2 for both", a, b)
 		}
 		q.answer(b[0].Id, failed) // a failure frees its place too
 		e.want("j001", rouse.Failed)
 		sameNames(t, append(p.gotNames(), q.gotNames()...), "j002")
-		_ = p.leave() // and so does the end of a stream; the limit ends with the last stream that names it
+		_ = p.leave() // so does the end of a stream; the limit ends with the last stream that names it
 		if n := len(q.got()); n != 4 {
 			t.Errorf("%d came after the limit had ended, want the other 4", n)
 		}
@@ -29,7 +29,7 @@ func TestLimitOfAType(t *testing.T) {
 func TestLimitsOfKeys(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		initial := limit(limit(limit(actorsOf("T"), "T", "", 3), "T", "k", 1), "T", "other", 5)
-		p := join(s, limit(limit(initial, "T", "none", 0), "T", "none", -1)) // these two are no limits
+		p := join(s, limit(limit(initial, "T", "none", 0), "T", "none", -1)) // neither is a limit
 		for i, key := range []string{"k", "k", "k", "", "none", "", "other"} {
 			e.deliver(fire(t, actor("T", "i", key), fmt.Sprint(i)))
 		}
@@ -38,13 +38,13 @@ func TestLimitsOfKeys(t *testing.T) {
 		for _, m := range first {
 			names = append(names, m.Name)
 		}
-		sameNames(t, names, "0", "3", "4") // what waits for k does not hold up the rest
+		sameNames(t, names, "0", "3", "4") // triggers that wait for k do not delay the rest
 		p.done(first[1])
 		e.want("3", rouse.Done)
 		sameNames(t, p.gotNames(), "5")
 		p.done(first[0])
 		e.want("0", rouse.Done)
-		sameNames(t, p.gotNames(), "1") // which has not lost its place
+		sameNames(t, p.gotNames(), "1") // it has kept its place
 		p.done(first[2])
 		e.want("4", rouse.Done)
 		sameNames(t, p.gotNames(), "6")

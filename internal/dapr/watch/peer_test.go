@@ -23,14 +23,14 @@ const (
 	failed  = schedulerv1.WatchJobsRequestResultStatus_FAILED
 )
 
-// peer is a sidecar without a network, for tests in virtual time: it is the stream that Serve is given.
+// peer is a simulated sidecar for tests in virtual time: it is the stream that Serve gets.
 type peer struct {
 	grpc.ServerStream
 	ctx      context.Context
 	cut      context.CancelFunc
 	requests chan *schedulerv1.WatchJobsRequest
-	blocked  chan struct{} // while open, Send blocks as for a client that does not read
-	over     chan error    // what Serve returned
+	blocked  chan struct{} // while open, Send blocks, as for a client that does not read
+	over     chan error    // result of Serve
 
 	mu   sync.Mutex
 	came []*schedulerv1.WatchJobsResponse
@@ -42,7 +42,7 @@ func newPeer() *peer {
 	return p
 }
 
-// join opens a watch. It stands, or is over, when the bubble is quiet.
+// join opens a watch. When the bubble is idle, the watch is open or over.
 func join(s *Sink, initial *schedulerv1.WatchJobsRequestInitial) *peer {
 	p := newPeer()
 	close(p.blocked)
@@ -87,7 +87,7 @@ func (p *peer) Send(m *schedulerv1.WatchJobsResponse) error {
 	return nil
 }
 
-// got returns what has come since the last call.
+// got returns the messages since the last call.
 func (p *peer) got() []*schedulerv1.WatchJobsResponse {
 	synctest.Wait()
 	p.mu.Lock()
@@ -116,7 +116,7 @@ func (p *peer) done(list ...*schedulerv1.WatchJobsResponse) {
 	}
 }
 
-// leave ends the watch, and returns how it ended.
+// leave ends the watch and returns its result.
 func (p *peer) leave() error {
 	p.cut()
 	synctest.Wait()
@@ -132,7 +132,7 @@ func actorsOf(types ...string) *schedulerv1.WatchJobsRequestInitial {
 		AcceptJobTypes: []schedulerv1.JobTargetType{schedulerv1.JobTargetType_JOB_TARGET_TYPE_ACTOR_REMINDER}}
 }
 
-// limit adds a concurrency limit; "" is one of the type.
+// limit adds a concurrency limit; "" is the limit of the type.
 func limit(initial *schedulerv1.WatchJobsRequestInitial, typ, name string, n int32) *schedulerv1.WatchJobsRequestInitial {
 	l := &schedulerv1.ConcurrencyLimit{MaxConcurrent: n, Target: &schedulerv1.ConcurrencyLimit_Actor{Actor: &schedulerv1.ConcurrencyLimitActor{Type: typ}}}
 	if name != "" {
@@ -156,7 +156,7 @@ func actor(typ, id, key string) *schedulerv1.JobMetadata {
 	return m
 }
 
-// fire is the first attempt of a one-shot job with the usual retries.
+// fire is the first attempt of a one-shot job with the default retries.
 func fire(t testing.TB, m *schedulerv1.JobMetadata, name string) rouse.Fire {
 	t.Helper()
 	ref, err := job.Of(name, m)
@@ -177,7 +177,7 @@ func fires(t testing.TB, m *schedulerv1.JobMetadata, n int) (list []rouse.Fire) 
 	return list
 }
 
-// engine delivers, and remembers what was reported.
+// engine delivers fires and records reports.
 type engine struct {
 	t    testing.TB
 	s    *Sink
@@ -185,7 +185,7 @@ type engine struct {
 	stop context.CancelFunc
 
 	mu       sync.Mutex
-	outcomes map[string][]rouse.Outcome // by the id of the fire
+	outcomes map[string][]rouse.Outcome // by fire id
 	running  sync.WaitGroup
 }
 
@@ -200,7 +200,7 @@ func (e *engine) deliver(fires ...rouse.Fire) {
 	synctest.Wait()
 }
 
-// want demands that a job's trigger was reported once, and takes the report.
+// want fails unless a job's trigger was reported once, and takes the report.
 func (e *engine) want(name string, v rouse.Verdict) rouse.Outcome {
 	e.t.Helper()
 	synctest.Wait()
@@ -214,7 +214,7 @@ func (e *engine) want(name string, v rouse.Verdict) rouse.Outcome {
 	return list[0]
 }
 
-// none demands that nothing was reported that was not taken.
+// none fails if an unexpected report was made.
 func (e *engine) none() {
 	e.t.Helper()
 	synctest.Wait()
@@ -225,7 +225,7 @@ func (e *engine) none() {
 	}
 }
 
-// bubble runs a test of a sink in virtual time. In the end nothing is left of it.
+// bubble runs a test of a sink in virtual time and checks that nothing is left of it.
 func bubble(t *testing.T, o Options, test func(t *testing.T, s *Sink, e *engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(o)
@@ -237,8 +237,8 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, s *Sink, e *engine)
 		e.running.Wait()
 		synctest.Wait()
 		s.Wait()
-		if len(s.channels) != 0 || len(s.keepers) != 0 || s.held != 0 {
-			t.Errorf("left behind: %d channels, %d keepers, %d triggers", len(s.channels), len(s.keepers), s.held)
+		if len(s.channels) != 0 || len(s.waiters) != 0 || s.held != 0 {
+			t.Errorf("left behind: %d channels, %d waiters, %d triggers", len(s.channels), len(s.waiters), s.held)
 		}
 	})
 }

@@ -14,7 +14,7 @@ func tooMany(n int) error {
 	return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", n, rouse.ErrOverloaded)
 }
 
-// Serve serves a watch until it ends. Its errors are those of package rouse, or of the stream.
+// Serve serves a watch until it ends. Its errors are errors of package rouse or of the stream.
 func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 		return err
 	}
 	defer s.leave(st, nil)
-	if err := stream.SendHeader(nil); err != nil { // so that a client can tell that it watches
+	if err := stream.SendHeader(nil); err != nil { // tells the client that the watch is open
 		return err
 	}
 	s.mu.Lock()
@@ -40,7 +40,7 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 	return s.send(stream, st)
 }
 
-// most is how many triggers are taken to be written at a time.
+// most is the maximum number of triggers taken for writing at a time.
 const most = 256
 
 // send writes triggers until the stream is over.
@@ -54,7 +54,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 		}
 		list = st.next(list[:0])
 		var out []report
-		if len(list) > 0 { // there is room behind them
+		if len(list) > 0 { // there is room for more behind them
 			for _, key := range st.takes {
 				out = s.pump(s.channel(key), out)
 			}
@@ -74,7 +74,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 	}
 }
 
-// fail counts a stream that is about to end by an error of its own, not because it is over already.
+// fail counts a stream that ends by its own error, unless it has ended already.
 func (s *Sink) fail(count *uint64, st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Sink) fail(count *uint64, st *stream) {
 	}
 }
 
-// next takes messages to be written.
+// next takes messages to write.
 func (st *stream) next(list []*schedulerv1.WatchJobsResponse) []*schedulerv1.WatchJobsResponse {
 	n := min(len(st.unsent), most)
 	for _, t := range st.unsent[:n] {
@@ -98,12 +98,12 @@ func (st *stream) next(list []*schedulerv1.WatchJobsResponse) []*schedulerv1.Wat
 	return list
 }
 
-// receive takes answers until the stream is over, and returns what the client is told of it.
+// receive processes answers until the stream is over, and returns the error for the client.
 func (s *Sink) receive(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) error {
 	for {
 		m, err := stream.Recv()
 		switch {
-		case errors.Is(err, io.EOF): // the client has nothing more to say, so it cannot answer anything
+		case errors.Is(err, io.EOF): // the client has closed its side, so it cannot answer anything
 			return nil
 		case err != nil:
 			if ctx := stream.Context(); ctx.Err() != nil {

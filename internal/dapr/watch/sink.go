@@ -1,19 +1,20 @@
-// Package watch is the sink of targets "dapr:job/APP" and "dapr:actor/TYPE": it delivers fires to the sidecars that watch for
-// them, over the streams of Dapr's WatchJobs.
+// Package watch is the sink of targets "dapr:job/APP" and "dapr:actor/TYPE": it delivers fires to the
+// sidecars that watch for them, over the streams of Dapr's WatchJobs.
 //
-//	Deliver ─► channel: what waits ─► stream: what is to be sent ─► Send, with an id     (deliver.go, channel.go, serve.go)
-//	outcomes ◄── results by id, policies of jobs, the end of ctx                         (stream.go, keeper.go)
+//	Deliver ─► channel: waiting triggers ─► stream: triggers to send ─► Send, with an id     (deliver.go, channel.go, serve.go)
+//	outcomes ◄── results by id, policies of jobs, the end of ctx                         (stream.go, waiter.go)
 //
 // It promises:
 //   - A trigger is with one stream at a time. Streams of one app, or of one actor type, take turns.
-//   - A trigger that no stream is there for waits in memory; when one comes, the engine is asked again at once whether it is
-//     still to be sent: it may have been deleted, replaced or paused meanwhile.
-//   - When a stream ends, what it had not answered goes to the next one at once. That is no failure, and uses no retry.
-//   - A stream that is slow to read, or to answer, holds up to what it may have and delays nobody else.
-//   - There is no deadline for an answer: a trigger belongs to its stream until it is answered, or the stream ends.
-//   - Concurrency limits hold (gate.go): what waits for one does not hold up what does not.
+//   - A trigger without a stream waits in memory. When a stream comes, the engine immediately checks again whether
+//     to send it: it may have been deleted, replaced or paused while it waited.
+//   - When a stream ends, its unanswered triggers go to the next one immediately. That is no failure and uses no retry.
+//   - A stream that reads or answers slowly holds up to its limit and delays no other stream.
+//   - Answers have no deadline: a trigger belongs to its stream until it is answered or the stream ends.
+//   - Concurrency limits hold (gate.go): a trigger that waits for one does not delay triggers without it.
 //
-// There is one mutex. A stream has two goroutines, and one of the running Delivers, the keeper, waits for the end of ctx.
+// There is one mutex. A stream has two goroutines. One of the running Deliver calls waits for the end of ctx
+// (waiter.go).
 package watch
 
 import (
@@ -28,14 +29,14 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// Options bound a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields have the defaults in their comments.
 type Options struct {
 	MaxStreams int // open watches; default 65,536
-	MaxUnsent  int // triggers that wait to be written to one stream; default 1024
+	MaxUnsent  int // triggers waiting to be written to one stream; default 1024
 
-	// MaxHeld bounds the triggers in memory: those that wait, and those that are with streams. It should be well below the rows
-	// that the engine has in memory. An app, or an actor type, has up to half of it, and one stream up to a quarter. Beyond it those
-	// of who has few are taken, and others put off. Default 131,072.
+	// MaxHeld bounds the triggers in memory, waiting or with streams. It should be well below the engine's
+	// MaxRows. An app or actor type gets up to half of it, a stream up to a quarter. Beyond it, only triggers
+	// of apps and types with few are accepted, and others are deferred. Default 131,072.
 	MaxHeld int
 }
 
@@ -51,13 +52,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is how many triggers a channel has in memory at most, unacked how many a stream; few is what a channel may have when
-// there are too many in all.
+// outstanding is the maximum number of triggers of a channel in memory, unacked that of a stream; few is the
+// maximum of a channel when the total is too high.
 func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
 func (o *Options) unacked() int     { return max(o.MaxHeld/4, 1) }
 func (o *Options) few() int         { return min(max(o.MaxHeld/8, 1), 1024) }
 
-// batch is how many fires come in one Deliver at most.
+// batch is the maximum number of fires in one Deliver.
 const batch = 256
 
 // Sink is safe for concurrent use.
@@ -68,13 +69,13 @@ type Sink struct {
 
 	mu        sync.Mutex
 	channels  map[job.Channel]*channel
-	keepers   []*watching
+	waiters   []*waiter
 	streams   map[*stream]struct{}
 	held      int // triggers in memory
 	share     share
-	draining  bool              // what waits is put off
-	closed    bool              // there are no streams any more
-	counts    Counts            // what Counts counts up
+	draining  bool              // waiting and new triggers are deferred
+	closed    bool              // no streams any more
+	counts    Counts            // counters for Counts
 	throttled map[string]uint64 // triggers that had to wait, by the name of their gate
 }
 
@@ -83,7 +84,7 @@ func New(o Options) *Sink {
 	return &Sink{opts: o.withDefaults(), channels: map[job.Channel]*channel{}, streams: map[*stream]struct{}{}, share: share{of: 1}, throttled: map[string]uint64{}}
 }
 
-// Check refuses a spec that is not of a job.
+// Check refuses a spec that was not made from a job.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	if err := job.CheckTarget(spec.Target); err != nil {
 		return err
@@ -109,12 +110,12 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// Lane returns one lane for each app, and for each actor type, of a namespace.
+// Lane returns one lane per app or actor type of a namespace.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
 }
 
-// Obstacle says that nobody watches.
+// Obstacle reports that no sidecar watches.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	named, err := job.Read(spec)
 	if err != nil {
@@ -132,9 +133,9 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	return ""
 }
 
-// Forget lets go of a job that was deleted, or replaced by the given generation: an older trigger of it that waits is not sent any more, and
-// one that is with a stream does not go to another.
-func (s *Sink) Forget(ref job.Ref, generation uint64) {
+// Delete drops the triggers of a job that was deleted, or replaced by the given generation: an older trigger
+// that waits is not sent any more, and one that is with a stream does not go to another.
+func (s *Sink) Delete(ref job.Ref, generation uint64) {
 	key := ref.Key()
 	s.mu.Lock()
 	var out []report
@@ -150,16 +151,16 @@ func (s *Sink) Forget(ref job.Ref, generation uint64) {
 			}
 			t = next
 		}
-		s.forget(c)
+		s.dropUnused(c)
 	}
 	s.mu.Unlock()
 	finish(out)
 }
 
-// gone is the outcome of a trigger whose job is not there any more.
+// gone is the outcome of a trigger whose job no longer exists.
 var gone = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
 
-// Share says that this is the index-th of so many members that share each concurrency limit.
+// Share sets this member's index and the number of members that share each concurrency limit.
 func (s *Sink) Share(index, of int) {
 	s.mu.Lock()
 	s.share = share{index: max(index, 0), of: max(of, 1)}
@@ -171,9 +172,9 @@ func (s *Sink) Share(index, of int) {
 	finish(out)
 }
 
-// Release gives back triggers of the timers that are leaving this node: those that wait, for somebody to watch or for a place in a limit,
-// and those that were sent before the given time and are not answered. They come again at once, from the node that has them then. Answers
-// that come after all are passed over.
+// Release gives back triggers of timers that are leaving this node: those that wait for a stream or a gate,
+// and those that were sent before the given time and are unanswered. They come again immediately from the
+// node that then has them. Later answers are ignored.
 func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
 	s.mu.Lock()
 	var out []report
@@ -200,31 +201,31 @@ func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
 			}
 		}
 		out = s.pump(c, out)
-		s.forget(c)
+		s.dropUnused(c)
 	}
 	s.mu.Unlock()
 	finish(out)
 }
 
-// moving is the outcome of a trigger that another node is to send. It is off by as much as the node that owns its timer needs to find it:
-// what comes sooner stays with the node that writes it.
+// moving is the outcome of a trigger that another node is to send. The delay gives the owner of the timer
+// time to find it; with a shorter one, the timer would stay with the node that writes it.
 var moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
 
-// Drain puts off what waits, and what comes from now on, so that an engine that stops does not wait for streams to come. What is
-// with a stream stays there.
+// Drain defers waiting and new triggers, so that a stopping engine does not wait for streams. Triggers with a
+// stream stay there.
 func (s *Sink) Drain() {
 	s.mu.Lock()
 	s.draining = true
 	var out []report
 	for _, c := range slices.Collect(maps.Values(s.channels)) {
 		out = s.release(c, stopping, out)
-		s.forget(c)
+		s.dropUnused(c)
 	}
 	s.mu.Unlock()
 	finish(out)
 }
 
-// Close ends all streams, and refuses new ones.
+// Close ends all streams and refuses new ones.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed, s.draining = true, true
@@ -243,10 +244,10 @@ var _ interface {
 	rouse.Obstructed
 } = (*Sink)(nil)
 
-// response is what a stream is sent for a trigger, but for its id.
+// response is the message for a trigger, without its id.
 func response(named *schedulerv1.NamedJob) *schedulerv1.WatchJobsResponse {
 	return &schedulerv1.WatchJobsResponse{Name: named.Name, Data: named.Job.Data, Metadata: named.Metadata}
 }
 
-// ending says whether nothing is delivered for ctx.
+// ending reports whether deliveries with ctx have ended.
 func (s *Sink) ending(ctx context.Context) bool { return s.draining || ctx.Err() != nil }

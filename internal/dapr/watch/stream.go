@@ -12,21 +12,21 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// stream is one open WatchJobs. The sink's mutex guards what changes.
+// stream is one open WatchJobs call. The sink's mutex guards its mutable fields.
 type stream struct {
 	namespace string
 	takes     []job.Channel
 	limits    map[string]map[gateKey]int // by actor type
 
-	ids     uint64              // the last one that was given
-	unacked map[uint64]*trigger // all that it has, sent or not
-	unsent  []*trigger          // those to be sent, in the order of their ids
+	ids     uint64              // the last id that was assigned
+	unacked map[uint64]*trigger // all its triggers, sent or not
+	unsent  []*trigger          // triggers to send, in order of their ids
 	wake    chan struct{}       // there is something to send, or the stream is over
 	gone    bool
-	err     error // why it is gone
+	err     error // why it ended
 }
 
-// newStream reads the first word of a stream.
+// newStream reads the first message of a stream.
 func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 	ns := initial.GetNamespace()
 	st := &stream{namespace: ns, limits: limitsOf(initial), unacked: map[uint64]*trigger{}, wake: make(chan struct{}, 1)}
@@ -58,12 +58,12 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 	return st, nil
 }
 
-// ready says whether the stream can take a trigger now.
+// ready reports whether the stream can take a trigger now.
 func (st *stream) ready(o *Options) bool {
 	return len(st.unsent) < o.MaxUnsent && len(st.unacked) < o.unacked()
 }
 
-// assign gives the stream a trigger.
+// assign gives a trigger to the stream.
 func (st *stream) assign(t *trigger) {
 	st.ids++
 	t.stream, t.id, t.sent = st, st.ids, time.Now()
@@ -73,7 +73,7 @@ func (st *stream) assign(t *trigger) {
 	}
 }
 
-// join adds a stream to its channels. What waited there for somebody to come is looked at anew by the engine.
+// join adds a stream to its channels. The engine checks again what waited for a stream.
 func (s *Sink) join(st *stream) error {
 	var out []report
 	defer func() { finish(out) }()
@@ -101,7 +101,8 @@ func (s *Sink) join(st *stream) error {
 	return nil
 }
 
-// leave takes a stream out of its channels, once. What it has goes to others, in its order, in front of what waits.
+// leave removes a stream from its channels, once. Its triggers go to other streams in order, in front of the
+// waiting ones.
 func (s *Sink) leave(st *stream, why error) {
 	var out []report
 	defer func() { finish(out) }()
@@ -152,12 +153,12 @@ func (s *Sink) leave(st *stream, why error) {
 	}
 	for c := range channels {
 		out = s.pump(c, out)
-		s.forget(c)
+		s.dropUnused(c)
 	}
 }
 
-// ack takes how triggers ended. One that is not known was answered before, or never sent, and is passed over; a status that is
-// not known is an error, after which the stream has ended.
+// ack processes the result of a trigger. An id that was already answered or never sent is ignored; an unknown
+// status is an error that ends the stream.
 func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) (err error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -181,7 +182,7 @@ func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) (err error
 	}
 	s.kind(t.channel.key).Took.note(now.Sub(t.d.came))
 	c := t.channel
-	if n := len(st.unsent); n > 0 && st.unsent[0].id <= t.id { // answered before it was sent: a guess, but an answer
+	if n := len(st.unsent); n > 0 && st.unsent[0].id <= t.id { // answered before it was sent: a guess, but valid
 		st.unsent = slices.DeleteFunc(st.unsent, func(other *trigger) bool { return other == t })
 	}
 	var backing [1]report

@@ -30,7 +30,7 @@ func TestTriggersCountUpAndAreAnsweredInAnyOrder(t *testing.T) {
 		e.want("j002", rouse.Done)
 		e.want("j000", rouse.Failed)
 		e.none()
-		for _, id := range []uint64{0, 1, 3, 4, 1 << 60} { // answered already, or never sent
+		for _, id := range []uint64{0, 1, 3, 4, 1 << 60} { // already answered, or never sent
 			p.answer(id, success)
 		}
 		e.none()
@@ -56,7 +56,7 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 			"no app":                 {Namespace: "default"},
 			"a type twice":           twice,
 			"an unknown type":        unknown,
-			"reminders of no actors": actorsOf(), // took down the whole of the protocol's first server
+			"reminders of no actors": actorsOf(), // crashed the protocol's first server
 			"nothing":                nil,
 		} {
 			var inv *rouse.Invalid
@@ -77,7 +77,7 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 				t.Errorf("%s: the watch ended with %v", name, err)
 			}
 			q := join(s, jobsOf("b"))
-			e.want(name, rouse.Deferred) // nothing is lost of it: it comes to who watches next
+			e.want(name, rouse.Deferred) // it is not lost: the next watch gets it
 			_ = q.leave()
 		}
 		first := newPeer()
@@ -96,7 +96,7 @@ func TestWhatIsAccepted(t *testing.T) {
 		both := jobsOf("a")
 		both.ActorTypes = []string{"T", "T"}
 		jobs := jobsOf("b")
-		jobs.ActorTypes = []string{"U"} // reminders come although only jobs are accepted
+		jobs.ActorTypes = []string{"U"} // reminders are delivered although only jobs are accepted
 		jobs.AcceptJobTypes = []schedulerv1.JobTargetType{schedulerv1.JobTargetType_JOB_TARGET_TYPE_JOB}
 		reminders := actorsOf("V")
 		p, q, r := join(s, both), join(s, jobs), join(s, reminders)
@@ -109,7 +109,7 @@ func TestWhatIsAccepted(t *testing.T) {
 		sameNames(t, q.gotNames(), "3", "4")
 		sameNames(t, r.gotNames(), "6")
 		if n := s.Counts().Waiting; n != 2 {
-			t.Errorf("%d wait, want the 2 that nobody accepts", n)
+			t.Errorf("%d wait, want the 2 that no stream accepts", n)
 		}
 	})
 }
@@ -160,10 +160,10 @@ func TestWhatNobodyWatchesForWaits(t *testing.T) {
 		p := join(s, jobsOf("b"))
 		e.none()
 		if why := s.Obstacle("dapr.default", fire(t, app("a"), "x").Spec); why == "" {
-			t.Error("nothing is said of why they wait")
+			t.Error("no reason is given why they wait")
 		}
 		q := join(s, jobsOf("a"))
-		for _, name := range []string{"j000", "j001"} { // the engine says whether they are still to be sent
+		for _, name := range []string{"j000", "j001"} { // the engine decides whether to send them
 			if o := e.want(name, rouse.Deferred); o.After > 0 && o.After.Milliseconds() > 1 {
 				t.Errorf("%s is to come again after %v", name, o.After)
 			}
@@ -171,13 +171,13 @@ func TestWhatNobodyWatchesForWaits(t *testing.T) {
 		e.deliver(fires(t, app("a"), 2)...)
 		sameNames(t, q.gotNames(), "j000", "j001")
 		sameNames(t, p.gotNames())
-		_ = q.leave() // and wait again
+		_ = q.leave() // they wait again
 		e.none()
 		if n := s.Counts().Waiting; n != 2 {
 			t.Errorf("%d wait", n)
 		}
 		if why := s.Obstacle("dapr.default", fire(t, app("b"), "x").Spec); why != "" {
-			t.Errorf("an obstacle although somebody watches: %s", why)
+			t.Errorf("an obstacle although a sidecar watches: %s", why)
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestNoMoreAreHeldThanFit(t *testing.T) {
 		p := join(s, jobsOf("b"))
 		e.deliver(fires(t, app("a"), 14)...)
 		e.deliver(fire(t, app("b"), "b1"), fire(t, app("b"), "b2"), fire(t, app("b"), "b3"))
-		sameNames(t, p.gotNames(), "b1", "b2") // and not the third, as there are too many, and two of it
+		sameNames(t, p.gotNames(), "b1", "b2") // but not the third: there are too many, two of them from this one
 		e.deliver(fire(t, app("a"), "a"), fire(t, app("c"), "c"))
 		for _, name := range []string{"b3", "a"} {
 			if o := e.want(name, rouse.Deferred); o.After.Seconds() < 1 || o.After.Seconds() > 30 {
@@ -205,7 +205,7 @@ func TestNoMoreAreHeldThanFit(t *testing.T) {
 	})
 }
 
-// A stream that is not read holds what it may have, and the others go on.
+// A stream that is not read holds up to its limit, and the others continue.
 func TestSlowStreamBlocksOnlyItself(t *testing.T) {
 	bubble(t, Options{MaxUnsent: 5}, func(t *testing.T, s *Sink, e *engine) {
 		slow := newPeer().join(s, jobsOf("a"))
@@ -251,22 +251,22 @@ func TestForgottenJobsAreNotSent(t *testing.T) {
 		}
 		waiting := fire(t, app("a"), "x")
 		e.deliver(waiting, fire(t, app("a"), "y"))
-		s.Forget(ref, 4)
+		s.Delete(ref, 4)
 		e.want("x", rouse.Deferred)
 		e.none()
 		newer := waiting
 		newer.Generation = 4
 		e.deliver(newer)
-		s.Forget(ref, 4) // which is the generation that replaced the older one
+		s.Delete(ref, 4) // the generation that replaced the older one
 		e.none()
 		p := join(s, jobsOf("a"))
 		e.want("x", rouse.Deferred)
 		e.want("y", rouse.Deferred)
 		e.deliver(waiting, newer)
 		q := join(s, jobsOf("a"))
-		s.Forget(ref, 4)
+		s.Delete(ref, 4)
 		_ = p.leave()
-		e.want("x", rouse.Deferred) // the older one goes nowhere else
+		e.want("x", rouse.Deferred) // the older one goes to no other stream
 		sameNames(t, q.gotNames(), "x")
 		e.none()
 	})
@@ -295,7 +295,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 		e.want("1", rouse.Deferred)
 		e.want("2", rouse.Deferred)
 		e.running.Wait()
-		p.done(got...) // too late, and of no effect
+		p.done(got...) // too late, without effect
 		e.none()
 		e.deliver(fire(t, app("a"), "3"))
 		e.want("3", rouse.Deferred)
@@ -306,9 +306,9 @@ func TestReleaseGivesBackWhatLeaves(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		p := join(s, limit(actorsOf("T"), "T", "", 3))
 		stays := fire(t, actor("T", "i", ""), "stays")
-		stayed := fire(t, app("nobody"), "stayed")
+		stayed := fire(t, app("other"), "stayed")
 		leaving := func(k rouse.Key) bool { return k.Name != stays.Name && k.Name != stayed.Name }
-		e.deliver(fire(t, actor("T", "i", ""), "old"), stays, fire(t, app("nobody"), "waits"), stayed)
+		e.deliver(fire(t, actor("T", "i", ""), "old"), stays, fire(t, app("other"), "waits"), stayed)
 		time.Sleep(time.Second)
 		at := time.Now()
 		time.Sleep(time.Second)
@@ -321,7 +321,7 @@ func TestReleaseGivesBackWhatLeaves(t *testing.T) {
 		s.Release(leaving, at)
 		e.want("old", rouse.Deferred)
 		e.none()
-		p.done(got...) // that of the old one is too late, and of no effect
+		p.done(got...) // the old one's is too late, without effect
 		e.want("stays", rouse.Done)
 		e.want("new", rouse.Done)
 		e.none()
@@ -418,7 +418,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A delivery whose context has ended before it came is put off, and nobody is told of it.
+// A delivery whose context has already ended is deferred without being sent.
 func TestDeliveryAfterTheEnd(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		p := join(s, jobsOf("a"))

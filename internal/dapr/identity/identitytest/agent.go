@@ -25,11 +25,11 @@ type Agent struct {
 	t       testing.TB
 
 	mu      sync.Mutex
-	now     *spiffev1.X509SVIDResponse // nil: it refuses
+	now     *spiffev1.X509SVIDResponse // nil: requests are refused
 	changed chan struct{}
 }
 
-// StartAgent runs one until the test ends. It gives nothing until Give.
+// StartAgent runs an agent until the test ends. It returns no certificates until Give is called.
 func StartAgent(t testing.TB) *Agent {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent.sock")
@@ -47,7 +47,7 @@ func StartAgent(t testing.TB) *Agent {
 	return a
 }
 
-// SVID returns a certificate with its key, as the agent gives them.
+// SVID returns a certificate with its key in the agent's form.
 func (ca *CA) SVID(id string) *spiffev1.X509SVID {
 	ca.t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -68,7 +68,7 @@ func (ca *CA) SVID(id string) *spiffev1.X509SVID {
 	}
 }
 
-// Give has the agent give these from now on, also to those who have asked before.
+// Give sets the certificates that the agent returns from now on, and sends them to existing callers too.
 func (a *Agent) Give(svids ...*spiffev1.X509SVID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package identitytest has what tests of identities need: a certificate authority, and a Sentry.
+// Package identitytest provides a certificate authority and a Sentry for tests of identities.
 package identitytest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// CA is a certificate authority: a trust anchor, and an issuer that it has signed, as Dapr has them.
+// CA is a certificate authority with a trust anchor and an issuer signed by it, like Dapr's.
 type CA struct {
 	t           testing.TB
 	anchor      *x509.Certificate
@@ -28,7 +28,7 @@ type CA struct {
 	AnchorsFile string // in a directory of the test
 }
 
-// NewCA makes one.
+// NewCA creates a CA.
 func NewCA(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{t: t, AnchorsFile: filepath.Join(t.TempDir(), "ca.crt")}
@@ -45,7 +45,8 @@ func NewCA(t testing.TB) *CA {
 	return ca
 }
 
-// Sign returns, in PEM, a certificate of a key for a SPIFFE id, and the issuer's. One for "" has no id.
+// Sign returns a certificate of a key for a SPIFFE id, followed by the issuer's, in PEM. With "" it has no
+// id.
 func (ca *CA) Sign(key crypto.PublicKey, id string, lasts time.Duration) []byte {
 	ca.t.Helper()
 	c := &x509.Certificate{SerialNumber: serial(ca.t), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lasts),
@@ -66,7 +67,7 @@ func (ca *CA) Issue(dir, id string) (certificate, key string) {
 	return ca.IssueFor(dir, id, time.Hour)
 }
 
-// IssueFor is Issue for another time.
+// IssueFor is Issue with another lifetime.
 func (ca *CA) IssueFor(dir, id string, lasts time.Duration) (certificate, key string) {
 	ca.t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -101,7 +102,7 @@ func serial(t testing.TB) *big.Int {
 	return n
 }
 
-// sign returns a certificate by its parent, or by itself if there is none.
+// sign returns a certificate signed by parent, or self-signed if parent is nil.
 func sign(t testing.TB, c, parent *x509.Certificate, public crypto.PublicKey, by crypto.Signer) *x509.Certificate {
 	t.Helper()
 	if parent == nil {

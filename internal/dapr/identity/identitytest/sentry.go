@@ -20,7 +20,7 @@ import (
 	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
 )
 
-// Sentry is a server of its protocol, which signs whatever is asked for.
+// Sentry is a server of its protocol that signs every request.
 type Sentry struct {
 	sentryv1.UnimplementedCAServer
 	Addr string
@@ -33,7 +33,7 @@ type Sentry struct {
 	asked []*sentryv1.SignCertificateRequest
 }
 
-// StartSentry runs one until the test ends. self is its own SPIFFE id.
+// StartSentry runs a Sentry until the test ends. self is its own SPIFFE id.
 func StartSentry(t testing.TB, ca *CA, self string) *Sentry {
 	t.Helper()
 	cert, key := ca.Issue(t.TempDir(), self)
@@ -54,29 +54,29 @@ func StartSentry(t testing.TB, ca *CA, self string) *Sentry {
 	return s
 }
 
-// Set says how long what it signs from now on lasts, what it answers instead, if anything, and for which SPIFFE id it signs, if not for
-// that which is asked for.
+// Set sets the lifetime of certificates from now on, the error that is returned instead if not nil, and the
+// SPIFFE id to sign instead of the requested one if not "".
 func (s *Sentry) Set(lasts time.Duration, fail error, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lasts, s.fail, s.id = lasts, fail, id
 }
 
-// SignBy has another authority sign from now on.
+// SignBy makes another authority sign from now on.
 func (s *Sentry) SignBy(ca *CA) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ca = ca
 }
 
-// Asked returns what it was asked so far.
+// Asked returns the requests received so far.
 func (s *Sentry) Asked() []*sentryv1.SignCertificateRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// SignCertificate signs.
+// SignCertificate signs a request.
 func (s *Sentry) SignCertificate(_ context.Context, r *sentryv1.SignCertificateRequest) (*sentryv1.SignCertificateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

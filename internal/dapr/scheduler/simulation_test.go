@@ -25,18 +25,18 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// world is the face over a running engine in virtual time, without a network.
-type world struct {
-	*face
+// simulation is the service with a running engine in virtual time, without a network.
+type simulation struct {
+	*service
 	t      *testing.T
 	engine *timers.Timers
 	began  time.Time
 }
 
-// bubble runs a test in a world.
-func bubble(t *testing.T, test func(t *testing.T, w *world)) {
+// bubble runs a test with a simulation.
+func bubble(t *testing.T, test func(t *testing.T, w *simulation)) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(30 * 365 * 24 * time.Hour) // bubbles begin in 2000, where the times that a timer may have begin
+		time.Sleep(30 * 365 * 24 * time.Hour) // bubbles start in 2000, before which a timer cannot have a time
 		sinks := watch.New(watch.Options{})
 		e := timers.New(mem.New(), claim.NewSole(1), sink.Mux{job.Scheme[:len(job.Scheme)-1]: sinks}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 		ctx, stop := context.WithCancel(context.Background())
@@ -47,7 +47,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 			}
 		})
 		synctest.Wait()
-		w := &world{face: &face{counters: &counters{}, timers: e, watch: sinks, draining: ctx}, t: t, engine: e, began: time.Now()}
+		w := &simulation{service: &service{counters: &counters{}, timers: e, watch: sinks, draining: ctx}, t: t, engine: e, began: time.Now()}
 		test(t, w)
 		sinks.Drain()
 		stop()
@@ -57,12 +57,12 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-func (w *world) schedule(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job, overwrite bool) error {
+func (w *simulation) schedule(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job, overwrite bool) error {
 	_, err := w.ScheduleJob(context.Background(), &schedulerv1.ScheduleJobRequest{Name: name, Job: j, Metadata: m, Overwrite: overwrite})
 	return err
 }
 
-func (w *world) put(name string, j *schedulerv1.Job) {
+func (w *simulation) put(name string, j *schedulerv1.Job) {
 	w.t.Helper()
 	if err := w.schedule(app("a"), name, j, false); err != nil {
 		w.t.Fatalf("%s: %v", name, err)
@@ -70,23 +70,23 @@ func (w *world) put(name string, j *schedulerv1.Job) {
 	w.began = time.Now()
 }
 
-func (w *world) delete(name string) {
+func (w *simulation) delete(name string) {
 	w.t.Helper()
 	if _, err := w.DeleteJob(context.Background(), &schedulerv1.DeleteJobRequest{Name: name, Metadata: app("a")}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// there says whether a job is there.
-func (w *world) there(name string) bool {
+// there reports whether a job exists.
+func (w *simulation) there(name string) bool {
 	w.t.Helper()
 	synctest.Wait()
 	_, err := w.GetJob(context.Background(), &schedulerv1.GetJobRequest{Name: name, Metadata: app("a")})
 	return err == nil
 }
 
-// key is that of a job's timer.
-func (w *world) key(name string) rouse.Key {
+// key returns the key of a job's timer.
+func (w *simulation) key(name string) rouse.Key {
 	w.t.Helper()
 	ref, err := job.Of(name, app("a"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *world) key(name string) rouse.Key {
 // peer is a watch without a network.
 type peer struct {
 	grpc.ServerStream
-	w        *world
+	w        *simulation
 	ctx      context.Context
 	cut      context.CancelFunc
 	requests chan *schedulerv1.WatchJobsRequest
@@ -107,7 +107,7 @@ type peer struct {
 }
 
 // join opens a watch.
-func (w *world) join(initial *schedulerv1.WatchJobsRequestInitial) *peer {
+func (w *simulation) join(initial *schedulerv1.WatchJobsRequestInitial) *peer {
 	p := &peer{w: w, requests: make(chan *schedulerv1.WatchJobsRequest, 10_000), came: make(chan *schedulerv1.WatchJobsResponse, 10_000), over: make(chan error, 1)}
 	p.ctx, p.cut = context.WithCancel(context.Background())
 	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
@@ -139,10 +139,10 @@ func (p *peer) Send(m *schedulerv1.WatchJobsResponse) error {
 	return nil
 }
 
-// at takes the next trigger, which is to come so long after the last job was scheduled, and not earlier.
+// at receives the next trigger, which must come that long after the last job was scheduled, and not earlier.
 func (p *peer) at(want time.Duration) *schedulerv1.WatchJobsResponse {
 	p.w.t.Helper()
-	const slack = 20 * time.Millisecond // of a store's clock that is cut to milliseconds, and of what begins as late as it may
+	const slack = 20 * time.Millisecond // the store's clock is truncated to milliseconds, and starts are dated as late as possible
 	select {
 	case m := <-p.came:
 		if got := time.Since(p.w.began); got < want || got > want+slack {
@@ -155,7 +155,7 @@ func (p *peer) at(want time.Duration) *schedulerv1.WatchJobsResponse {
 	return nil
 }
 
-// none demands that nothing comes for so long.
+// none fails if a trigger comes within d.
 func (p *peer) none(d time.Duration) {
 	p.w.t.Helper()
 	select {
@@ -188,7 +188,7 @@ func (p *peer) leave() {
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 func TestTicksDoNotDrift(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Repeats: proto.Uint32(4)})
 		for i := range 4 {
@@ -203,9 +203,9 @@ func TestTicksDoNotDrift(t *testing.T) {
 	})
 }
 
-// Every tick that is missed is delivered, one after each answer.
+// Every missed tick is delivered, one after each answer.
 func TestMissedTicksComeOneAfterTheOther(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", every("@every 1s"))
 		m := p.at(seconds(1))
@@ -221,9 +221,9 @@ func TestMissedTicksComeOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// There is no deadline for an answer.
+// Answers have no deadline.
 func TestSilentWatchHoldsItsTrigger(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p, q := w.join(jobsOf("a")), w.join(jobsOf("a"))
 		w.put("x", due("1s"))
 		m := p.at(seconds(1))
@@ -237,12 +237,12 @@ func TestSilentWatchHoldsItsTrigger(t *testing.T) {
 }
 
 func TestRetriesOfAOneShotJob(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", due("10s"))
 		for i := range 4 {
 			m := p.at(seconds(10 + float64(i)))
-			time.Sleep(200 * time.Millisecond) // retries are apart from when they were sent
+			time.Sleep(200 * time.Millisecond) // retries are counted from when they were sent
 			p.fail(m)
 			if there := w.there("x"); there != (i < 3) {
 				t.Errorf("after failure %d the job is there: %v", i+1, there)
@@ -253,7 +253,7 @@ func TestRetriesOfAOneShotJob(t *testing.T) {
 }
 
 func TestRetriesOfARecurringJob(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", every("@every 5s"))
 		for _, s := range []float64{5, 6, 7, 8, 10, 11} {
@@ -265,12 +265,12 @@ func TestRetriesOfARecurringJob(t *testing.T) {
 }
 
 func TestPolicyDrop(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		drop := &schedulerv1.JobFailurePolicy{Policy: &schedulerv1.JobFailurePolicy_Drop{Drop: &schedulerv1.JobFailurePolicyDrop{}}}
 		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Repeats: proto.Uint32(2), FailurePolicy: drop})
 		p.fail(p.at(seconds(1)))
-		p.fail(p.at(seconds(2))) // a tick that is dropped counts
+		p.fail(p.at(seconds(2))) // a dropped tick counts
 		if w.there("x") {
 			t.Error("the job is there after its repeats")
 		}
@@ -279,7 +279,7 @@ func TestPolicyDrop(t *testing.T) {
 }
 
 func TestPolicyWithoutEnd(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		j := due("1s")
 		j.FailurePolicy = &schedulerv1.JobFailurePolicy{Policy: &schedulerv1.JobFailurePolicy_Constant{Constant: &schedulerv1.JobFailurePolicyConstant{}}}
@@ -294,9 +294,10 @@ func TestPolicyWithoutEnd(t *testing.T) {
 	})
 }
 
-// What nobody watches for is no failure, does not end by its time to live, and comes at once to who watches, with its catch-up ticks.
+// A job without a watch does not fail and does not expire by its time to live; when a watch comes, it is sent
+// at once, with its missed ticks.
 func TestStaging(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Ttl: proto.String("3s")})
 		w.put("y", due("1s"))
 		time.Sleep(10 * time.Minute)
@@ -315,7 +316,7 @@ func TestStaging(t *testing.T) {
 }
 
 func TestWatchThatEndsGivesItsTriggersToTheNextAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", due("1s"))
 		p.at(seconds(1))
@@ -331,7 +332,7 @@ func TestWatchThatEndsGivesItsTriggersToTheNextAtOnce(t *testing.T) {
 			p, q = q, w.join(jobsOf("a"))
 		}
 		p.leave()
-		q.leave() // nobody is there for a while
+		q.leave() // no watch for a while
 		time.Sleep(10 * time.Minute)
 		w.began = time.Now()
 		p = w.join(jobsOf("a"))
@@ -341,7 +342,7 @@ func TestWatchThatEndsGivesItsTriggersToTheNextAtOnce(t *testing.T) {
 }
 
 func TestOverwriteInFlight(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", due("1s"))
 		old := p.at(seconds(1))
@@ -349,7 +350,7 @@ func TestOverwriteInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.began = time.Now()
-		p.fail(old) // is of no effect
+		p.fail(old) // without effect
 		m := p.at(seconds(10))
 		p.done(old)
 		if !w.there("x") {
@@ -363,7 +364,7 @@ func TestOverwriteInFlight(t *testing.T) {
 }
 
 func TestDeleteInFlightEndsRetries(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("x", every("@every 1s"))
 		m := p.at(seconds(1))
@@ -374,14 +375,14 @@ func TestDeleteInFlightEndsRetries(t *testing.T) {
 		p.at(seconds(1))
 		w.delete("x")
 		p.leave()
-		q := w.join(jobsOf("a")) // it goes to nobody else either
+		q := w.join(jobsOf("a")) // it goes to no other watch either
 		q.none(time.Minute)
 	})
 }
 
-// What waits for somebody to watch is not sent if it was deleted, replaced or paused meanwhile, by whatever way.
+// A trigger that waits for a watch is not sent if its job was deleted, replaced or paused, in whatever way.
 func TestStagedJobsThatAreNotToBeSentAnyMore(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		for _, name := range []string{"deleted", "deleted as a timer", "replaced", "paused", "paused and resumed"} {
 			w.put(name, due("1s"))
 		}
@@ -420,12 +421,12 @@ func TestStagedJobsThatAreNotToBeSentAnyMore(t *testing.T) {
 }
 
 func TestDueTimeInThePast(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		w.put("once", due("-1h"))
 		p.done(p.at(0))
 		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), DueTime: proto.String(time.Now().Add(-2500 * time.Millisecond).Format(time.RFC3339Nano))})
-		for range 3 { // at its due time, and what was missed since
+		for range 3 { // at its due time, and the one missed since
 			p.done(p.at(0))
 		}
 		p.done(p.at(seconds(0.5)))
@@ -443,9 +444,10 @@ func TestDueTimeInThePast(t *testing.T) {
 	})
 }
 
-// A first tick that is due at once, as that of most reminders is, is not missed because time goes on while the job is written.
+// A first tick that is due at once, like those of most reminders, is not missed because of the time that the
+// write takes.
 func TestDueAtOnceAndThenByTheSchedule(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		p := w.join(jobsOf("a"))
 		in := func(d time.Duration) string { return time.Now().Add(d).Format(time.RFC3339Nano) }
 		for _, at := range []func() string{func() string { return "0s" }, func() string { return in(0) }, func() string { return in(time.Millisecond) },
@@ -465,9 +467,9 @@ func TestDueAtOnceAndThenByTheSchedule(t *testing.T) {
 	})
 }
 
-// A job whose time to live ends before its first tick is taken, and gone at once.
+// A job whose time to live ends before its first tick is accepted, and deleted at once.
 func TestJobThatIsOverBeforeItBegins(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *simulation) {
 		for i, j := range []*schedulerv1.Job{
 			{Schedule: proto.String("@every 5s"), Ttl: proto.String("3s")},
 			{Schedule: proto.String("@yearly"), Ttl: proto.String("1ms")},

@@ -28,11 +28,11 @@ import (
 	"github.com/rousehq/rouse/store/pebble"
 )
 
-// patience bounds every wait. It is long, because it is spent only when something is broken.
+// patience bounds every wait. It is long because it is reached only when something is broken.
 const patience = 30 * time.Second
 
-// house is a server of the protocol over a running engine, and a client of it.
-type house struct {
+// harness is a server of the protocol with a running engine, and a client.
+type harness struct {
 	schedulerv1.SchedulerClient
 	t      testing.TB
 	engine *timers.Timers
@@ -42,10 +42,10 @@ type house struct {
 	stop   func()
 }
 
-// open runs a server on a store that it closes.
-func open(t testing.TB, store rouse.Store, more ...func(*Options)) *house {
+// open runs a server on a store, which it closes.
+func open(t testing.TB, store rouse.Store, more ...func(*Options)) *harness {
 	t.Helper()
-	h := &house{t: t, sink: watch.New(watch.Options{})}
+	h := &harness{t: t, sink: watch.New(watch.Options{})}
 	h.engine = timers.New(store, claim.NewSole(1), sink.Mux{"dapr": h.sink}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 	firing, endFiring := context.WithCancel(context.Background())
 	serving, endServing := context.WithCancel(context.Background())
@@ -86,7 +86,7 @@ func open(t testing.TB, store rouse.Store, more ...func(*Options)) *house {
 		once.Do(func() {
 			h.sink.Drain()
 			endFiring()
-			_ = conn.Close() // what its watches have not answered is put off
+			_ = conn.Close() // unanswered triggers are deferred
 			<-fired
 			endServing()
 			running.Wait()
@@ -99,8 +99,8 @@ func open(t testing.TB, store rouse.Store, more ...func(*Options)) *house {
 	return h
 }
 
-// onStores runs a test on a store in memory and on an embedded one.
-func onStores(t *testing.T, test func(t *testing.T, h *house)) {
+// onStores runs a test on the in-memory store and on the embedded store.
+func onStores(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Run("mem", func(t *testing.T) { test(t, open(t, mem.New())) })
 	t.Run("pebble", func(t *testing.T) { test(t, open(t, openPebble(t, t.TempDir()))) })
 }
@@ -136,26 +136,26 @@ func due(text string) *schedulerv1.Job { return &schedulerv1.Job{DueTime: proto.
 
 func every(text string) *schedulerv1.Job { return &schedulerv1.Job{Schedule: proto.String(text)} }
 
-// put schedules a job, which is to go well.
-func (h *house) put(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job) {
+// put schedules a job, which must succeed.
+func (h *harness) put(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job) {
 	h.t.Helper()
 	if err := h.schedule(m, name, j, false); err != nil {
 		h.t.Fatalf("%s: %v", name, err)
 	}
 }
 
-func (h *house) schedule(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job, overwrite bool) error {
+func (h *harness) schedule(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job, overwrite bool) error {
 	_, err := h.ScheduleJob(h.t.Context(), &schedulerv1.ScheduleJobRequest{Name: name, Job: j, Metadata: m, Overwrite: overwrite})
 	return err
 }
 
-func (h *house) get(m *schedulerv1.JobMetadata, name string) (*schedulerv1.Job, error) {
+func (h *harness) get(m *schedulerv1.JobMetadata, name string) (*schedulerv1.Job, error) {
 	r, err := h.GetJob(h.t.Context(), &schedulerv1.GetJobRequest{Name: name, Metadata: m})
 	return r.GetJob(), err
 }
 
-// list returns the names of the jobs that are there, "id/name" for those of actors.
-func (h *house) list(m *schedulerv1.JobMetadata) (names []string) {
+// list returns the names of the existing jobs, "id/name" for those of actors.
+func (h *harness) list(m *schedulerv1.JobMetadata) (names []string) {
 	h.t.Helper()
 	r, err := h.ListJobs(h.t.Context(), &schedulerv1.ListJobsRequest{Metadata: m})
 	if err != nil {
@@ -171,7 +171,7 @@ func (h *house) list(m *schedulerv1.JobMetadata) (names []string) {
 	return names
 }
 
-// wantCode demands the code of an error.
+// wantCode fails unless an error has the code.
 func wantCode(t testing.TB, err error, code codes.Code) {
 	t.Helper()
 	if status.Code(err) != code {
@@ -179,7 +179,7 @@ func wantCode(t testing.TB, err error, code codes.Code) {
 	}
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -189,7 +189,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// watcher is one open watch.
+// watcher is an open watch.
 type watcher struct {
 	schedulerv1.Scheduler_WatchJobsClient
 	t      testing.TB
@@ -207,8 +207,8 @@ func actorsOf(types ...string) *schedulerv1.WatchJobsRequestInitial {
 		AcceptJobTypes: []schedulerv1.JobTargetType{schedulerv1.JobTargetType_JOB_TARGET_TYPE_ACTOR_REMINDER}}
 }
 
-// watch opens a watch, and returns when it stands.
-func (h *house) watch(initial *schedulerv1.WatchJobsRequestInitial) *watcher {
+// watch opens a watch and returns when it is established.
+func (h *harness) watch(initial *schedulerv1.WatchJobsRequestInitial) *watcher {
 	h.t.Helper()
 	ctx, cut := context.WithCancel(context.Background())
 	w := &watcher{t: h.t, came: make(chan *schedulerv1.WatchJobsResponse, 200_000), failed: make(chan error, 1), cut: cut}
@@ -270,7 +270,7 @@ func (w *watcher) done(m *schedulerv1.WatchJobsResponse) {
 	w.answer(m.Id, schedulerv1.WatchJobsRequestResultStatus_SUCCESS)
 }
 
-// want takes the next trigger, which is to be of a job, and says that it is done.
+// want receives the next trigger, which must be of a job, and answers success.
 func (w *watcher) want(name string) {
 	w.t.Helper()
 	m := w.next()
