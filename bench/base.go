@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Base is the database beneath nodes that share a store, as one sees it from beside them. It is empty when it is opened.
+// Base is the database that nodes share, accessed without a node. It is empty when it is opened.
 type Base interface {
 	URL() string   // as nodes take it; with a password, if there is one
 	About() string // what it is, and the settings that its speed depends on
@@ -75,7 +75,7 @@ func OpenBase(ctx context.Context, store, dir string) (Base, error) {
 	return b, nil
 }
 
-// baseKind says which kind of base a store is, postgres or redis, if nodes share it.
+// baseKind returns the kind of base of a store, postgres or redis, if nodes share it.
 func baseKind(store string) (string, error) {
 	scheme, _, isURL := strings.Cut(store, "://")
 	switch scheme {
@@ -106,7 +106,8 @@ func CheckStore(store string) error {
 	return err
 }
 
-// patience bounds what is asked of a base beside the measuring, and how long what was started may take to be there.
+// patience bounds requests to a base outside the measurement, and how long a started server may take to be
+// ready.
 const patience = 60 * time.Second
 
 // shownURL is a URL without its user, password and parameters.

@@ -1,6 +1,7 @@
-// Package bench measures rouse: each scenario runs against a server process, starts one if it is given none, and prints its
-// rate beside the raw limit of the same run: the same rows straight into the same kind of store in the same batches, or an
-// empty call over the same connection. What arrives is judged as well: early, lost and doubled fires are counted.
+// Package bench measures rouse: each scenario runs against a server process, starts one if it is given none,
+// and prints its rate next to the raw limit of the same run: the same rows straight into the same kind of
+// store in the same batches, or an empty call over the same connection. What arrives is judged as well:
+// early, lost and doubled fires are counted.
 //
 // On a store that nodes share, one or several server processes run, and the load is spread over them: creates go round, and every
 // node has subscribers. The store is a database that is empty before and after, or a server that is started for the run.
@@ -38,7 +39,7 @@ type Options struct {
 	Progress io.Writer       // human-readable progress; may be nil
 
 	base  Base     // the store that nodes share, while a scenario runs; nil for one that they do not
-	serve []string // flags of serve, beside those that all scenarios need
+	serve []string // flags of serve, in addition to those that all scenarios need
 }
 
 func (o Options) withDefaults() Options {
@@ -67,7 +68,7 @@ func (o *Options) check(s *scenario) error {
 	case o.Nodes > 1 && !shared:
 		return errors.New("several nodes need a store that nodes share: give postgres, redis, or the URL of one")
 	case (s.name == "failover" || s.name == "handover") && o.Nodes < 2:
-		return errors.New("one node alone has nobody who takes over: give 2 nodes or more")
+		return errors.New("one node alone has no other node to take over: give 2 nodes or more")
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ var scenarios = []scenario{
 	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
 	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
 	{"failover", "kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
-	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are meanwhile", handover, onShared},
+	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are during that", handover, onShared},
 }
 
 // Scenarios returns the names that Run takes, each with what it measures.

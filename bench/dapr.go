@@ -20,8 +20,9 @@ import (
 // callers is how many calls are in flight where each creates one thing.
 const callers = 64
 
-// dapr fills a server with jobs of Dapr's that are due much later, looks at its memory, kills it, starts it again, measures how long
-// it takes until a job is triggered that came due meanwhile, and then how late triggers are at a steady rate.
+// dapr fills a server with jobs of Dapr's that are due much later, looks at its memory, kills it, starts it
+// again, measures how long it takes until a job is triggered that came due during the outage, and then how
+// late triggers are at a steady rate.
 func dapr(ctx context.Context, o Options) (*Result, error) {
 	if o.Server != "" {
 		return nil, errors.New("needs a server of its own, as it restarts it")

@@ -10,7 +10,7 @@ import (
 // chronicle writes what happens into a history for the checker; without a writer it does nothing.
 type chronicle struct{ w *history.Writer }
 
-// begin says how the run is to be judged: a run that goes as fast as it can is late by its nature.
+// begin sets how the run is judged: a run at full speed is late by its nature.
 func (c chronicle) begin(maxLate time.Duration) {
 	c.write(history.Config{MaxLate: maxLate, AttemptTimeout: 30 * time.Second, MaxBackoff: time.Minute, Lease: 30 * time.Second, StrictDup: true, DST: history.Vixie})
 }

@@ -103,7 +103,7 @@ func (t *target) meter(ctx context.Context) *meter {
 	return m
 }
 
-// end ends the meter. Whoever makes one ends it before the servers.
+// end ends the meter. Its creator ends it before the servers.
 func (m *meter) end() {
 	m.stop()
 	<-m.ended

@@ -32,7 +32,8 @@ type ownServer struct {
 	end   syscall.Signal
 }
 
-// startOwn starts a server, and returns when it takes connections. It takes another port if somebody was quicker to take the first.
+// startOwn starts a server, and returns when it takes connections. It tries another port if the first was
+// taken in the meantime.
 func startOwn(ctx context.Context, kind, below string) (s *ownServer, err error) {
 	for range 3 {
 		if s, err = tryOwn(ctx, kind, below); err == nil || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
@@ -49,7 +50,7 @@ func tryOwn(ctx context.Context, kind, below string) (_ *ownServer, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("start a %s for the run: %w%s", kind, err, s.said()), s.close())
+			err = errors.Join(fmt.Errorf("start a %s for the run: %w%s", kind, err, s.output()), s.close())
 		}
 	}()
 	port, err := freePort()
@@ -135,7 +136,7 @@ func (s *ownServer) start(ctx context.Context, addr string) error {
 	s.ended = make(chan struct{})
 	go func() {
 		defer close(s.ended)
-		_ = s.cmd.Wait() // what it has said is in its log
+		_ = s.cmd.Wait() // its output is in its log
 	}()
 	for {
 		c, err := net.DialTimeout("tcp", addr, time.Second)
@@ -152,8 +153,8 @@ func (s *ownServer) start(ctx context.Context, addr string) error {
 	}
 }
 
-// said is the end of what the server wrote to its log.
-func (s *ownServer) said() string {
+// output returns the end of the server's log.
+func (s *ownServer) output() string {
 	const most = 1 << 10
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil || len(b) == 0 {
@@ -179,7 +180,7 @@ func (s *ownServer) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on now.
+// freePort returns a port of 127.0.0.1 without a listener.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// pending fills a server with timers that are due much later, looks at its memory, kills it, starts it again on the same
-// data, and measures how long it takes until a timer fires that came due meanwhile.
+// pending fills a server with timers that are due much later, looks at its memory, kills it, starts it again
+// on the same data, and measures how long it takes until a timer fires that came due during the outage.
 func pending(ctx context.Context, o Options) (*Result, error) {
 	if o.Server != "" {
 		return nil, fmt.Errorf("needs a server of its own, as it restarts it")

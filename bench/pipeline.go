@@ -211,7 +211,7 @@ func drained(ctx context.Context, tl *tally, n int64) bool {
 	return false
 }
 
-// waitFor looks every 5 ms until ok says so.
+// waitFor calls ok every 5 ms until it returns true.
 func waitFor(ctx context.Context, limit time.Duration, ok func() bool) error {
 	for deadline := time.Now().Add(limit); !ok(); {
 		if time.Now().After(deadline) {

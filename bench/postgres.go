@@ -44,10 +44,10 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 	}()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) { // one that starts says so for a while
+	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) { // a server that starts refuses connections for a while
 		select {
 		case <-own.ended:
-			return nil, fmt.Errorf("it ended at once%s", own.said())
+			return nil, fmt.Errorf("it ended at once%s", own.output())
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(20 * time.Millisecond):
@@ -81,7 +81,7 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 // The schemas that nodes and raw limits make.
 const postgresSchemas = `SELECT nspname FROM pg_namespace WHERE nspname IN ('rouse', 'rouse_bench') ORDER BY nspname`
 
-// isFree refuses a database that somebody uses.
+// isFree refuses a database that is in use.
 func (b *postgresBase) isFree(ctx context.Context) error {
 	var schema string
 	rows, err := b.pool.Query(ctx, postgresSchemas)

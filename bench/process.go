@@ -28,7 +28,8 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// startProcess runs the binary's serve command on free ports and waits until it says where it listens. i tells the servers of a run apart.
+// startProcess runs the binary's serve command on free ports and waits until it reports its addresses. i
+// tells the servers of a run apart.
 func startProcess(ctx context.Context, o Options, dir string, i int) (*process, error) {
 	p := &process{name: fmt.Sprintf("bench-%d", i+1)}
 	data := filepath.Join(dir, "data")

@@ -91,7 +91,7 @@ func (b *redisBase) check(ctx context.Context, c *goredis.Client) error {
 	return nil
 }
 
-// infoOf returns what INFO says in a section.
+// infoOf returns a section of INFO.
 func infoOf(ctx context.Context, c *goredis.Client, section string) (map[string]string, error) {
 	text, err := c.Info(ctx, section).Result()
 	if err != nil {

@@ -92,7 +92,7 @@ func connect(ctx context.Context, t *target) (*sidecar, error) {
 		cancel()
 		return nil, err
 	}
-	s.wg.Go(func() { // what the service says further is of no interest here, but has to be taken
+	s.wg.Go(func() { // further messages of the service do not matter here, but have to be received
 		for {
 			if _, err := stream.Recv(); err != nil {
 				if within.Err() == nil {

@@ -71,7 +71,8 @@ func dial(addr string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
 }
 
-// restart kills the only server, starts it again on the same data after a while, with as many connections as there were, and says when it did.
+// restart kills the only server, starts it again on the same data after a while, with as many connections as
+// there were, and returns when it did.
 func (t *target) restart(ctx context.Context, after time.Duration) (at time.Time, err error) {
 	if err := t.processes[0].stop(syscall.SIGKILL); err != nil {
 		return at, err
@@ -115,11 +116,11 @@ const shareWithin = 60 * time.Second
 // share waits until the servers know of each other, and, where they own buckets, have shared them and leave it at that.
 func (t *target) share(ctx context.Context) error {
 	admin := rousev1.NewAdminClient(t.conns[0])
-	var said string
+	var last string
 	stable := 0
 	for deadline := time.Now().Add(shareWithin); stable < 2; {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin, cmp.Or(said, "they say nothing"))
+			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin, cmp.Or(last, "they report nothing"))
 		}
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		resp, err := admin.ListNodes(call, &rousev1.ListNodesRequest{})
@@ -135,10 +136,10 @@ func (t *target) share(ctx context.Context) error {
 		switch {
 		case !ready:
 			stable = 0
-		case now == said:
+		case now == last:
 			stable++
 		}
-		said = now
+		last = now
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -148,8 +149,9 @@ func (t *target) share(ctx context.Context) error {
 	return nil
 }
 
-// shares says which node has how many buckets, and whether each has some and together they have all.
-func shares(nodes []*rousev1.Node) (said string, all bool) {
+// shares describes how many buckets each node has, and reports whether each has some and together they have
+// all.
+func shares(nodes []*rousev1.Node) (text string, all bool) {
 	sum, each := 0, true
 	var b strings.Builder
 	for _, n := range nodes {

@@ -221,7 +221,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		want     string
 	}{
 		{"failover", Options{}, "a store that nodes share"},
-		{"failover", Options{Store: "redis", Nodes: 1}, "nobody who takes over"},
+		{"failover", Options{Store: "redis", Nodes: 1}, "no other node to take over"},
 		{"pending", Options{Store: "postgres"}, "a store of the server's own"},
 		{"lag", Options{Nodes: 3}, "several nodes need a store that nodes share"},
 		{"lag", Options{Store: "redis", Nodes: 99}, "99 nodes cannot be started"},

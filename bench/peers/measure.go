@@ -27,7 +27,7 @@ const (
 // outstanding bounds the jobs of a pipeline that are inserted and not worked.
 const outstanding = 50_000
 
-// work says how much there is to do.
+// work is how much there is to do.
 type work struct {
 	duration time.Duration
 	jobs     int64 // so many, instead of a duration; 0: as many as there is time for

@@ -1,6 +1,7 @@
-// Actors is a program that hosts actors: the carts of a shop. Start it as often as you like, on as many machines: each cart is on one of
-// the processes, whichever is asked leads to that, and when one dies its carts go to the others. A cart that nobody touches for a
-// while is reminded to give its things back, wherever it is by then.
+// Actors is a program that hosts actors: the carts of a shop. Start it as often as you like, on as many
+// machines: each cart is on one of the processes, each process forwards requests to that one, and when one
+// dies its carts move to the others. An idle cart is reminded to give its things back, on the process where
+// it is by then.
 //
 //	rouse serve --reminders &
 //	actors 127.0.0.1:7411 127.0.0.1:8001 &
@@ -120,5 +121,5 @@ func (h *host) remind(ctx context.Context, e reminder.Execution) error {
 	delete(h.carts, cart.ID)
 	h.mu.Unlock()
 	fmt.Printf("cart %s was %s, with %d things\n", cart.ID, e.Reminder.Name, things)
-	return h.reminders.Deactivate(ctx, cart, at.Generation) // nobody needs it here any more
+	return h.reminders.Deactivate(ctx, cart, at.Generation) // it is not needed here any more
 }

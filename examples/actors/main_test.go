@@ -59,7 +59,7 @@ func (p *process) say(t *testing.T, begin string) string {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
-				t.Fatalf("it ended before it said %q", begin)
+				t.Fatalf("it ended before it printed %q", begin)
 			}
 			if strings.HasPrefix(line, begin) {
 				return line
@@ -90,8 +90,8 @@ func (p *process) post(t *testing.T, cart string) (where string) {
 	}
 }
 
-// TestActors runs two processes: carts are on either, whoever is asked; when one is killed, its carts are on the other, with their
-// reminders.
+// TestActors runs two processes: carts are on either, whichever process is asked; when one is killed, its
+// carts are on the other, with their reminders.
 func TestActors(t *testing.T) {
 	n, err := node.Open(t.Context(), "mem:", node.WithAPI("127.0.0.1:0"), func(c *node.Config) { c.Reminders, c.ReminderHeartbeat = true, 500*time.Millisecond })
 	if err != nil {

@@ -1,5 +1,6 @@
-// Callworker is a worker of a pool of rouse's own: it keeps a total for its key, and each request adds to it. A pool starts it, with
-// variables that say what its key is and where its requests come from, and stops it when nobody has asked for the key for a while.
+// Callworker is a worker of a pool of rouse's own: it keeps a total for its key, and each request adds to it.
+// A pool starts it, with its key and the address of its requests in variables, and stops it when the key has
+// had no requests for a while.
 package main
 
 import (

@@ -30,7 +30,7 @@ func TestEmbed(t *testing.T) {
 		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // so that a hang fails
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "hello Ada, due 2") {
-			t.Errorf("it said %q, %v", line, err)
+			t.Errorf("it printed %q, %v", line, err)
 		}
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)

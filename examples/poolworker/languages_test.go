@@ -76,7 +76,7 @@ func installed(t *testing.T, example, interpreter string, files []string, comman
 		}
 	}
 	if err := os.Rename(fresh, dir); err != nil {
-		if _, there := os.Stat(dir); there != nil { // nobody else was faster
+		if _, there := os.Stat(dir); there != nil { // and no other process was faster
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func ready(t *testing.T, address, queue string) int {
 	return q.Messages
 }
 
-// aView is what the manager says of a worker.
+// aView is what the manager reports about a worker.
 type aView struct {
 	ID     string
 	Starts int
@@ -215,7 +215,7 @@ func (m *manager) worker() aView {
 	return v.Groups[0].Workers[0]
 }
 
-// received says how many requests workers have reported.
+// received returns how many requests workers have reported.
 func (m *manager) received() int {
 	m.t.Helper()
 	metrics, err := m.get("/metrics")

@@ -1,5 +1,6 @@
-// Poolworker is a worker of a pool: it answers each request with its body in capitals, the key in front. `rouse pool` starts one for
-// each key that is asked for; all that it knows, it knows from its environment. docs/pools.md says how to try it out.
+// Poolworker is a worker of a pool: it answers each request with its body in capitals, the key in front.
+// `rouse pool` starts one for each requested key and configures it by its environment. docs/pools.md shows
+// how to try it out.
 package main
 
 import (

@@ -106,7 +106,7 @@ func (m *manager) get(path string) (string, error) {
 	return string(body), err
 }
 
-// workers says how many workers the manager knows.
+// workers returns how many workers the manager has.
 func (m *manager) workers() int {
 	body, err := m.get("/pools")
 	var list []struct{ Workers int }
@@ -114,7 +114,7 @@ func (m *manager) workers() int {
 		err = json.Unmarshal([]byte(body), &list)
 	}
 	if err != nil || len(list) != 1 {
-		m.t.Fatalf("the manager says %s, %v", body, err)
+		m.t.Fatalf("the manager answers %s, %v", body, err)
 	}
 	return list[0].Workers
 }

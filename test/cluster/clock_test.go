@@ -18,7 +18,7 @@ import (
 
 // TestClocksAreWrong lets the clocks of two nodes be wrong by an hour, one ahead and one behind, and then the
 // other way round, while they run. Nodes use the store's clock, so that is no fault: nothing may be early,
-// late or doubled, and nobody loses a lease.
+// late or doubled, and no node loses a lease.
 func TestClocksAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -55,11 +55,11 @@ func (n *node) skew(d time.Duration) {
 	if err != nil {
 		n.T.Fatalf("%s: the clock cannot be changed: %v", n.Name, err)
 	}
-	harness.Until(n.T, harness.Always("%s does not believe the wrong time", n.Name), func() bool { return n.says(d) })
+	harness.Until(n.T, harness.Always("%s does not report the wrong time", n.Name), func() bool { return n.isWrongBy(d) })
 }
 
-// says reports whether the node's clock is wrong by about so much: it is in the head of each answer.
-func (n *node) says(wrong time.Duration) bool {
+// isWrongBy reports whether the node's clock is wrong by about so much, by the Date header of its answers.
+func (n *node) isWrongBy(wrong time.Duration) bool {
 	resp, err := http.Get("http://" + n.Admin() + "/livez")
 	if err != nil {
 		return false

@@ -89,7 +89,8 @@ func (c *contest) judgeOrder() {
 	}
 }
 
-// wasInFlight reports whether a write that ended a generation said that an attempt of it was out.
+// wasInFlight reports whether the answer to a write that ended a generation reported an attempt of it in
+// flight.
 func (c *contest) wasInFlight(p *deed, writes []deed, came time.Time) bool {
 	return slices.ContainsFunc(writes, func(w deed) bool {
 		return w.name == p.name && (!w.sure || w.inflight && !w.t1.Before(p.t0)) && came.Before(w.t1.Add(hold+time.Second))

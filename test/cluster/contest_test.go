@@ -80,7 +80,7 @@ type contest struct {
 	fires map[uint64][]arrived // by gen
 }
 
-// deed is a call that was acknowledged, or whose end nobody knows.
+// deed is a call that was acknowledged, or whose outcome is unknown.
 type deed struct {
 	name     string
 	gen      uint64 // ours; of a read: what it showed, 0 for nothing

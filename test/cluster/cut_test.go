@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestNodeIsCutOff takes the network between one node and the store away, both ways or for the answers only, and gives it back. The
-// node says that it is not well before the others take over, and fires nothing of what they have.
+// TestNodeIsCutOff takes the network between one node and the store away, both ways or for the answers only,
+// and gives it back. The node reports unhealthy before the others take over, and fires none of their timers.
 func TestNodeIsCutOff(t *testing.T) {
 	t.Parallel()
 	both := func(p *servers.Proxy) { p.CutToServer(); p.CutToClient() }
@@ -38,12 +38,12 @@ func TestNodeIsCutOff(t *testing.T) {
 				out := s.outage(k)
 				ill := make(chan time.Duration, 1)
 				go func() { // ends when the node is ill, which it is soon or the test fails
-					harness.Until(t, harness.Always("%s says that it is well without a store", node.Name), func() bool { return !node.Ready() })
+					harness.Until(t, harness.Always("%s reports healthy without a store", node.Name), func() bool { return !node.Ready() })
 					ill <- time.Since(out.from)
 				}()
 				s.ends(out)
 				if ok, _ := node.Probe("readyz"); ok && c.strategy == "bucket" {
-					t.Errorf("%s says that it is well when others have taken over from it", node.Name)
+					t.Errorf("%s reports healthy when others have taken over from it", node.Name)
 				}
 				t.Logf("%s was not well after %v", node.Name, <-ill)
 				if late := s.firesSince(k, out.from.Add(lease)); late > 0 && c.strategy == "bucket" {

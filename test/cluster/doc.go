@@ -13,9 +13,9 @@
 //	                             each occurrence on record, and once
 //
 // The binary is built once a run; ROUSE_BINARY names another one to treat instead. ROUSE_ROUNDS sets how
-// often a test does what it does, and has those run, too, that are otherwise left out; ROUSE_MINUTES says how
-// long the loop of kills goes on; ROUSE_SEED repeats a run as far as that is possible. Each test logs a line
-// of figures: how many fires arrived, how many occurrences had to, were lost, early or doubled, how late they
+// often a test does what it does, and has those run, too, that are otherwise left out; ROUSE_MINUTES sets how
+// long the loop of kills runs; ROUSE_SEED repeats a run as far as that is possible. Each test logs a line of
+// figures: how many fires arrived, how many occurrences had to, were lost, early or doubled, how late they
 // were, and how long the timers of a node waited for another one.
 //
 // Everything is on loopback, and ends with the test, however it ends. The test that fills the store's disk mounts one, and is

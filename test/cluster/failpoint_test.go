@@ -16,7 +16,7 @@ var points = []struct {
 	own  bool // only of what a node owns
 }{
 	{"before-commit", 20, false}, // what a client asked for, or what became of a fire, is about to be written
-	{"after-commit", 20, false},  // it is written, and nobody knows yet
+	{"after-commit", 20, false},  // it is written, and not acknowledged yet
 	{"after-claim", 2, true},     // rows were read that are due soon
 	{"before-send", 20, false},   // a fire is about to go out
 	{"after-send", 20, false},    // its target has answered

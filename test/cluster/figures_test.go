@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// figures are what a test measured, beside what the checker counts.
+// figures are what a test measured, in addition to what the checker counts.
 type figures struct {
 	failovers []time.Duration // from a fault until a timer of the node that it hit fired again
 }

@@ -59,8 +59,8 @@ func (f *fleet) settled() {
 			if !n.Runs() {
 				continue
 			}
-			if ok, says := n.Probe("readyz"); !ok {
-				ill = append(ill, n.Name+": "+says)
+			if ok, answer := n.Probe("readyz"); !ok {
+				ill = append(ill, n.Name+": "+answer)
 			}
 		}
 		return len(ill) == 0
@@ -82,7 +82,7 @@ func (f *fleet) dial(first int, again time.Duration) *client.Client {
 	return harness.Dial(f.t, f.addresses(first), again)
 }
 
-// buckets says how many buckets each node has that is known to the others.
+// buckets returns how many buckets each node has that is known to the others.
 func (f *fleet) buckets(c *client.Client) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -20,8 +20,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestStoreIsFull fills the disk of the store under load: it refuses what is written, or gives up and must be started again by
-// somebody. The nodes refuse new timers, and go on by themselves when there is room again.
+// TestStoreIsFull fills the disk of the store under load: it refuses writes, or ends and must be restarted.
+// The nodes refuse new timers, and continue by themselves when there is room again.
 func TestStoreIsFull(t *testing.T) {
 	t.Parallel()
 	for _, d := range []struct {
@@ -66,7 +66,7 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 		return e.Res != history.OK
 	}
 	full := func() bool {
-		fill(t, filler) // what the server has given back meanwhile, too
+		fill(t, filler) // what the server has freed in the meantime, too
 		if filepath.Base(dir) == "pg_wal" {
 			s.useUpLog()
 		}
@@ -74,13 +74,13 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 	}
 	harness.Until(t, harness.Always("timers are still created on a full disk"), full)
 	// A write that fits into what another one has left makes a node well again, until its next one.
-	unwell := map[*node]bool{}
+	unhealthy := map[*node]bool{}
 	harness.Until(t, harness.Always("nodes say that they are well although hardly anything can be written"), func() bool {
 		full()
 		for _, n := range s.f.nodes {
-			unwell[n] = unwell[n] || !n.Ready()
+			unhealthy[n] = unhealthy[n] || !n.Ready()
 		}
-		return !slices.ContainsFunc(s.f.nodes, func(n *node) bool { return !unwell[n] })
+		return !slices.ContainsFunc(s.f.nodes, func(n *node) bool { return !unhealthy[n] })
 	})
 	s.lasts(lease)
 	harness.Until(t, harness.Always("timers are created again on a full disk"), full)

@@ -71,7 +71,7 @@ func (l *load) progress(calls int64) bool {
 	return harness.Until(l.T, harness.Always("the nodes have acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
-// when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.
+// when is a timer in the judge's terms: all that the service gets, except for the text of the schedule.
 type when struct {
 	text string
 	spec history.Spec

@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m, moreAtATime)) }
 
-// moreAtATime lets more tests than usual run at a time, if no flag says how many: most of the time they wait for leases to end.
+// moreAtATime lets more tests than usual run at a time, unless a flag sets how many: most of the time they
+// wait for leases to end.
 func moreAtATime() {
 	flag.Parse()
 	given := false

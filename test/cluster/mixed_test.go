@@ -103,7 +103,7 @@ func TestMixedVersions(t *testing.T) {
 	if n := schema(`SELECT max(version) FROM rouse.migrations`); n != version+1 {
 		t.Fatalf("the schema has version %d, want %d: the newer nodes have no step of their own", n, version+1)
 	}
-	deploy(1, today) // it starts beside a newer one
+	deploy(1, today) // it starts while a newer one runs
 	deploy(1, newer)
 	deploy(2, newer)
 	deploy(0, today) // it starts again when all others are newer
@@ -115,9 +115,9 @@ func TestMixedVersions(t *testing.T) {
 		n := s.f.nodes[k]
 		n.Stop()
 		n.Launch()
-		code, says := n.Wait(), n.Output()
-		if want := fmt.Sprintf("needs a rouse that knows version %d or later; this one knows %d: run a newer one", version+2, knows); code == 0 || !strings.Contains(says, want) {
-			t.Errorf("%s ended with code %d, and does not say that the schema %s:\n%s", n.Name, code, want, says)
+		code, output := n.Wait(), n.Output()
+		if want := fmt.Sprintf("needs a rouse that knows version %d or later; this one knows %d: run a newer one", version+2, knows); code == 0 || !strings.Contains(output, want) {
+			t.Errorf("%s ended with code %d, and does not report that the schema %s:\n%s", n.Name, code, want, output)
 		}
 	}
 	s.progress(20)

@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// pulses are timers that fire all the time, to measure by: how long nobody fires what a node fired until something happened to it.
-// Each node has a subscriber of its own, so that it is known who fired what.
+// pulses are timers that fire all the time. They measure how long the timers of a failed node do not fire.
+// Each node has a subscriber of its own, which shows the node of each fire.
 type pulses struct {
 	*load
 	mu     sync.Mutex
@@ -25,7 +25,7 @@ type pulses struct {
 	echoes []twin                   // what another node delivered again
 	late   map[string]time.Duration // by timer, the most since latest
 	calm   []time.Duration          // the same while nothing happens
-	wait   *outage                  // nil: nobody asks
+	wait   *outage                  // nil: not measured
 }
 
 // beat is the last fire of a pulse.
@@ -44,7 +44,7 @@ type twin struct {
 // outage is a time in which a node does not fire.
 type outage struct {
 	from time.Time
-	of   map[string]bool // timers that the node fired, and nobody has fired since
+	of   map[string]bool // timers that the node fired, and no node has fired since
 	took []time.Duration
 	over chan struct{} // closed when there are none left
 }
@@ -229,7 +229,7 @@ func (p *pulses) ends(w *outage) {
 		p.wait = nil
 		left := len(w.of)
 		p.mu.Unlock()
-		p.T.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", harness.Patience, left, left+len(w.took))
+		p.T.Errorf("%v after a node stopped to fire, no node fires %d of its %d timers", harness.Patience, left, left+len(w.took))
 		return
 	}
 	p.figures.failovers = append(p.figures.failovers, w.took...)

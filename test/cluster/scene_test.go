@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// play says what a test is about, beside its fault.
+// play is the load of a test, without its fault.
 type play struct {
 	strategy string
 	storage

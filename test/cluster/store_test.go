@@ -81,7 +81,7 @@ func TestStoreIsSlow(t *testing.T) {
 			y.proxied = true
 			y.flags = []string{"--lease", "10s", "--hold", "10s"}
 			y.judge = append(y.judge, func(c *history.Config) {
-				c.MaxLate = 15 * time.Second // an occurrence takes several round trips, and many are due meanwhile
+				c.MaxLate = 15 * time.Second // an occurrence takes several round trips, and many are due in the meantime
 			})
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))

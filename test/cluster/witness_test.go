@@ -38,7 +38,7 @@ type witness struct {
 	figures figures
 
 	mu   sync.Mutex
-	open map[string]bool // timers that were deleted or replaced while they were being tried: each node that tried says what came of it
+	open map[string]bool // timers that were deleted or replaced while they were being tried: each node that tried records the outcome
 }
 
 // newWitness returns a witness of what the service promises, changed by change where a test's fault asks for it.

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// writer leads timers through their lives, one timer after another. A name of which nobody knows what became of a write is not
-// written again but to delete it: a node that was stopped may write what it was asked long ago.
+// writer leads timers through their lives, one timer after another. After a write with an unknown outcome, a
+// name is only deleted: a node that was suspended may still make an old write.
 type writer struct {
 	*load
 	id, n  int
@@ -93,18 +93,18 @@ func (w *writer) write(name string, at when, replace bool) bool {
 	return e.Res == history.OK
 }
 
-// once is a timer that fires and ends. Nobody touches it, so all of these must arrive.
+// once is a timer that fires and ends. No other call changes it, so all of these must arrive.
 func (w *writer) once(ctx context.Context, name string) {
 	longest := 2500
 	if w.r.IntN(3) == 0 {
-		longest = 6000 // so that somebody else fires it than would have, if that one dies
+		longest = 6000 // so that another node fires it if its node dies
 	}
 	if w.write(name, w.in(w.between(20, longest)), false) && w.r.IntN(3) == 0 {
 		w.get(w.c, name)
 	}
 }
 
-// series is a timer that fires a few times and ends: all of them must arrive, whoever dies meanwhile.
+// series is a timer that fires a few times and ends: all of them must arrive, regardless of which nodes die.
 func (w *writer) series(ctx context.Context, name string) {
 	const times, step = 5, 600 * time.Millisecond
 	start := rouse.At(time.Now().Add(w.between(100, 800)))
@@ -167,9 +167,9 @@ func (w *writer) far(ctx context.Context, name string) {
 	}
 }
 
-// remove deletes a timer, and does not give up before it is told that it is gone. It reports whether the
-// first try said so. If that was told after a write whose end nobody knew, the write may still come: then the
-// timer is deleted once more in the end.
+// remove deletes a timer, and retries until the service reports it gone. It reports whether the first try
+// did. After a write with an unknown outcome, that write may still come: then the timer is deleted once more
+// in the end.
 func (w *writer) remove(name string) (sure bool) {
 	unsure := false
 	for wait := 10; w.calling.Err() == nil; w.pause(w.calling, w.between(wait/2, wait)) {

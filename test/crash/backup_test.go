@@ -31,17 +31,17 @@ func TestBackupUnderLoad(t *testing.T) {
 
 			arrived := receiver.New(receiver.Options{})
 			t.Cleanup(arrived.Close)
-			keeper := l.keep(arrived.URL())
-			harness.Until(t, harness.Always("fewer than 50 timers were acknowledged"), func() bool { return len(keeper.acknowledged()) >= 50 })
+			filler := l.fill(arrived.URL())
+			harness.Until(t, harness.Always("fewer than 50 timers were acknowledged"), func() bool { return len(filler.acknowledged()) >= 50 })
 			archive := filepath.Join(harness.TempDir(t), "rouse.tar")
-			before := keeper.acknowledged()
+			before := filler.acknowledged()
 			s.rouse("backup", archive, "--server", s.Address())
 			l.progress(50) // of these the archive knows nothing
 			s.Kill()
 			l.stop()
 			l.abandon()
 			l.writers.Wait()
-			after := keeper.end()
+			after := filler.end()
 			if len(after) <= len(before) {
 				t.Errorf("%d timers were acknowledged before the backup and %d until the end: there was no load", len(before), len(after))
 			}
@@ -86,18 +86,18 @@ func TestBackupUnderLoad(t *testing.T) {
 
 const keptPrefix = "kept-"
 
-// keeper creates timers that are not due while a test runs, one after another.
-type keeper struct {
+// filler creates timers that are not due while a test runs, one after another.
+type filler struct {
 	mu    sync.Mutex
 	names []string // that were acknowledged
 	stop  context.CancelFunc
 	done  chan struct{}
 }
 
-// keep begins to create them.
-func (l *load) keep(target string) *keeper {
+// fill starts a filler.
+func (l *load) fill(target string) *filler {
 	ctx, stop := context.WithCancel(l.calling)
-	k := &keeper{stop: stop, done: make(chan struct{})}
+	k := &filler{stop: stop, done: make(chan struct{})}
 	l.T.Cleanup(func() { k.end() })
 	go func() { // ends with ctx
 		defer close(k.done)
@@ -119,14 +119,14 @@ func (l *load) keep(target string) *keeper {
 	return k
 }
 
-func (k *keeper) acknowledged() []string {
+func (k *filler) acknowledged() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return append([]string(nil), k.names...)
 }
 
 // end creates no more, and returns the names of all that were acknowledged.
-func (k *keeper) end() []string {
+func (k *filler) end() []string {
 	k.stop()
 	<-k.done
 	return k.acknowledged()

@@ -20,7 +20,7 @@ var damages = []struct {
 	name  string
 	store string // "pebble" or "sqlite"
 	do    func(t testing.TB, data string)
-	says  []string
+	want  []string
 
 	opens bool // what is wrong shows only when Pebble opens the store, which is prepared by then
 }{
@@ -112,10 +112,10 @@ func TestDamage(t *testing.T) {
 			d.do(t, data)
 			s := newServer(t, data, placeOf(d.store, data))
 			if !d.opens {
-				s.refuses(d.says...)
+				s.refuses(d.want...)
 				return
 			}
-			s.refusesWith(contents, d.says...)
+			s.refusesWith(contents, d.want...)
 		})
 	}
 }
@@ -153,7 +153,7 @@ func TestDamageAtUse(t *testing.T) {
 			}
 			for i := 0; i < filling; i += filling / 50 {
 				if _, err := c.Get(ctx, "", fillName(i)); errors.Is(err, rouse.ErrNotFound) {
-					t.Fatalf("%s, which was acknowledged, is said not to exist", fillName(i))
+					t.Fatalf("%s, which was acknowledged, does not exist", fillName(i))
 				}
 			}
 		})
@@ -173,7 +173,7 @@ func TestSecondProcess(t *testing.T) {
 			if code := second.Wait(); code <= 0 {
 				t.Errorf("the second ends with %v", second.Cmd.ProcessState)
 			}
-			second.said("in use by another rouse", "stop the other one")
+			second.wantOutput("in use by another rouse", "stop the other one")
 			ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 			defer cancel()
 			if _, err := first.Dial(0).Create(ctx, "", "after", rouse.Spec{Schedule: "@after 1h", Target: "stream:"}); err != nil {

@@ -33,7 +33,7 @@ func TestDiskDies(t *testing.T) {
 					t.Error("a timer is acknowledged that no disk has")
 				}
 			}
-			harness.Until(t, harness.Always("the server runs on and says that it is ready"), func() bool { return !s.Ready() })
+			harness.Until(t, harness.Always("the server runs on and reports ready"), func() bool { return !s.Ready() })
 			s.Kill()
 			d.unmount()
 			if err := d.mount(); err != nil {

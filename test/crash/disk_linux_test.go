@@ -20,7 +20,7 @@ type disk struct {
 	cuts  int
 }
 
-// options keep the kernel from writing by itself soon what nobody has synced.
+// options keep the kernel from writing unsynced data early by itself.
 const options = "noatime,commit=600"
 
 // newDisk makes and mounts a disk. The test is skipped where that cannot be done.

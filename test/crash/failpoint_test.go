@@ -16,7 +16,7 @@ var points = []struct {
 	most int
 }{
 	{"before-commit", 50}, // what a client asked for, or what became of a fire, is about to be written
-	{"after-commit", 50},  // it is written, and nobody knows yet
+	{"after-commit", 50},  // it is written, and not acknowledged yet
 	{"after-claim", 4},    // rows were read that are due soon
 	{"before-send", 50},   // a fire is about to go out
 	{"after-send", 50},    // its target has answered

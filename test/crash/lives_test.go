@@ -17,9 +17,9 @@ func (w *writer) each(from, to int) when {
 	return when{text: "@every " + d.String(), spec: history.Spec{Every: d, Misfire: history.MisfireAll}}
 }
 
-// beside is a timer whose occurrences overlap, as their receiver takes longer than its interval: each is a
-// row next to the timer.
-func (w *writer) beside(ctx context.Context, name string) {
+// overlapping is a timer whose occurrences overlap, because their receiver takes longer than its interval:
+// each is a row next to the timer.
+func (w *writer) overlapping(ctx context.Context, name string) {
 	at := w.each(150, 300)
 	at.spec.Overlap = history.OverlapAllow
 	w.put(name, w.target(), at, false)
@@ -112,7 +112,7 @@ func (w *writer) skipped(ctx context.Context, name string) {
 	w.remove(name)
 }
 
-// asked is a timer that is run beside its schedule.
+// asked is a timer that is run in addition to its schedule.
 func (w *writer) asked(ctx context.Context, name string) {
 	w.put(name, w.target(), w.each(200, 400), false)
 	for range 3 {
@@ -175,7 +175,8 @@ func (l *load) called(what string, do func(ctx context.Context) error, fine func
 	return t0, t1, res
 }
 
-// refusal says that a call was refused for what it asked for: the time that it names came, or passed, while it waited.
+// refusal reports whether a call was refused because of its input: the time that it names came, or passed,
+// while it waited.
 func refusal(err error) bool {
 	var inv *rouse.Invalid
 	return errors.As(err, &inv)

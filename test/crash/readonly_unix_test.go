@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// nobody is a user who owns nothing.
-const nobody = 65534
+// unprivileged is a user without files.
+const unprivileged = 65534
 
 // TestReadOnly starts the server where it may not write.
 func TestReadOnly(t *testing.T) {
@@ -38,7 +38,7 @@ func TestReadOnly(t *testing.T) {
 					s := newServer(t, data, st.place(data))
 					permit(t, filepath.Dir(data), 0o444, 0o222)
 					if os.Geteuid() == 0 { // whom no permission stops
-						s.Attr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+						s.Attr.Credential = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
 					}
 					s.refuses("permission denied", "writable", "or name another")
 				})

@@ -11,7 +11,7 @@ import (
 // moods are those of the receivers.
 var moods harness.Moods = func(id, timer string) harness.Mood {
 	switch kind, _, _ := strings.Cut(timer, "-"); kind {
-	case "beside":
+	case "overlapping":
 		return harness.Lazy
 	case "patient":
 		return harness.Stubborn

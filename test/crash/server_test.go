@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// stores are the kinds of durable store, with what --store says of a data directory.
+// stores are the kinds of durable store, with the value of --store for a data directory.
 var stores = []struct {
 	name  string
 	place func(data string) string

@@ -60,16 +60,17 @@ func placeOf(store, data string) string {
 	panic("no store " + store)
 }
 
-// refuses starts the server, which must end by itself, with an error that says all of this, and without a change to its data.
-func (s *server) refuses(says ...string) {
+// refuses starts the server, which must end by itself, with an error that contains all of these texts, and
+// without a change to its data.
+func (s *server) refuses(texts ...string) {
 	s.T.Helper()
-	s.refusesWith(tree, says...)
+	s.refusesWith(tree, texts...)
 }
 
 // refusesWith is refuses with another view of the data.
-func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]string, says ...string) {
+func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]string, texts ...string) {
 	s.T.Helper()
-	top := filepath.Dir(s.Data) // nothing is made beside it, either
+	top := filepath.Dir(s.Data) // nothing is made next to it, either
 	before := tree(s.T, top)
 	s.Launch()
 	if code := s.Wait(); code <= 0 {
@@ -77,10 +78,10 @@ func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]stri
 	}
 	select {
 	case <-s.Listen:
-		s.T.Error("it said that it serves")
+		s.T.Error("it reported that it serves")
 	default:
 	}
-	s.said(says...)
+	s.wantOutput(texts...)
 	after := tree(s.T, top)
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if _, ok := before[name]; !ok {
@@ -96,13 +97,13 @@ func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]stri
 	}
 }
 
-// said says that the server's last words have all of this.
-func (s *server) said(words ...string) {
+// wantOutput checks that the server's output contains all of these texts.
+func (s *server) wantOutput(words ...string) {
 	s.T.Helper()
 	text := s.Output()
 	for _, w := range words {
 		if !strings.Contains(text, w) {
-			s.T.Errorf("it does not say %q:\n%s", w, text)
+			s.T.Errorf("its output has no %q:\n%s", w, text)
 		}
 	}
 	if strings.Contains(text, "goroutine ") {

@@ -32,7 +32,7 @@ var lives = []struct {
 	{10, "moved", (*writer).moved},
 	{7, "removed", (*writer).removed},
 	{5, "far", (*writer).far},
-	{6, "beside", (*writer).beside},
+	{6, "overlapping", (*writer).overlapping},
 	{6, "deadline", (*writer).deadline},
 	{5, "patient", (*writer).patient},
 	{4, "calm", (*writer).calm},
@@ -93,7 +93,7 @@ func (w *writer) in(d time.Duration) when {
 	return when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}
 }
 
-// make creates a timer. If nobody can tell what became of that, it is sometimes written again.
+// make creates a timer. If the outcome is unknown, it is sometimes written again.
 func (w *writer) make(name, target string, at when) {
 	_, res := w.put(name, target, at, false)
 	for res == history.Info && w.calling.Err() == nil && w.r.IntN(2) == 0 {
@@ -101,7 +101,7 @@ func (w *writer) make(name, target string, at when) {
 	}
 }
 
-// once is a timer that fires and ends. Nobody touches it, so all of these must arrive.
+// once is a timer that fires and ends. No other call changes it, so all of these must arrive.
 func (w *writer) once(ctx context.Context, name string) {
 	w.make(name, w.target(), w.in(w.between(50, 2500)))
 	if w.r.IntN(3) == 0 {
@@ -109,7 +109,8 @@ func (w *writer) once(ctx context.Context, name string) {
 	}
 }
 
-// series is a timer that fires a few times and ends: all of them must arrive, however often the server is killed meanwhile.
+// series is a timer that fires a few times and ends: all of them must arrive, however often the server is
+// killed.
 func (w *writer) series(ctx context.Context, name string) {
 	const times, step = 4, 500 * time.Millisecond
 	start := rouse.At(time.Now().Add(w.between(100, 800)))
@@ -161,8 +162,9 @@ func (w *writer) far(ctx context.Context, name string) {
 	}
 }
 
-// remove deletes a timer, and does not give up before it is told that it is gone. If that was told after a try whose end nobody
-// knew, the server may have seen what its disk never will: then the timer is deleted once more when everything is well.
+// remove deletes a timer, and retries until the server reports it gone. After a try with an unknown outcome,
+// the server may have seen what its disk never will: then the timer is deleted once more when everything
+// works.
 func (w *writer) remove(name string) {
 	for unsure := false; w.calling.Err() == nil; w.pause(w.calling, w.between(5, 20)) {
 		switch err := w.delete(name); {
@@ -180,7 +182,7 @@ func (w *writer) remove(name string) {
 }
 
 // expected reports whether a refusal is part of the load: timers end while their writer deletes them, and a
-// write that nobody knew the end of is found to have been made.
+// write with an unknown outcome turns out to be made.
 func expected(err error) bool {
 	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrFull)
 }

@@ -7,7 +7,7 @@
 //	                          │ fires                 │ records, dead letters
 //	                          ▼                       ▼
 //	                   history.Writer ─► history.Check: each occurrence came or was given up by a policy that the timer has,
-//	                                     and has exactly one record that says so
+//	                                     and has exactly one matching record
 //
 // A cell is named by its combination: go test ./matrix -run 'TestMatrix/latest/skip/slow/outage'. ROUSE_HISTORIES names a
 // directory that histories which break a rule are written to. Sequences are the same in each run; make soak-matrix draws new ones.

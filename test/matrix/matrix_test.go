@@ -43,20 +43,20 @@ var receivers = []struct {
 // disturbances by name, each a minute or two long.
 var disturbances = []struct {
 	name string
-	play func(w *world, names []string)
+	play func(w *simulation, names []string)
 }{
-	{"nothing", func(w *world, names []string) { time.Sleep(time.Minute) }},
-	{"pause", func(w *world, names []string) {
+	{"nothing", func(w *simulation, names []string) { time.Sleep(time.Minute) }},
+	{"pause", func(w *simulation, names []string) {
 		each(names, func(n string) { w.pause(n, 0) })
 		time.Sleep(34 * time.Second)
 		each(names, w.resume)
 		time.Sleep(30 * time.Second)
 	}},
-	{"pause until", func(w *world, names []string) {
+	{"pause until", func(w *simulation, names []string) {
 		each(names, func(n string) { w.pause(n, 34*time.Second) })
 		time.Sleep(time.Minute)
 	}},
-	{"pause over outage", func(w *world, names []string) {
+	{"pause over outage", func(w *simulation, names []string) {
 		each(names, func(n string) { w.pause(n, 34*time.Second) })
 		time.Sleep(15 * time.Second)
 		restart := w.stop(false)
@@ -64,13 +64,13 @@ var disturbances = []struct {
 		restart()
 		time.Sleep(30 * time.Second)
 	}},
-	{"restart", func(w *world, names []string) {
+	{"restart", func(w *simulation, names []string) {
 		for range 5 {
 			w.stop(false)()
 			time.Sleep(11 * time.Second)
 		}
 	}},
-	{"crash", func(w *world, names []string) {
+	{"crash", func(w *simulation, names []string) {
 		for range 5 {
 			restart := w.stop(true)
 			time.Sleep(time.Second)
@@ -78,26 +78,26 @@ var disturbances = []struct {
 			time.Sleep(12 * time.Second)
 		}
 	}},
-	{"outage", func(w *world, names []string) {
+	{"outage", func(w *simulation, names []string) {
 		restart := w.stop(false)
 		time.Sleep(47 * time.Second)
 		restart()
 		time.Sleep(30 * time.Second)
 	}},
-	{"long outage", func(w *world, names []string) {
+	{"long outage", func(w *simulation, names []string) {
 		restart := w.stop(false)
 		time.Sleep(130 * time.Second)
 		restart()
 		time.Sleep(30 * time.Second)
 	}},
-	{"clock", func(w *world, names []string) {
+	{"clock", func(w *simulation, names []string) {
 		w.cfg.ClockErr, w.cfg.MinBackoff = 2500*time.Millisecond, 0 // waits are by the store's clock
 		for _, step := range []time.Duration{1500, -1500, -1200, 2000, -800} {
 			w.skew.Add(int64(step * time.Millisecond))
 			time.Sleep(12300 * time.Millisecond)
 		}
 	}},
-	{"skip and run", func(w *world, names []string) {
+	{"skip and run", func(w *simulation, names []string) {
 		each(names, func(n string) { w.skip(n, 2) })
 		time.Sleep(15 * time.Second)
 		each(names, w.run)
@@ -106,7 +106,7 @@ var disturbances = []struct {
 		each(names, func(n string) { w.skip(n, 1) })
 		time.Sleep(20 * time.Second)
 	}},
-	{"backfill", func(w *world, names []string) {
+	{"backfill", func(w *simulation, names []string) {
 		time.Sleep(31 * time.Second)
 		each(names, func(n string) { w.backfill(n, 50*time.Second, 25*time.Second) })
 		time.Sleep(20 * time.Second)
@@ -130,7 +130,7 @@ func TestMatrix(t *testing.T) {
 				name := fmt.Sprintf("%v/%s/%s", p, r.name, d.name)
 				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						w := newWorld(begin, r.receiver)
+						w := newSimulation(begin, r.receiver)
 						names := w.timers(p)
 						time.Sleep(33 * time.Second)
 						d.play(w, names)
@@ -151,7 +151,7 @@ func TestMatrix(t *testing.T) {
 }
 
 // timers creates timers of each kind with these policies.
-func (w *world) timers(p policies) (names []string) {
+func (w *simulation) timers(p policies) (names []string) {
 	now := w.clock()
 	for _, timer := range []struct {
 		name string
@@ -186,7 +186,7 @@ func TestClockChange(t *testing.T) {
 				name := fmt.Sprintf("%v/%s/outage=%v", p, change, outage)
 				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						w := newWorld(at.Add(-70*time.Minute), receivers[0].receiver)
+						w := newSimulation(at.Add(-70*time.Minute), receivers[0].receiver)
 						for _, gap := range []string{"next", "shift", "skip"} {
 							for _, repeat := range []string{"first", "second", "both"} {
 								dst := gap + "," + repeat

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// timerSpec is a spec as rouse is told, and as the history says it.
+// timerSpec is a spec in rouse's and in the history's terms.
 type timerSpec struct {
 	spec rouse.Spec
 	seen history.Spec
@@ -110,7 +110,7 @@ func (t timerSpec) except(date string) timerSpec {
 	return t
 }
 
-// when returns the timer with all of another one that says when, as a reschedule leaves it.
+// when returns the timer with the schedule of another one, as a reschedule leaves it.
 func (t timerSpec) when(o timerSpec) timerSpec {
 	t.spec.SetWhen(&o.spec)
 	was := t.seen

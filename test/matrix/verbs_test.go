@@ -44,7 +44,7 @@ func steps() *rapid.Generator[[]step] {
 	})
 }
 
-func (s step) spec(w *world) timerSpec {
+func (s step) spec(w *simulation) timerSpec {
 	switch s.n {
 	case 1:
 		return s.policies.every(3 * time.Second)
@@ -59,7 +59,7 @@ func (s step) spec(w *world) timerSpec {
 }
 
 // do makes a step.
-func (s step) do(w *world) {
+func (s step) do(w *simulation) {
 	switch s.verb {
 	case "create":
 		w.create(s.timer, s.spec(w))
@@ -100,7 +100,7 @@ func TestVerbs(t *testing.T) {
 		r := rapid.SampledFrom(receivers).Draw(rt, "receiver")
 		var complaints []string
 		synctest.Test(t, func(*testing.T) {
-			w := newWorld(begin, r.receiver)
+			w := newSimulation(begin, r.receiver)
 			for _, s := range plan {
 				s.do(w)
 			}

@@ -22,16 +22,17 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// receiver says how long an attempt takes, and what comes of it.
+// receiver returns how long an attempt takes, and its verdict.
 type receiver func(f *rouse.Fire) (takes time.Duration, v rouse.Verdict)
 
-// world is one run, inside a synctest bubble: a store that outlives its engines, a receiver, and the history of both. Its
-// clock is the bubble's, moved to where the run wants to begin; the store's clock may be off by skew.
-type world struct {
+// simulation is one run, inside a synctest bubble: a store that outlives its engines, a receiver, and the
+// history of both. Its clock is the bubble's, moved to the run's start time; the store's clock may be off by
+// skew.
+type simulation struct {
 	cfg      history.Config
 	receiver receiver
 	store    rouse.Store
-	base     time.Duration // between the bubble's clock and the world's
+	base     time.Duration // between the bubble's clock and the simulation's
 	skew     atomic.Int64  // of the store's clock, in nanoseconds
 	lives    int
 
@@ -44,7 +45,7 @@ type world struct {
 	events []history.Event
 	gens   map[generation]uint64 // the client's numbers of the service's generations
 	last   uint64
-	over   bool                 // nobody watches any more
+	over   bool                 // the run has ended: nothing is noted any more
 	specs  map[string]timerSpec // of the timers that were created last
 	broken []string             // what went wrong outside of what the checker sees
 }
@@ -58,9 +59,9 @@ const namespace = "n"
 
 func key(name string) rouse.Key { return rouse.Key{Namespace: namespace, Name: name} }
 
-// newWorld returns a world that begins at a time, with a running engine.
-func newWorld(begin time.Time, r receiver) *world {
-	w := &world{receiver: r, base: time.Until(begin), gens: map[generation]uint64{}, specs: map[string]timerSpec{}}
+// newSimulation returns a simulation that begins at a time, with a running engine.
+func newSimulation(begin time.Time, r receiver) *simulation {
+	w := &simulation{receiver: r, base: time.Until(begin), gens: map[generation]uint64{}, specs: map[string]timerSpec{}}
 	w.store = mem.NewWithClock(func() time.Time { return w.clock().Add(time.Duration(w.skew.Load())) })
 	w.cfg = history.Config{MaxLate: time.Second, ClockErr: 2 * time.Millisecond, Recovery: time.Second, Lease: 30 * time.Second,
 		MinBackoff: backoff, MaxBackoff: backoff, AttemptTimeout: 30 * time.Second, StrictDup: true, Records: true, DST: history.Vixie}
@@ -68,23 +69,23 @@ func newWorld(begin time.Time, r receiver) *world {
 	return w
 }
 
-func (w *world) clock() time.Time { return time.Now().Add(w.base) }
+func (w *simulation) clock() time.Time { return time.Now().Add(w.base) }
 
-func (w *world) now() history.Time { return history.At(w.clock()) }
+func (w *simulation) now() history.Time { return history.At(w.clock()) }
 
 // tick is when a call begins: at another time than all before it, so that their order can be told.
-func (w *world) tick() history.Time {
+func (w *simulation) tick() history.Time {
 	time.Sleep(time.Millisecond)
 	return w.now()
 }
 
-func (w *world) note(e history.Event) {
+func (w *simulation) note(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
 }
 
-func (w *world) wrong(format string, args ...any) {
+func (w *simulation) wrong(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
@@ -127,7 +128,7 @@ func (w *wire) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resul
 }
 
 // start begins an engine's life.
-func (w *world) start() {
+func (w *simulation) start() {
 	w.wire = &wire{Store: w.store}
 	w.engine = timers.New(w.wire, claim.NewSole(1), w, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Grace: 20 * time.Second, Look: -1}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +145,7 @@ func (w *world) start() {
 }
 
 // stop ends the engine's life in an orderly way, or by a crash, and returns what begins the next one.
-func (w *world) stop(crash bool) (restart func()) {
+func (w *simulation) stop(crash bool) (restart func()) {
 	w.lives++
 	fid := fmt.Sprint("life ", w.lives)
 	w.note(history.Fault{FID: fid, Kind: "stop", T: w.now()})
@@ -165,14 +166,14 @@ func (w *world) stop(crash bool) (restart func()) {
 	}
 }
 
-// Check, Lane and Deliver make the world its own sink.
-func (w *world) Check(*rouse.Spec) error { return nil }
+// Check, Lane and Deliver make the simulation its own sink.
+func (w *simulation) Check(*rouse.Spec) error { return nil }
 
-func (w *world) Lane(_ string, s *rouse.Spec) rouse.Lane {
+func (w *simulation) Lane(_ string, s *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: s.Target, Limit: 100, Batch: 1}
 }
 
-func (w *world) Deliver(ctx context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+func (w *simulation) Deliver(ctx context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
 	wire := w.wire
 	for i := range fires {
 		f := &fires[i]
@@ -204,8 +205,8 @@ func (w *world) Deliver(ctx context.Context, fires []rouse.Fire, settle func(int
 	}
 }
 
-// replied notes what was replied to an attempt, unless nobody watches any more. The mutex is held.
-func (w *world) replied(at int, ev history.Fire, reply history.Reply, t1 history.Time) {
+// replied notes what was replied to an attempt, unless the run is over. The mutex is held.
+func (w *simulation) replied(at int, ev history.Fire, reply history.Reply, t1 history.Time) {
 	if w.over {
 		return
 	}
@@ -230,7 +231,7 @@ func result(err error) history.Res {
 }
 
 // number returns the client's number of a new generation.
-func (w *world) number(name string, service uint64) uint64 {
+func (w *simulation) number(name string, service uint64) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last++
@@ -241,7 +242,7 @@ func (w *world) number(name string, service uint64) uint64 {
 }
 
 // create creates or replaces a timer.
-func (w *world) create(name string, t timerSpec) bool {
+func (w *simulation) create(name string, t timerSpec) bool {
 	ev := history.Put{Timer: name, Spec: t.seen, T0: w.tick()}
 	res, err := w.engine.Put(context.Background(), []timers.Put{{Key: key(name), Spec: t.spec, Mode: timers.CreateOrReplace}})
 	if err == nil {
@@ -260,7 +261,7 @@ func (w *world) create(name string, t timerSpec) bool {
 	return err == nil
 }
 
-func (w *world) reschedule(name string, t timerSpec) bool {
+func (w *simulation) reschedule(name string, t timerSpec) bool {
 	ev := history.Put{Reschedule: true, Timer: name, Spec: t.seen, T0: w.tick()}
 	res, err := w.engine.Reschedule(context.Background(), key(name), t.spec, 0)
 	ev.T1, ev.Res = w.now(), result(err)
@@ -274,7 +275,7 @@ func (w *world) reschedule(name string, t timerSpec) bool {
 	return err == nil
 }
 
-func (w *world) delete(name string) {
+func (w *simulation) delete(name string) {
 	ev := history.Delete{Timer: name, T0: w.tick()}
 	d, err := w.engine.Delete(context.Background(), key(name), 0)
 	ev.T1, ev.Res, ev.InFlight = w.now(), result(err), d.InFlight
@@ -282,7 +283,7 @@ func (w *world) delete(name string) {
 }
 
 // pause pauses a timer, for so long if that is not 0.
-func (w *world) pause(name string, d time.Duration) {
+func (w *simulation) pause(name string, d time.Duration) {
 	ev := history.Pause{Timer: name, T0: w.tick()}
 	var until rouse.Instant
 	if d != 0 {
@@ -294,21 +295,21 @@ func (w *world) pause(name string, d time.Duration) {
 	w.note(ev)
 }
 
-func (w *world) resume(name string) {
+func (w *simulation) resume(name string) {
 	ev := history.Resume{Timer: name, T0: w.tick()}
 	_, err := w.engine.Resume(context.Background(), key(name))
 	ev.T1, ev.Res = w.now(), result(err)
 	w.note(ev)
 }
 
-func (w *world) skip(name string, n int) {
+func (w *simulation) skip(name string, n int) {
 	ev := history.Skip{Timer: name, Count: n, T0: w.tick()}
 	_, err := w.engine.Skip(context.Background(), key(name), uint32(n), "")
 	ev.T1, ev.Res = w.now(), result(err)
 	w.note(ev)
 }
 
-func (w *world) run(name string) {
+func (w *simulation) run(name string) {
 	ev := history.Run{Timer: name, T0: w.tick()}
 	id, due, err := w.engine.RunNow(context.Background(), key(name))
 	ev.T1, ev.Res = w.now(), result(err)
@@ -319,7 +320,7 @@ func (w *world) run(name string) {
 }
 
 // backfill asks for the occurrences between so long ago and so long ago.
-func (w *world) backfill(name string, from, until time.Duration) {
+func (w *simulation) backfill(name string, from, until time.Duration) {
 	ev := history.Backfill{Timer: name, T0: w.tick()}
 	a, b := rouse.At(w.clock().Add(-from)), rouse.At(w.clock().Add(-until))
 	// What the timer is still at fires by itself, or is skipped when its pause ends: a backfill leaves it alone.
@@ -337,7 +338,7 @@ func (w *world) backfill(name string, from, until time.Duration) {
 }
 
 // redrive redrives all dead letters.
-func (w *world) redrive() {
+func (w *simulation) redrive() {
 	for _, dead := range w.list(rouse.StateDead) {
 		ev := history.Redrive{Timer: dead.Key.Name, Gen: dead.Generation, Due: moment(dead.Due), Manual: dead.Manual, T0: w.tick()}
 		err := w.engine.Redrive(context.Background(), dead.Key)
@@ -346,7 +347,7 @@ func (w *world) redrive() {
 	}
 }
 
-func (w *world) list(states ...rouse.State) []rouse.Timer {
+func (w *simulation) list(states ...rouse.State) []rouse.Timer {
 	timers, next, err := w.engine.List(context.Background(), rouse.Query{Namespace: namespace, States: states, Limit: 100_000})
 	if err != nil || next != nil {
 		w.wrong("list: %v", err)
@@ -355,7 +356,7 @@ func (w *world) list(states ...rouse.State) []rouse.Timer {
 }
 
 // finish reads what the service has to say, ends the engine, and returns the judged history.
-func (w *world) finish() (r history.Report, log []byte) {
+func (w *simulation) finish() (r history.Report, log []byte) {
 	final := history.Final{T0: w.now(), Timers: map[string]uint64{}}
 	for _, t := range w.list(rouse.ListedStates...) {
 		final.Timers[t.Key.Name] = w.gens[generation{t.Key.Name, t.Generation}]
@@ -384,7 +385,7 @@ func (w *world) finish() (r history.Report, log []byte) {
 }
 
 // judge writes the events down as any client would, and judges them.
-func (w *world) judge() (r history.Report, log []byte) {
+func (w *simulation) judge() (r history.Report, log []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out bytes.Buffer
@@ -397,7 +398,7 @@ func (w *world) judge() (r history.Report, log []byte) {
 	write(w.cfg)
 	for _, e := range w.events {
 		switch ev := e.(type) { // what the service calls a generation is what the client has given a number
-		case nil: // it arrived when nobody watched any more
+		case nil: // it arrived after the run
 			continue
 		case history.Fire:
 			ev.Gen = w.gens[generation{ev.Timer, ev.Gen}]
@@ -426,7 +427,7 @@ func (w *world) judge() (r history.Report, log []byte) {
 }
 
 // complaints are all that was wrong in a run; the history is kept if there is any.
-func (w *world) complaints(r history.Report, log []byte, name string) []string {
+func (w *simulation) complaints(r history.Report, log []byte, name string) []string {
 	list := w.broken
 	for _, v := range r.Violations {
 		list = append(list, v.String())
