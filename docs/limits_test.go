@@ -121,7 +121,7 @@ var bounding = regexp.MustCompile(`^(max|Max|longest|most)[A-Z]|(Limit|Size)$`)
 var notInTheTable = map[string][]string{
 	"the longest pause between two tries of what goes on until it succeeds": {
 		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
-		"internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/keeper.go longestRetry", "internal/pool/groupcalls.go longestAsk",
+		"internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/loop.go longestRetry", "internal/pool/groupcalls.go longestAsk",
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
 		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/look.go longestLook", "sink/broker/amqp/link.go longestWait",
 		"sink/broker/nats/link.go longestWait", "sink/broker/redis/link.go longestWait"},

@@ -50,7 +50,7 @@ type Config struct {
 
 	Classic         bool          // classic request queues instead of quorum queues: less to write, and no delivery limit
 	MessageTTL      time.Duration // how long a request may wait in total for a worker; 1m if zero
-	DeliveryLimit   int           // a request that a worker gave back, or died with, so often and once more is poison; 3 if zero
+	DeliveryLimit   int           // delivery limit: a request that workers reject or die with more often is poison; 3 if zero
 	MaxLength       int           // of a request queue; the oldest requests are given up beyond that; none if zero
 	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's default if zero
 	StallTimeout    time.Duration // workers that hold requests without a report for so long are replaced; never if zero
