@@ -268,7 +268,7 @@ func TestBreakerPatience(t *testing.T) {
 	})
 }
 
-func TestBreakerForgets(t *testing.T) {
+func TestBreakerDropsUnusedLanes(t *testing.T) {
 	inBubble(t, sink.BreakerOptions{Failures: 1, Lanes: 10, MaxOpen: time.Hour, Open: time.Hour}, func(t *testing.T, b *sink.Breaker, f *fake) {
 		for i := range 1000 {
 			one(t, b) // in use, so not dropped

@@ -44,7 +44,7 @@ func TestThePageShowsTimersNodesAndTheTablesOfOthers(t *testing.T) {
 	want(t, do(adminOf(Options{Timers: newFake()}), "POST", "/", ""), 405)
 }
 
-func TestThePageSaysWhatCannotBeTold(t *testing.T) {
+func TestThePageShowsFailedTables(t *testing.T) {
 	broken := func(context.Context) (Table, error) { return Table{Title: "Load"}, errors.New("the load is unknown") }
 	_, page := pageOf(t, adminOf(Options{Timers: newFake(), Live: func() error { return errors.New("the disk is gone") },
 		Ready:  func() error { return errors.New("the disk is gone, and more") },

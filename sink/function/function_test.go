@@ -88,7 +88,7 @@ func TestAPanicIsAFailure(t *testing.T) {
 	}
 }
 
-func TestAFireOfAFunctionThatNobodyRegistered(t *testing.T) {
+func TestAFireOfAnUnregisteredFunction(t *testing.T) {
 	s := New(Options{})
 	f := fire("func:later", 0)
 	o := deliver(t, t.Context(), s, f)

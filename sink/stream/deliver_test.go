@@ -181,7 +181,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	})
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoSubscriber(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		start := time.Now()
 		d.deliver(fire("now"), fire("hour", late(time.Hour)), fire("skewed", late(-time.Minute)))
@@ -222,7 +222,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 // What is remembered of channels without subscribers is bounded.
-func TestLonelyChannelsAreForgotten(t *testing.T) {
+func TestUnservedChannelsAreDropped(t *testing.T) {
 	l := unserved{}
 	for i := range 2 * maxUnserved {
 		if d := l.since(channelKey{"default", fmt.Sprint(i)}, 1000); d != 0 {
@@ -250,7 +250,7 @@ func TestSubscriberComesInTime(t *testing.T) {
 	})
 }
 
-func TestDeliverReturnsButForTheKeeper(t *testing.T) {
+func TestDeliverReturnsExceptForTheTimekeeper(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(10))
 		d.deliver(fire("a"))

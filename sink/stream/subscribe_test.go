@@ -67,7 +67,7 @@ func TestUnsentFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 	}
 }
 
-func TestOneWhoDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestASubscriberThatDoesNotReadDelaysNoOther(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		slow, quick := join(s, jobs(1000)), join(s, jobs(1000))
 		slow.blocked = make(chan struct{})

@@ -101,7 +101,7 @@ func TestStoppingSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	w := newWire(t, webhook.Options{}, receiver.Options{})
 	w.r.Close()
 	if o := w.send(w.fire())[0]; o.Verdict != rouse.Failed || o.Code != 0 || !strings.Contains(o.Detail, "refused") {
