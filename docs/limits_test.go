@@ -139,7 +139,7 @@ var notInTheTable = map[string][]string{
 	"how much of a text or list is shown": {
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
-		"schedule/words.go maxSaid", "sink/stream/settle.go maxFaults"},
+		"schedule/words.go maxListed", "sink/stream/settle.go maxFaults"},
 	"the answer of a peer that the operator has chosen, which is read in full or not at all": {
 		"internal/claim/kubelease/api.go maxAnswer", "internal/dapr/identity/sentry.go maxAnswer", "internal/pool/driver/kubernetes/api.go longestAnswer",
 		"internal/pool/driver/kubernetes/cache.go longestWatch", "internal/pool/handler.go longestCall"},
