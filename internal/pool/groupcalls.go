@@ -38,7 +38,7 @@ func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
 
 // missing returns by how many workers a key differs from what the call is to reach.
 func (l *groupLoop) missing(what, key string) int {
-	n := l.settled(key)
+	n := l.serving(key)
 	if what == "drain" {
 		return n
 	}
@@ -60,7 +60,7 @@ func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
 
 // ensure starts the workers of a key, if the limits allow it.
 func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
-	if c := l.unsettled[key]; c != nil && (c.busy || c.retry.IsZero() || c.what == "start" && c.retry.After(now)) {
+	if c := l.inProgress[key]; c != nil && (c.busy || c.retry.IsZero() || c.what == "start" && c.retry.After(now)) {
 		if !c.busy && !c.retry.IsZero() {
 			l.sleep(key, c.retry)
 		}
@@ -75,7 +75,7 @@ func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
 		return
 	}
 	l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
-	l.asked(l.unsettled[key], missing)
+	l.asked(l.inProgress[key], missing)
 }
 
 // waits publishes which keys wait for which limit.
@@ -98,7 +98,7 @@ func (l *groupLoop) waits() {
 // start makes a call, unless another call for the key is in flight or the effect of the last one is not known
 // yet. In that case a later pass looks at the key again.
 func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
-	c := l.unsettled[key]
+	c := l.inProgress[key]
 	switch {
 	case c == nil:
 		c = &groupCall{what: what}
@@ -112,7 +112,7 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 	}
 	delete(l.asleep, key)
 	c.busy, c.told, c.left, c.retry = true, false, l.missing(what, key), time.Time{}
-	l.unsettled[key] = c
+	l.inProgress[key] = c
 	l.mu.Lock()
 	l.touched[key] = true
 	l.mu.Unlock()

@@ -27,19 +27,19 @@ type groupLoop struct {
 	hint atomic.Bool // the driver reported a change: list again
 
 	// Owned by the loop's goroutine.
-	listing   bool                  // a list is being made
-	relist    bool                  // there is reason to make another one
-	listed    time.Time             // when the last one came
-	took      time.Duration         // and how long that took
-	retry     time.Time             // no list before, as the last one failed
-	lists     uint64                // how many were begun
-	plans     map[string]plan       // all but those that are to end
-	pending   map[string]bool       // keys to be looked at in the next pass
-	asleep    map[string]time.Time  // keys to be looked at when their time has come
-	awake     time.Time             // the earliest of these; zero if there is none
-	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not have its effect yet
-	ensured   map[string]bool       // keys that the driver has ensured since their plan is to run
-	starts    startLine
+	listing    bool                  // a list is being made
+	relist     bool                  // there is reason to make another one
+	listed     time.Time             // when the last one came
+	took       time.Duration         // and how long that took
+	retry      time.Time             // no list before, as the last one failed
+	lists      uint64                // how many were begun
+	plans      map[string]plan       // all but those that are to end
+	pending    map[string]bool       // keys to be looked at in the next pass
+	asleep     map[string]time.Time  // keys to be looked at when their time has come
+	awake      time.Time             // the earliest of these; zero if there is none
+	inProgress map[string]*groupCall // keys with a call in flight, or whose last call did not have its effect yet
+	ensured    map[string]bool       // keys that the driver has ensured since their plan is to run
+	starts     startLine
 
 	mu      sync.Mutex // guards the fields below, which other goroutines read
 	have    bool       // there was a list in this term
@@ -52,12 +52,12 @@ type groupLoop struct {
 // groupState is the workers of a key as in the last list.
 type groupState struct {
 	workers []driver.Worker
-	settled int // workers that are not draining
+	serving int // workers that are not draining
 }
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
 		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
@@ -130,26 +130,26 @@ func (l *groupLoop) sleep(key string, until time.Time) {
 
 // step makes the call that a key needs, if any.
 func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
-	settled := l.settled(key)
+	serving := l.serving(key)
 	switch plan := l.plans[key]; {
 	case plan == run && l.isStalled(key):
 		l.replace(ctx, key, now)
-	case plan == run && (settled != l.size || !l.ensured[key]): // existing workers may have been started with older settings
+	case plan == run && (serving != l.size || !l.ensured[key]): // existing workers may have been started with older settings
 		l.ensure(ctx, key, now)
-	case plan == end && settled > 0:
+	case plan == end && serving > 0:
 		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
 	default:
 		delete(l.asleep, key)
-		if c := l.unsettled[key]; c != nil && c.told {
-			delete(l.unsettled, key)
+		if c := l.inProgress[key]; c != nil && c.told {
+			delete(l.inProgress, key)
 		}
 	}
 }
 
-// settled returns how many workers of a key were not draining in the last list.
-func (l *groupLoop) settled(key string) int {
+// serving returns how many workers of a key were not draining in the last list.
+func (l *groupLoop) serving(key string) int {
 	if st := l.running[key]; st != nil {
-		return st.settled
+		return st.serving
 	}
 	return 0
 }
@@ -181,7 +181,7 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 			if err != nil {
 				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
 				if ctx.Err() == nil {
-					l.log.Warn("the workers that run cannot be listed", "error", err)
+					l.log.Warn("cannot list the running workers", "error", err)
 				}
 				l.metrics.failures.WithLabelValues("list").Inc()
 				return
@@ -205,11 +205,11 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 		}
 		st.workers = append(st.workers, w)
 		if w.State != driver.Draining {
-			st.settled++
+			st.serving++
 		}
 	}
 	for key, st := range running {
-		if l.settled(key) != st.settled {
+		if l.serving(key) != st.serving {
 			l.pending[key] = true
 		}
 	}
@@ -227,7 +227,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			delete(l.stalled, key)
 		}
 	}
-	for key, c := range l.unsettled {
+	for key, c := range l.inProgress {
 		if c.busy || number <= c.since {
 			continue
 		}

@@ -164,7 +164,7 @@ func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {
 			if n := len(asked); n != 5*round { // after 0, 0.5, 1.5, 3.5 and 7.5 s
 				t.Errorf("after start %d of a worker that takes 9 s, Ensure was called %d times", round, n)
 			}
-			if n := len(term.groups.unsettled); n != 0 {
+			if n := len(term.groups.inProgress); n != 0 {
 				t.Errorf("%d keys are remembered", n)
 			}
 			d.mu.Lock()

@@ -279,8 +279,8 @@ func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAwaitSaysWhy checks that the error of Await contains why the queue is not available.
-func TestAwaitSaysWhy(t *testing.T) {
+// TestAwaitReturnsTheReason checks that the error of Await contains why the queue is not available.
+func TestAwaitReturnsTheReason(t *testing.T) {
 	no := errors.New("no")
 	bubble(t, Timing{}, func(w *simulation) { w.fail = func(string, string) error { return no } }, func(t *testing.T, w *simulation) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -39,7 +39,7 @@ func (m *Manager) Stop(key string) error {
 	if !found {
 		return m.noGroup(key)
 	}
-	m.log.Info("the group of a key is stopped, as it was asked for", "key", key)
+	m.log.Info("the group of a key is stopped on request", "key", key)
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (m *Manager) Restart(key string) error {
 	if !t.tracker.known(key) {
 		return m.noGroup(key)
 	}
-	m.log.Info("the workers of a key are replaced, as it was asked for", "key", key)
+	m.log.Info("the workers of a key are replaced on request", "key", key)
 	t.groups.stall(key)
 	return nil
 }
@@ -78,7 +78,7 @@ func (m *Manager) Pin(key string, on bool) error {
 		delete(m.pinned, key)
 	}
 	t.tracker.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
-	m.log.Info("the group of a key is pinned or not, as it was asked for", "key", key, "pinned", on)
+	m.log.Info("the pin of the group of a key was changed on request", "key", key, "pinned", on)
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
 		call, due := l.step(key, st, now)
 		switch {
 		case call == nil && due.IsZero():
-			l.settled(key, st)
+			l.converged(key, st)
 		case due.After(now):
 			next = earlier(next, due)
 		default:
@@ -146,8 +146,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// settled is called for a key whose queue matches the target.
-func (l *queueLoop) settled(key string, st *queueState) {
+// converged is called for a key whose queue matches the target.
+func (l *queueLoop) converged(key string, st *queueState) {
 	delete(l.pending, key)
 	if st.phase == absent && l.target.Groups[key] == Inactive {
 		l.mu.Lock()
@@ -205,7 +205,7 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 			default:
 				st.retry = now.Add(l.timing.Interval)
 				if ctx.Err() == nil {
-					l.log.Warn("a request queue is not what it should be yet", "key", key, "error", err)
+					l.log.Warn("a call for a request queue failed and is retried", "key", key, "error", err)
 				}
 				l.metrics.failures.WithLabelValues("queue").Inc()
 			}

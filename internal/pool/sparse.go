@@ -33,7 +33,7 @@ func (s *Sparse) Warn(log *slog.Logger, text string, args ...any) {
 	}
 	s.mu.Unlock()
 	if left > 0 {
-		log.Warn("lines like the next one were left out", "lines", left)
+		log.Warn("similar log lines were dropped", "lines", left)
 	}
 	if !over {
 		log.Warn(text, args...)

@@ -19,7 +19,7 @@ type startLine struct {
 }
 
 // missingWorkers returns how many workers a call of Ensure for a key would start.
-func (l *groupLoop) missingWorkers(key string) int { return max(0, l.size-l.settled(key)) }
+func (l *groupLoop) missingWorkers(key string) int { return max(0, l.size-l.serving(key)) }
 
 // asked records that a call of Ensure will start n workers. told records that a list has shown them, or that
 // the call failed.

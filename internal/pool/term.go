@@ -166,7 +166,7 @@ func (t *Term) Stalled(held map[string]int, patience time.Duration) {
 			since = latest(since, w.Since)
 		}
 		if n > 0 && len(workers[key]) > 0 && now.Sub(since) > patience {
-			t.manager.log.Warn("workers hold requests and do nothing; they are replaced", "key", key, "requests", n, "for", now.Sub(since))
+			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", key, "requests", n, "for", now.Sub(since))
 			t.metrics.stalls.Inc()
 			t.groups.stall(key)
 		}
@@ -203,7 +203,7 @@ func (l *limitLog) reached(log *slog.Logger) {
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.logged) >= limitPause {
 		l.logged = now
-		log.Warn("a limit of the pool is reached; what is over it waits", "see", "rouse pool status, and the metric rouse_pool_waiting")
+		log.Warn("a limit of the pool is reached; further groups and starts wait", "see", "rouse pool status, and the metric rouse_pool_waiting")
 	}
 }
 
@@ -216,7 +216,7 @@ func (t *Term) Loads(load map[string]Load) {
 
 // Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
 func (t *Term) Overdue(key string) {
-	t.manager.log.Warn("a worker has not answered a request in its time; the workers of its key are replaced", "key", key)
+	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key", key)
 	t.metrics.stalls.Inc()
 	t.groups.stall(key)
 }

@@ -19,7 +19,7 @@ type View struct {
 	Groups     []GroupView `json:"groups"`               // by key
 	Waiting    []WaitView  `json:"waiting,omitempty"`    // keys that may have no group yet, the first hundred, in the order of their turns
 	Waits      int         `json:"waits,omitempty"`      // how many there are
-	Leader     string      `json:"leader,omitempty"`     // the process that leads the pool, as far as that is known
+	Leader     string      `json:"leader,omitempty"`     // the process that leads the pool, if known
 }
 
 // WaitView is a key whose group would be over a limit.

@@ -55,9 +55,9 @@ type Config struct {
 	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's default if zero
 	StallTimeout    time.Duration // workers that hold requests without a report for so long are replaced; never if zero
 	PoisonLimit     int           // how many poison requests are kept; the oldest are dropped; 10000 if zero
-	Prefetch        int           // WORKER_PREFETCH, how many requests a worker holds at a time; 1 if zero
+	Prefetch        int           // WORKER_PREFETCH: how many requests a worker may hold; 1 if zero
 
-	OrphanWindow int           // how many orphans are waited for at a time; 1000 if zero
+	OrphanWindow int           // how many orphans may wait for their queues at the same time; 1000 if zero
 	OrphanWait   time.Duration // how long to wait for the queue of an orphan before it is put aside; 1s if zero
 	Timeout      time.Duration // of each step with the broker; 10s if zero
 	LockPoll     time.Duration // how often a process that stands by tries to get the lock; 250ms if zero
@@ -191,7 +191,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return fmt.Errorf("pool %s: %w", c.names.pool, err)
 		}
 		c.manager.Metrics().Failed("session")
-		c.log.Warn("the session with RabbitMQ ended; another one follows", "broker", c.host, "error", err)
+		c.log.Warn("the session with RabbitMQ ended; reconnecting", "broker", c.host, "error", err)
 		if time.Since(began) > longestWait {
 			b.Reset()
 		}
@@ -226,7 +226,7 @@ func (c *Controller) judge(led time.Duration) {
 		c.short = 0
 	}
 	if c.short == carefulAfter {
-		c.log.Warn("sessions end soon after they begin; messages are taken one by one for now", "sessions", c.short)
+		c.log.Warn("sessions end soon after their start; messages are consumed one by one for now", "sessions", c.short)
 	}
 }
 

@@ -63,7 +63,7 @@ func (a *Caller) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		a.c.log.Warn("requests of timers cannot be made now; the broker is connected to again", "broker", a.c.host, "error", err)
+		a.c.log.Warn("requests of timers cannot be sent; reconnecting to the broker", "broker", a.c.host, "error", err)
 		if time.Since(began) > longestWait {
 			b.Reset()
 		}

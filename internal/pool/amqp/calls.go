@@ -71,7 +71,7 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 	case l == nil:
 		put = putOff(min(max(away/4, 250*time.Millisecond), 30*time.Second), "RabbitMQ is away: "+why)
 	case l.blocked.Load():
-		put = putOff(time.Second, "RabbitMQ takes no messages, as it is short of memory or disk")
+		put = putOff(time.Second, "RabbitMQ blocks publishers because of low memory or disk space")
 	case free < len(fires):
 		put = putOff(time.Second, tooMany)
 		put.Cause = rouse.CauseBacklog
@@ -118,7 +118,7 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	a.mu.Unlock()
 	switch {
 	case twice:
-		o := putOff(time.Second, "an earlier attempt waits for its answer still")
+		o := putOff(time.Second, "an earlier attempt still waits for its answer")
 		o.Cause = rouse.CauseBacklog
 		w.report(o)
 		return

@@ -44,10 +44,10 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 		if to.broken() {
 			return err
 		}
-		c.log.Warn("the connection for dead letters ended; another one follows", "error", err)
+		c.log.Warn("the connection for dead letters ended; reconnecting", "error", err)
 		if tooLarge(err) {
 			if err := c.rescue(ctx, to); err != nil {
-				c.log.Warn("dead letters cannot be taken by RabbitMQ's HTTP API", "error", err)
+				c.log.Warn("cannot fetch dead letters over RabbitMQ's HTTP API", "error", err)
 			}
 		}
 		if time.Since(began) > longestWait {
@@ -229,7 +229,7 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 		if b.broken() {
 			return l.failed
 		}
-		b.c.log.Warn("a request was given up and cannot be answered or kept now; it is given back", "key", l.key, "reason", l.reason, "error", l.failed)
+		b.c.log.Warn("a dead letter cannot be answered or stored now and is requeued", "key", l.key, "reason", l.reason, "error", l.failed)
 		backoff.Sleep(ctx, b.c.manager.Config().Timing.Interval)
 		if l.back != nil {
 			return l.back()
@@ -274,7 +274,7 @@ func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
 		}
 		l := c.letterOf(&d)
 		l.keep, l.why = true, "it became too large for RabbitMQ's frames"
-		l.back = func() error { return fmt.Errorf("a dead letter cannot be kept: %w", l.failed) }
+		l.back = func() error { return fmt.Errorf("cannot store a dead letter: %w", l.failed) }
 		l.done = func() error { // removes the message seen before: the queue has no other consumer now
 			_, _, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), false)
 			return err

@@ -46,7 +46,7 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 		// connection.
 		if !released && time.Since(since) > c.config.ReleaseAfter {
 			if err := c.manager.Config().Driver.Release(ctx); err != nil {
-				c.log.Warn("workers of a pool that another process leads cannot be let go", "error", err)
+				c.log.Warn("cannot release the workers of a pool that another process leads", "error", err)
 			}
 			released = true
 		}

@@ -112,7 +112,7 @@ func status(err error) int {
 	return 0
 }
 
-// version is that of a broker.
+// version is the version of a broker.
 type version struct{ major, minor int }
 
 func (v version) atLeast(major, minor int) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// names are those of a pool's exchanges and queues.
+// names builds the names of a pool's exchanges and queues.
 type names struct{ pool string }
 
 func (n names) requestExchange() string    { return n.pool + "-req-xchg" }

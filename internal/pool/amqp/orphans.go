@@ -148,7 +148,7 @@ func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
 	key := d.RoutingKey
 	err := pool.CheckKey(key)
 	if err == nil && one.hops >= mostHops {
-		err = fmt.Errorf("it came back %d times from its queue", one.hops)
+		err = fmt.Errorf("it was returned %d times from its queue", one.hops)
 	}
 	if m := one.message(); err == nil && !fits(&m, o.out.Conn.Config.FrameSize) {
 		err = errTooLarge
@@ -214,7 +214,7 @@ func (o *orphans) serve(ctx context.Context, key string) {
 		}
 		o.mu.Unlock()
 		if err := o.forward(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
-			o.c.log.Warn("orphans are given back, to be tried again", "key", key, "requests", len(batch), "error", err)
+			o.c.log.Warn("orphans are requeued and will be retried", "key", key, "requests", len(batch), "error", err)
 			backoff.Sleep(ctx, o.c.manager.Config().Timing.Interval)
 		}
 	}
@@ -292,7 +292,7 @@ func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome stri
 	returned, err := s.wait(ctx)
 	if err == nil && returned {
 		o.c.manager.Metrics().Orphan("returned", 0)
-		err = errors.New("it came back, as there is no queue for it, and none for orphans")
+		err = errors.New("it was returned: there is no queue for it, and none for orphans")
 	}
 	if err != nil {
 		return errors.Join(err, one.Nack(false, true)) // the queue may have it, and then gets it twice

@@ -143,7 +143,7 @@ func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 		key := poisonOf(d).Key
 		returned, err := i.publisher.publish(ctx, c.names.requestExchange(), key, m)
 		if err == nil && returned {
-			err = errors.New("it came back, as there is no queue for it, and none for orphans")
+			err = errors.New("it was returned: there is no queue for it, and none for orphans")
 		}
 		return err
 	})

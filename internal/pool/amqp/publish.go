@@ -43,7 +43,7 @@ type sent struct {
 }
 
 // errTooLarge concerns one message: the session continues.
-var errTooLarge = errors.New("its headers do not fit into a frame with what is added to them on the way")
+var errTooLarge = errors.New("its headers do not fit into a frame with those that are added on the way")
 
 // send publishes a message; wait returns when the broker has accepted it. A mandatory message is returned if
 // it has no queue. send fails with errTooLarge, without publishing, if the message would end the connection.

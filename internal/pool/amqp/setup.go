@@ -62,7 +62,7 @@ func (c *Controller) setUpPolicies(ctx context.Context) error {
 // that connections broke.
 const endDeliveries = 20
 
-// policies are those of the pool.
+// policies returns the policies of the pool.
 func (c *Controller) policies(v version) []policy {
 	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
 	orphans := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
@@ -178,7 +178,7 @@ func (c *Controller) setUp(ctx context.Context, conn *amqplink.Conn) error {
 		var answer *amqp091.Error
 		switch {
 		case errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed:
-			return fmt.Errorf("%w: the %s is there, and is another one: %s; delete it, or give the pool another name", ErrSetup, what, answer.Reason)
+			return fmt.Errorf("%w: the %s exists with other settings: %s; delete it, or give the pool another name", ErrSetup, what, answer.Reason)
 		case errors.As(err, &answer) && answer.Code == amqp091.AccessRefused:
 			return fmt.Errorf("%w: the %s: %s; give the user of amqp the rights to configure, write and read what begins with %q",
 				ErrSetup, what, answer.Reason, c.names.pool+"-")

@@ -130,7 +130,7 @@ func (c *Config) check() error {
 	case scheme != "unix" && scheme != "tcp" || address == "":
 		return rouse.Refuse("host", c.Host, "is no address of an engine", "write unix:///var/run/docker.sock or tcp://host:port; for an engine behind ssh, forward its socket")
 	case c.Instance == "":
-		return rouse.Refuse("instance", "", "is missing", "give a name that no other rouse on this engine has, such as prod; its containers are told by it")
+		return rouse.Refuse("instance", "", "is missing", "give a name that no other rouse on this engine has, such as prod; it identifies its containers")
 	case !names.MatchString(c.Instance):
 		return rouse.Refuse("instance", rouse.Shorten(c.Instance, 128), "cannot begin the names of containers", "use up to 64 letters, digits, _ . and -, a letter or digit first")
 	case c.Image == "":

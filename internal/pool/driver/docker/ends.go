@@ -128,7 +128,7 @@ func (d *Driver) postpone(b *box, e end, err error) time.Time {
 	d.mu.Lock()
 	d.ends[b.id] = e
 	d.mu.Unlock()
-	d.config.Log.Warn("a worker cannot be started again", "key", b.key, "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
+	d.config.Log.Warn("cannot restart a worker", "key", b.key, "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
 	return e.due
 }
 

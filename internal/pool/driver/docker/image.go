@@ -13,7 +13,7 @@ import (
 // image is the state of the image and its pulls. There is one pull at a time.
 type image struct {
 	mu      sync.Mutex
-	since   time.Time       // of the pull that goes on; zero if none does
+	since   time.Time       // of the pull in flight; zero if none
 	keys    map[string]bool // keys that wait for it
 	pulled  time.Time       // when one last succeeded
 	failed  error           // why the last one failed

@@ -42,7 +42,7 @@ func (d *Driver) keep() {
 			} else {
 				pause := b.Next()
 				if d.ctx.Err() == nil {
-					d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
+					d.config.Log.Warn("cannot manage the workers of the pool", "error", err, "again_in", pause)
 				}
 				sweep = time.Now().Add(pause)
 			}
@@ -69,7 +69,7 @@ func (d *Driver) reconcileAll(due map[string]mode) {
 		seen.Go(func() error {
 			next, err := d.reconcile(d.ctx, key, m)
 			if err != nil && d.ctx.Err() == nil {
-				d.config.Log.Warn("the workers of a key cannot be looked after", "key", key, "error", err)
+				d.config.Log.Warn("cannot manage the workers of a key", "key", key, "error", err)
 				d.agenda.add(key, time.Now().Add(retryPause), m)
 			}
 			d.agenda.add(key, next, look)

@@ -55,7 +55,7 @@ func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.T
 		case time.Now().Before(deadline):
 			again(deadline)
 		default:
-			d.config.Log.Warn("a worker does not end when it is asked to, and is killed", "key", key, "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
+			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", key, "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
 			try(d.remove(ctx, &b))
 		}
 	}

@@ -101,7 +101,7 @@ func drainLetsThemFinish(t *testing.T, h Harness) {
 	}
 }
 
-func freshBesideDraining(t *testing.T, h Harness) {
+func freshNextToDraining(t *testing.T, h Harness) {
 	b := h.bench(t)
 	b.ensure("k", 1)
 	old := b.until(are("k", 1, 0))[0]

@@ -214,7 +214,7 @@ func are(key string, run, drain int) (string, func([]driver.Worker) bool) {
 func Run(t *testing.T, h Harness) {
 	cases := map[string]func(*testing.T, Harness){
 		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept, "NumbersAreKept": numbersAreKept,
-		"DrainLetsThemFinish": drainLetsThemFinish, "FreshBesideDraining": freshBesideDraining, "StubbornAreKilled": stubbornAreKilled,
+		"DrainLetsThemFinish": drainLetsThemFinish, "FreshNextToDraining": freshNextToDraining, "StubbornAreKilled": stubbornAreKilled,
 		"CrashesAreBounded": crashesAreBounded, "ReleaseIsHarmless": releaseIsHarmless,
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {

@@ -160,7 +160,7 @@ func (a *api) do(ctx context.Context, method, at, contentType string, body, into
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("the API server's answer is none: %w", err)
+		return fmt.Errorf("invalid response of the API server: %w", err)
 	}
 	return nil
 }

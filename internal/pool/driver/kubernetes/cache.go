@@ -33,7 +33,7 @@ type cache struct {
 	objects map[string]*object // by uid; never modified
 	dropped map[string]bool    // uids of objects that are gone, though a watch that is behind may still tell of them
 	synced  bool               // there was a list
-	err     error              // why what is here may be of long ago; nil while a watch goes on
+	err     error              // why the cache may be outdated; nil while a watch is running
 	moved   chan struct{}      // closed and replaced when synced or err changes
 }
 
@@ -85,7 +85,7 @@ func (c *cache) failed(err error) {
 	c.set(c.synced, err)
 	c.mu.Unlock()
 	if !again {
-		c.log.Warn("Kubernetes cannot be watched; it is tried again", "resource", c.name, "error", err)
+		c.log.Warn("watching Kubernetes failed and is retried", "resource", c.name, "error", err)
 	}
 }
 

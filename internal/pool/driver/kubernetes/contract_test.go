@@ -127,7 +127,7 @@ func holdToContract(t *testing.T, kubeconfig, kind string, not map[string]string
 // Parts of the contract that do not apply here.
 var (
 	notOfPods = map[string]string{"CrashesAreBounded": "a pod has one name in all its lives, so its worker has one id: see the scenario Crashes"}
-	notOfSets = map[string]string{"CrashesAreBounded": notOfPods["CrashesAreBounded"], "FreshBesideDraining": "there are no two pods of one name: see the scenario StatefulSetsWait"}
+	notOfSets = map[string]string{"CrashesAreBounded": notOfPods["CrashesAreBounded"], "FreshNextToDraining": "there are no two pods of one name: see the scenario StatefulSetsWait"}
 )
 
 func TestContract(t *testing.T) {

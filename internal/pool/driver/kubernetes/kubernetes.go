@@ -151,7 +151,7 @@ func (d *Driver) find(ctx context.Context, key, name string) (*object, error) {
 		return nil, fmt.Errorf("look for %s %s: %w", d.config.Kind, name, err)
 	}
 	if theirs, ok := is.key(); !ok || theirs != key || is.Metadata.Labels[labelSet] != d.set {
-		return nil, fmt.Errorf("%s %s is there already, and is none of this pool's for this key: delete it, or use another namespace", d.config.Kind, name)
+		return nil, fmt.Errorf("%s %s exists already and does not belong to this key of the pool: delete it, or use another namespace", d.config.Kind, name)
 	}
 	d.workloads.put(is)
 	return is, nil

@@ -45,7 +45,7 @@ func (r *reaper) start() error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start what ends workers that outlive this process: %w", err)
+		return fmt.Errorf("start the reaper of workers: %w", err)
 	}
 	r.cmd, r.in = cmd, in
 	return nil
@@ -89,7 +89,7 @@ func (r *reaper) close() error {
 		return err
 	}
 	if err := r.cmd.Wait(); err != nil {
-		return fmt.Errorf("what ends workers that outlive this process: %w", err)
+		return fmt.Errorf("the reaper of workers: %w", err)
 	}
 	return nil
 }

@@ -164,9 +164,9 @@ func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log
 	case <-ended:
 		return result()
 	case <-patience.C:
-		log.Warn("a worker does not end when it is asked to, and is killed", "after", w.d.config.Drain)
+		log.Warn("a worker exceeds its drain timeout and is killed", "after", w.d.config.Drain)
 	case <-w.d.kill:
-		log.Warn("a worker is killed, as there is no time left to wait for it")
+		log.Warn("a worker is killed because the time for the shutdown is over")
 	}
 	_ = signalGroup(group, syscall.SIGKILL)
 	<-ended

@@ -201,7 +201,7 @@ func (f *files) lead() error {
 	}
 	file, err := f.locked(shared)
 	if errors.Is(err, errLocked) {
-		return errors.New("another process is about to let the workers of the pool go")
+		return errors.New("another process is releasing the workers of the pool")
 	}
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (d *Driver) keep(ctx context.Context) {
 				return
 			}
 			pause := b.Next()
-			d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
+			d.config.Log.Warn("cannot manage the workers of the pool", "error", err, "again_in", pause)
 			next = time.Now().Add(pause)
 		} else {
 			b.Reset()
@@ -215,7 +215,7 @@ func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err erro
 	if time.Now().Before(due) {
 		return due, nil
 	}
-	log.Warn("a worker does not end when it is asked to, and is killed", "after", d.config.Drain)
+	log.Warn("a worker exceeds its drain timeout and is killed", "after", d.config.Drain)
 	if err := d.session.manager(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil && !isNotLoaded(err) {
 		return next, fmt.Errorf("kill %s: %w", m.unit.Name, err)
 	}
@@ -238,7 +238,7 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 		}
 		pause := backoff.After(l.failures, d.config.FirstPause, d.config.LongestPause)
 		l.due = l.ended.Add(pause)
-		log.Warn("a worker has ended, and systemd does not start it again", "how", l.lastExit, "again_in", pause)
+		log.Warn("a worker has ended, and systemd does not restart it", "how", l.lastExit, "again_in", pause)
 	}
 	if time.Now().Before(l.due) {
 		return l.due
@@ -254,7 +254,7 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 	}
 	l.due, l.ran = time.Time{}, 0
 	if err != nil {
-		log.Warn("a worker cannot be started again", "error", err)
+		log.Warn("cannot restart a worker", "error", err)
 		l.ended = time.Now()
 		return l.ended // decides when to retry
 	}

@@ -11,6 +11,6 @@ import (
 
 func main() {
 	drivertest.Main()
-	fmt.Fprintln(os.Stderr, "this is for tests: nothing says what to do")
+	fmt.Fprintln(os.Stderr, "this program is for tests: it has no order")
 	os.Exit(2)
 }
