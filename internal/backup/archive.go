@@ -19,8 +19,9 @@ const (
 	sealName     = "manifest.sha256"
 )
 
-// VerifyRows checks an archive as Verify does, and the store in it: for a while that lies in a directory that is made in the given one
-// ("" is the system's for temporary files), where every row is read. Damage from before the backup is rouse.ErrCorrupt.
+// VerifyRows checks an archive as Verify does, and every row of the store in it. For that, it unpacks the
+// store temporarily into a new directory in the given one ("" is the system's for temporary files). Damage
+// from before the backup is rouse.ErrCorrupt.
 func VerifyRows(ctx context.Context, r io.Reader, in string) (m Manifest, err error) {
 	temp, err := os.MkdirTemp(in, "rouse-verify-*"+tempEnd)
 	if err != nil {
@@ -30,8 +31,8 @@ func VerifyRows(ctx context.Context, r io.Reader, in string) (m Manifest, err er
 	return unpack(ctx, r, temp, func(*Manifest) error { return nil })
 }
 
-// Verify reads an archive to its end and checks every part of it: it is what was written. The error is an *rouse.Invalid if the archive
-// is at fault.
+// Verify reads a whole archive and checks that every part of it is what was written. The error is an
+// *rouse.Invalid if the archive is at fault.
 func Verify(ctx context.Context, r io.Reader) (Manifest, error) {
 	return read(ctx, r, func(*Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return nowhere{}, nil })
 }
@@ -41,12 +42,12 @@ type nowhere struct{}
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) Close() error                { return nil }
 
-// read reads an archive: accept sees the manifest before any file, and place says where a file goes. Everything that is not as
-// the manifest says is refused.
+// read reads an archive: it passes the manifest to accept before any file, and place returns the writer for a
+// file. It refuses everything that differs from the manifest.
 func read(ctx context.Context, r io.Reader, accept func(*Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
-		if src.err != nil { // it was not the archive's fault
+		if src.err != nil { // the archive is not at fault
 			err = src.err
 		}
 	}()
@@ -86,7 +87,7 @@ type archive struct {
 	src *source
 }
 
-// next goes on to the next entry, which is a plain file with this name.
+// next advances to the next entry, which must be a plain file with this name.
 func (a *archive) next(name string) (size int64, err error) {
 	h, err := a.t.Next()
 	switch {
@@ -120,14 +121,14 @@ func (a *archive) text(name string, most int64) ([]byte, error) {
 	return b, a.cut(name, err)
 }
 
-// file copies an entry that the manifest names.
+// file copies an entry that the manifest lists.
 func (a *archive) file(f File, to io.Writer) error {
 	size, err := a.next(filePrefix + f.Name)
 	if err != nil {
 		return err
 	}
 	if size != f.Size {
-		return damaged(f.Name, fmt.Sprintf("has %d bytes, the manifest says %d", size, f.Size))
+		return damaged(f.Name, fmt.Sprintf("has %d bytes, the manifest has %d", size, f.Size))
 	}
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(to, h), a.t); err != nil {
@@ -146,7 +147,8 @@ func (a *archive) cut(name string, err error) error {
 	return err
 }
 
-// end expects nothing but the end: two blocks of zeros behind the last entry, of the given size, and its padding.
+// end checks that only the end follows: two blocks of zeros behind the last entry, of the given size, and its
+// padding.
 func (a *archive) end(size int64) error {
 	before := a.src.n
 	h, err := a.t.Next()
@@ -168,7 +170,7 @@ func (a *archive) end(size int64) error {
 
 const blockSize = 512
 
-// source is a reader that ends with its context, counts, and remembers an error that is not its end.
+// source is a reader that ends with its context, counts bytes, and records an error other than the end.
 type source struct {
 	ctx context.Context
 	r   io.Reader

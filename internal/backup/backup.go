@@ -1,4 +1,5 @@
-// Package backup takes copies of a store while it serves, as archives that say what is in them, and makes stores of them again.
+// Package backup makes copies of a running store, as archives that describe their content, and restores
+// stores from them.
 //
 // An archive is a tar file with these entries, in this order, and no other:
 //
@@ -7,12 +8,12 @@
 //	store/NAME        each file of the store, in the order of the manifest
 //	manifest.sha256   the SHA-256 of manifest.json, in hexadecimal, and a line feed
 //
-// It ends with the two zero blocks of a tar file. So nothing can be cut off, changed, added or left out unnoticed. Nothing is
-// compressed (the stores' own files are, as far as that helps), and nothing is encrypted: an archive holds what the store holds,
-// payloads and headers included.
+// It ends with the two zero blocks of a tar file. So nothing can be truncated, changed, added or left out
+// unnoticed. Nothing is compressed (the stores' own files are, as far as that helps), and nothing is
+// encrypted: an archive contains all data of the store, payloads and headers included.
 //
-// An archive is as of one moment: it has all that was acknowledged before Write was called. It is of the kind of store that it was
-// taken from; the other kinds cannot read it.
+// An archive is a consistent copy: it contains everything that was acknowledged before Write was called. Only
+// the kind of store that it was taken from can read it.
 package backup
 
 import (
@@ -33,15 +34,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Info is what a backup says beside what its store knows.
+// Info describes a backup, in addition to what the store knows.
 type Info struct {
 	Version string // of this rouse
 }
 
-// Write takes a copy of a store, which goes on serving, and writes it to w as an archive. The copy lies for a while beside the
-// store, on the same file system: of a Pebble store it takes little room, of an SQLite store as much as the store. When Write
-// returns it is gone, whatever happened; what a process that was killed left behind, the next Write of the same store removes.
-// After an error, what w has is no archive. A store in memory is refused.
+// Write makes a copy of a store, which continues to serve, and writes it to w as an archive. The temporary
+// copy is on the file system of the store, next to it: a Pebble store needs little space for it, an SQLite
+// store as much as the store. Write always removes the copy before it returns; the next Write of the same
+// store removes a copy left by a process that was killed. After an error, the content of w is not an archive.
+// A store in memory is refused.
 func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err error) {
 	k, prefix, err := kindOf(store)
 	if err != nil {
@@ -73,7 +75,7 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 	return stream(ctx, w, dir, &m)
 }
 
-// describe lists the files of a checkpoint, but for locks.
+// describe lists the files of a checkpoint, except locks.
 func describe(ctx context.Context, dir string) (files []File, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -152,7 +154,7 @@ func entry(t *tar.Writer, name string, size int64, at time.Time, r io.Reader) er
 	return err
 }
 
-// seal is what an archive ends with.
+// seal returns the last entry of an archive.
 func seal(manifest []byte) string {
 	h := sha256.Sum256(manifest)
 	return hex.EncodeToString(h[:]) + "\n"

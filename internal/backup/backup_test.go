@@ -129,9 +129,9 @@ func TestARestoredStoreIsWhatItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if has := tree(t, top); kind == "sqlite" && !slices.Equal(had, has) || strings.Contains(fmt.Sprint(has), "rouse-backup") {
-			t.Errorf("beside the store there was %v, and is %v", had, has)
+			t.Errorf("next to the store there was %v, and is %v", had, has)
 		}
-		apply(t, s, rouse.Change{Key: want[0].Key, If: rouse.AnyRevision}) // the archive does not know
+		apply(t, s, rouse.Change{Key: want[0].Key, If: rouse.AnyRevision}) // after the archive was taken
 
 		m, err := Verify(t.Context(), iotest.OneByteReader(bytes.NewReader(b.Bytes())))
 		if err != nil {
@@ -174,7 +174,8 @@ func TestARestoredStoreIsWhatItWas(t *testing.T) {
 	})
 }
 
-// TestABackupHasAllThatWasAcknowledgedBefore takes backups while a writer creates timers, and looks for a prefix of them in each.
+// TestABackupHasAllThatWasAcknowledgedBefore takes backups while a writer creates timers, and checks that
+// each contains a prefix of them.
 func TestABackupHasAllThatWasAcknowledgedBefore(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		top := t.TempDir()
@@ -246,9 +247,9 @@ func TestAStoreInMemoryIsRefused(t *testing.T) {
 	}
 }
 
-func invalid(err error, says string) bool {
+func invalid(err error, want string) bool {
 	var inv *rouse.Invalid
-	return errors.As(err, &inv) && strings.Contains(err.Error(), says)
+	return errors.As(err, &inv) && strings.Contains(err.Error(), want)
 }
 
 // broken fails after some bytes.
@@ -269,8 +270,8 @@ func TestNothingIsLeftOfABackupThatFails(t *testing.T) {
 		path := filepath.Join(top, "store")
 		s := open(t, kind, path)
 		fill(t, s)
-		left := filepath.Join(path, "rouse-backup-1.tmp") // by a process that was killed
-		others := path + ".rouse-backup-1"                // somebody else's
+		left := filepath.Join(path, "rouse-backup-1.tmp") // left by a process that was killed
+		others := path + ".rouse-backup-1"                // of another program
 		if kind == "sqlite" {
 			left = path + ".rouse-backup-1.tmp"
 		}
@@ -364,7 +365,7 @@ func join(t *testing.T, pieces []piece) []byte {
 	return b.Bytes()
 }
 
-// remake changes the manifest of an archive, and seals it anew.
+// remake changes the manifest of an archive, and seals it again.
 func remake(t *testing.T, pieces []piece, change func(m *Manifest)) []piece {
 	t.Helper()
 	var m Manifest
@@ -386,14 +387,14 @@ func reseal(pieces []piece, manifest []byte) []piece {
 	return out
 }
 
-func refused(t *testing.T, what string, archive []byte, says string) {
+func refused(t *testing.T, what string, archive []byte, want string) {
 	t.Helper()
-	if _, err := Verify(t.Context(), bytes.NewReader(archive)); !invalid(err, says) {
-		t.Errorf("%s: %v, want %q", what, err, says)
+	if _, err := Verify(t.Context(), bytes.NewReader(archive)); !invalid(err, want) {
+		t.Errorf("%s: %v, want %q", what, err, want)
 	}
 	place := filepath.Join(t.TempDir(), "store")
-	if _, err := Restore(t.Context(), bytes.NewReader(archive), "pebble", place); !invalid(err, says) {
-		t.Errorf("restore: %s: %v, want %q", what, err, says)
+	if _, err := Restore(t.Context(), bytes.NewReader(archive), "pebble", place); !invalid(err, want) {
+		t.Errorf("restore: %s: %v, want %q", what, err, want)
 	}
 	if left, err := os.ReadDir(filepath.Dir(place)); err != nil || len(left) > 0 {
 		t.Errorf("restore: %s: left %v, %v", what, left, err)
@@ -456,12 +457,12 @@ func TestArchivesThatAreNotWholeAreRefused(t *testing.T) {
 	refused(t, "an attribute", as(func(h *tar.Header) { h.Format, h.PAXRecords = tar.FormatPAX, map[string]string{"comment": "x"} }), "attribute")
 	q := slices.Clone(p)
 	q[1].data = append(bytes.Clone(q[1].data), 'x')
-	refused(t, "a longer file", join(t, q), "the manifest says")
+	refused(t, "a longer file", join(t, q), "the manifest has")
 
 	for _, c := range []struct {
 		what   string
 		change func(m *Manifest)
-		says   string
+		want   string
 	}{
 		{"a newer format", func(m *Manifest) { m.Format++ }, "newer rouse"},
 		{"no format", func(m *Manifest) { m.Format = 0 }, "format 0"},
@@ -476,14 +477,14 @@ func TestArchivesThatAreNotWholeAreRefused(t *testing.T) {
 		{"an absurd size", func(m *Manifest) { m.Files[0].Size = 1 << 60 }, "absurd"},
 		{"a negative size", func(m *Manifest) { m.Files[0].Size = -1 }, "absurd"},
 		{"absurd sizes", func(m *Manifest) { m.Files[0].Size, m.Files[1].Size = maxBytes, maxBytes }, "absurd"},
-		{"another size", func(m *Manifest) { m.Files[0].Size++ }, "the manifest says"},
+		{"another size", func(m *Manifest) { m.Files[0].Size++ }, "the manifest has"},
 		{"no sum", func(m *Manifest) { m.Files[0].SHA256 = "" }, "no SHA-256"},
 		{"another sum", func(m *Manifest) { m.Files[0].SHA256 = strings.Repeat("0", 64) }, "SHA-256 differs"},
 		{"an unknown state", func(m *Manifest) { m.Rows["asleep"] = 1 }, "asleep"},
 		{"negative rows", func(m *Manifest) { m.Rows["dead"] = -1 }, "dead"},
 		{"negative records", func(m *Manifest) { m.Records = -1 }, "negative"},
 	} {
-		refused(t, c.what, join(t, remake(t, p, c.change)), c.says)
+		refused(t, c.what, join(t, remake(t, p, c.change)), c.want)
 	}
 	text := string(p[0].data)
 	refused(t, "an unknown field", join(t, reseal(p, []byte(strings.Replace(text, "{", `{"colour": "red",`, 1)))), "colour")
@@ -491,7 +492,7 @@ func TestArchivesThatAreNotWholeAreRefused(t *testing.T) {
 	refused(t, "no JSON", join(t, reseal(p, []byte("manifest"))), "no JSON")
 }
 
-// TestAHugeManifestIsNotRead: what an archive says of itself takes no memory.
+// TestAHugeManifestIsNotRead: sizes that an archive declares do not allocate memory.
 func TestAHugeManifestIsNotRead(t *testing.T) {
 	var b bytes.Buffer
 	if err := tar.NewWriter(&b).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: manifestName, Size: 1 << 40}); err != nil {
@@ -514,7 +515,7 @@ func TestAnArchiveOfOtherCountsIsRefused(t *testing.T) {
 		p := split(t, take(t, kind))
 		for _, change := range []func(m *Manifest){func(m *Manifest) { m.Rows["dead"]++ }, func(m *Manifest) { m.Records-- }} {
 			place := filepath.Join(t.TempDir(), "store")
-			if _, err := Restore(t.Context(), bytes.NewReader(join(t, remake(t, p, change))), kind, place); !invalid(err, "the manifest says") {
+			if _, err := Restore(t.Context(), bytes.NewReader(join(t, remake(t, p, change))), kind, place); !invalid(err, "the manifest has") {
 				t.Error(err)
 			}
 			if left, err := os.ReadDir(filepath.Dir(place)); err != nil || len(left) > 0 {
@@ -587,7 +588,8 @@ func TestAReaderThatFails(t *testing.T) {
 	}
 }
 
-// TestArchivesThatWereChangedAnywhere: whatever is changed is refused, or of no meaning, as the bytes between entries are.
+// TestArchivesThatWereChangedAnywhere: every change is refused, or has no effect, as in the bytes between
+// entries.
 func TestArchivesThatWereChangedAnywhere(t *testing.T) {
 	s := open(t, "pebble", filepath.Join(t.TempDir(), "store"))
 	var b bytes.Buffer

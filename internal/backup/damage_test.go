@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// stored makes a store of 3000 rows that lie in tables, or in the file, and returns the directory that it is in.
+// stored creates a store of 3000 rows in tables, or in the file, and returns its directory.
 func stored(t *testing.T, kind string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -27,7 +27,7 @@ func stored(t *testing.T, kind string) (dir string) {
 		}
 		apply(t, s, changes...)
 	}
-	for range 2 { // opening it again sorts the log into tables
+	for range 2 { // opening it again flushes the log to tables
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func stored(t *testing.T, kind string) (dir string) {
 	return dir
 }
 
-// biggest returns the largest file of a directory, or of those in it.
+// biggest returns the largest file of a directory and its subdirectories.
 func biggest(t *testing.T, dir string) (name string, content []byte) {
 	t.Helper()
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
@@ -66,7 +66,8 @@ func listed(t *testing.T, s rouse.Store) int {
 	return len(page.Rows)
 }
 
-// archiveOf makes an archive of the files of a store that is closed, as they are, with the counts of the store when it was whole.
+// archiveOf makes an archive of the unchanged files of a closed store, with the counts that the store had
+// before the damage.
 func archiveOf(t *testing.T, kind, path string, m Manifest) []byte {
 	t.Helper()
 	if k, _ := kindNamed(kind); k.Checkpoint != "" {
@@ -87,8 +88,8 @@ func archiveOf(t *testing.T, kind, path string, m Manifest) []byte {
 	return archive.Bytes()
 }
 
-// TestDamageIsNotBackedUp: a backup of a store with a changed byte fails and the store tells of it, or has all rows; and an archive of
-// a damaged store that was written all the same is neither verified nor restored.
+// TestDamageIsNotBackedUp: a backup of a store with a changed byte fails and the store reports the damage, or
+// it has all rows; and an archive of a damaged store can be neither verified nor restored.
 func TestDamageIsNotBackedUp(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		from := stored(t, kind)
@@ -147,7 +148,7 @@ func checkArchive(t *testing.T, kind, what string, archive []byte) {
 	}
 }
 
-// backedUp says whether a backup could be taken; then it has all rows.
+// backedUp reports whether a backup could be taken; then it has all rows.
 func backedUp(t *testing.T, kind, what, path string) bool {
 	t.Helper()
 	s, err := places[kind](path)

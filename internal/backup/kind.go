@@ -35,7 +35,7 @@ func kindOf(s rouse.Store) (k kind, prefix string, err error) {
 	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk", "serve with a pebble: or an sqlite: store")
 }
 
-// path is where the store is in a directory that has a checkpoint's files.
+// path returns the path of the store in a directory with a checkpoint's files.
 func (k *kind) path(dir string) string { return filepath.Join(dir, k.Checkpoint) }
 
 // tally counts the rows and records of a checkpoint in a directory.
@@ -53,7 +53,7 @@ func (k *kind) tally(ctx context.Context, dir string) (rows map[string]int64, re
 	return rows, records, nil
 }
 
-// temps are the directories of the copies that this process makes.
+// temps contains the directories of the copies that this process is making.
 var temps struct {
 	sync.Mutex
 	live map[string]bool
@@ -61,8 +61,8 @@ var temps struct {
 
 const tempEnd = ".tmp"
 
-// makeTemp makes a directory whose name begins with the prefix. It removes those that a process before this one left: only the
-// process that has the store open makes any.
+// makeTemp creates a directory whose name begins with the prefix. It removes those left by a previous
+// process: only the process that has the store open creates any.
 func makeTemp(prefix string) (string, error) {
 	temps.Lock()
 	defer temps.Unlock()

@@ -16,18 +16,18 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// format is the version of the archive. It grows when an older rouse could no longer read it.
+// format is the version of the archive. It increases when an older rouse could no longer read it.
 const format = 1
 
-// Manifest says what an archive is.
+// Manifest describes an archive.
 type Manifest struct {
 	Format  int              `json:"format"`
 	Rouse   string           `json:"rouse"`   // version of the rouse that wrote it
 	Store   string           `json:"store"`   // kind of the store: pebble or sqlite
-	Taken   time.Time        `json:"taken"`   // by the store's clock: all that was acknowledged before is in it
+	Taken   time.Time        `json:"taken"`   // by the store's clock: everything acknowledged before is in it
 	Rows    map[string]int64 `json:"rows"`    // by state, of all namespaces; states without rows are left out
 	Records int64            `json:"records"` // of ended occurrences
-	Files   []File           `json:"files"`   // in the order of their names
+	Files   []File           `json:"files"`   // sorted by name
 }
 
 // File is a file of the store.
@@ -45,14 +45,14 @@ func (m *Manifest) Bytes() (n int64) {
 	return n
 }
 
-// What an archive may be at most: far beyond what a store is, and far below what harms its reader.
+// Limits of an archive: far beyond the size of a store, and far below what harms a reader.
 const (
 	maxManifest = 32 << 20
 	maxFiles    = 1 << 17
 	maxBytes    = 1 << 46
 )
 
-// fileName is what the files of a store are called: there is no way out of a directory with it.
+// fileName matches the names of a store's files: no such name leads out of a directory.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // readManifest reads and checks a manifest.
@@ -115,21 +115,21 @@ func (m *Manifest) checkFiles() error {
 	return nil
 }
 
-// states are those that rows have.
+// states contains the states of rows.
 var states = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
 
-// differs says how a store's counts differ from the manifest's; "" if they do not.
+// differs describes how a store's counts differ from the manifest's; "" if they do not.
 func (m *Manifest) differs(rows map[string]int64, records int64) string {
 	switch {
 	case !maps.Equal(rows, m.Rows):
-		return fmt.Sprintf("has rows %v, the manifest says %v", rows, m.Rows)
+		return fmt.Sprintf("has rows %v, the manifest has %v", rows, m.Rows)
 	case records != m.Records:
-		return fmt.Sprintf("has %d records, the manifest says %d", records, m.Records)
+		return fmt.Sprintf("has %d records, the manifest has %d", records, m.Records)
 	}
 	return ""
 }
 
-// damaged says what is wrong with a part of an archive.
+// damaged returns the error that a part of an archive is wrong.
 func damaged(part, wrong string) error {
 	return rouse.Refuse("archive", part, wrong, "the archive is no backup, or damaged: use another one")
 }

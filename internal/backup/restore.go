@@ -13,8 +13,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must not exist. The store
-// is written beside its place, synced, opened and counted, and moved there last: where it is, it is whole.
+// Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
+// not exist. The store is written under a temporary name, synced, opened and counted, and moved to its path
+// last, so it is always complete there.
 func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
 	k, known := kindNamed(storeKind)
 	if !known {
@@ -63,7 +64,7 @@ func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest)
 	if err := syncDir(dir); err != nil {
 		return Manifest{}, err
 	}
-	k, _ := kindNamed(m.Store) // manifest.check has looked
+	k, _ := kindNamed(m.Store) // manifest.check has checked it
 	rows, records, err := k.tally(ctx, dir)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("the store in the archive: %w", err)
@@ -74,7 +75,7 @@ func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest)
 	return m, nil
 }
 
-// checkFree refuses a place where something is.
+// checkFree refuses a path that is in use.
 func (k *kind) checkFree(path string) error {
 	for _, end := range k.Absent {
 		switch _, err := os.Lstat(path + end); {
@@ -87,8 +88,8 @@ func (k *kind) checkFree(path string) error {
 	return nil
 }
 
-// move gives a store its place, if that is still free. A link is refused where something is; a directory never takes the place of one
-// that is not empty.
+// move moves a store to its path, if that is still free. A link is refused if something exists there; a
+// directory never replaces one that is not empty.
 func (k *kind) move(dir, path string) error {
 	if err := k.checkFree(path); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (k *kind) move(dir, path string) error {
 	return err
 }
 
-// synced is a file that is on the disk when it is closed.
+// synced is a file that is synced when it is closed.
 type synced struct{ *os.File }
 
 func create(name string) (io.WriteCloser, error) {

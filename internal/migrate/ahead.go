@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// ahead reads a list page by page, one page ahead of whoever takes its items, so that both stores work at a time. It belongs to
-// one goroutine, which closes it.
+// ahead reads a list page by page, one page ahead of its consumer, so that both stores work at the same time.
+// One goroutine uses and closes it.
 type ahead[T any] struct {
 	pages  chan fetched[T]
 	cancel context.CancelFunc
 	reader sync.WaitGroup
-	cut    error // why the reading ended before its end; set before pages is closed
+	cut    error // why reading stopped before the end; set before pages is closed
 
 	page []T
 	err  error
@@ -22,7 +22,7 @@ type fetched[T any] struct {
 	err   error
 }
 
-// readAhead begins to read. fetch returns the next items, perhaps none, and whether there are more.
+// readAhead starts reading. fetch returns the next items, perhaps none, and whether there are more.
 func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (items []T, more bool, err error)) *ahead[T] {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead[T]{pages: make(chan fetched[T]), cancel: cancel}
@@ -47,12 +47,12 @@ func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (item
 	return a
 }
 
-// head returns the item that is next; nil at the end.
+// head returns the next item; nil at the end.
 func (a *ahead[T]) head() (*T, error) {
 	for len(a.page) == 0 && a.err == nil {
 		p, ok := <-a.pages
 		if !ok {
-			return nil, a.cut // an end that is none would have rows removed
+			return nil, a.cut // a false end would remove rows
 		}
 		a.page, a.err = p.items, p.err
 	}
@@ -62,10 +62,10 @@ func (a *ahead[T]) head() (*T, error) {
 	return &a.page[0], nil
 }
 
-// take passes over the item that is next.
+// take advances to the next item.
 func (a *ahead[T]) take() { a.page = a.page[1:] }
 
-// close ends the reading, and waits for it.
+// close stops reading, and waits for it.
 func (a *ahead[T]) close() {
 	a.cancel()
 	a.reader.Wait()

@@ -52,8 +52,8 @@ func TestAFaultIsToldBehindWhatCameBefore(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutShortIsNoEnd: a list whose reading was cancelled must not be taken for one that has come to its end, as what lies
-// behind it would be removed from the target.
+// TestWhatIsCutShortIsNoEnd: a list whose reading was cancelled must not be taken for a complete one, because
+// the remaining rows would be removed from the target.
 func TestWhatIsCutShortIsNoEnd(t *testing.T) {
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())

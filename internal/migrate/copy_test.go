@@ -33,10 +33,10 @@ func fill(t testing.TB, s rouse.Store) {
 	put(t, s, many...)
 	var same []rouse.Record
 	for i := range 1200 {
-		same = append(same, record("test", fmt.Sprintf("t%d", i), 77)) // all at one time
+		same = append(same, record("test", fmt.Sprintf("t%d", i), 77)) // all at the same time
 	}
 	log(t, s, same...)
-	log(t, s, same[5]) // twice the same, as far as one can tell
+	log(t, s, same[5]) // an indistinguishable duplicate
 	var spread []rouse.Record
 	for i := range 300 {
 		spread = append(spread, record("gone", "g", i*60_000), record("default", "many0001", i*10))
@@ -50,7 +50,7 @@ func TestCopyFromEachKindToEach(t *testing.T) {
 			t.Run(source+" to "+target, func(t *testing.T) {
 				from, to := open(t, source), open(t, target)
 				fill(t, from)
-				// A generation that only a timer had which is gone: it must not come again.
+				// The generation of a deleted timer must not be reused.
 				put(t, from, row("test", "gone", "", rouse.StateScheduled))
 				remove(t, from, rouse.Key{Namespace: "test", Name: "gone"})
 				r, err := migrate.Copy(t.Context(), from, to, migrate.Options{Final: true})
@@ -101,7 +101,7 @@ func TestACopyFollowsItsSource(t *testing.T) {
 	for i, part := range []string{`"many0007" of namespace "default" is in the target only`, `"many0008" of namespace "default" has generation`,
 		`"new" of namespace "default" is missing`, `the record of "g" in namespace "gone"`, `the record of "t3"`} {
 		if !strings.Contains(see.Differences[i], part) {
-			t.Errorf("%q says nothing of %s", see.Differences[i], part)
+			t.Errorf("%q does not mention %s", see.Differences[i], part)
 		}
 	}
 	r, err = migrate.Copy(t.Context(), from, to, migrate.Options{Final: true})
@@ -110,7 +110,7 @@ func TestACopyFollowsItsSource(t *testing.T) {
 	}
 }
 
-// TestRowsGoToTheTargetsBuckets: stores may share timers out over other numbers of buckets.
+// TestRowsGoToTheTargetsBuckets: stores may have different numbers of buckets.
 func TestRowsGoToTheTargetsBuckets(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "pebble")
 	fill(t, from)
@@ -134,7 +134,7 @@ func TestRowsGoToTheTargetsBuckets(t *testing.T) {
 	}
 }
 
-// seen notes the criticality that rows are written with.
+// seen records the criticality that rows are written with.
 type seen struct {
 	told
 	critical map[uint8]int
@@ -149,7 +149,7 @@ func (s *seen) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resul
 	return s.told.Apply(ctx, changes)
 }
 
-// TestCriticalityComesFromTheTimer, as most stores do not keep it.
+// TestCriticalityComesFromTheTimer, because most stores do not keep it.
 func TestCriticalityComesFromTheTimer(t *testing.T) {
 	from, to := open(t, "sqlite"), &seen{told{mem.New()}, map[uint8]int{}}
 	put(t, from, row("test", "a", "", rouse.StateScheduled), row("test", "b", "f", rouse.StateDead))
@@ -175,7 +175,7 @@ func TestWhatIsRefused(t *testing.T) {
 		return from, to
 	}
 	for _, c := range []struct {
-		says    string
+		text    string
 		prepare func(t *testing.T) (from, to rouse.Store)
 		want    string
 	}{
@@ -199,7 +199,7 @@ func TestWhatIsRefused(t *testing.T) {
 			from = open(t, "mem")
 			late := row("test", "t0", "", rouse.StateScheduled)
 			for range 5000 {
-				put(t, from, late) // its revisions are no lower
+				put(t, from, late) // its revisions are not lower
 			}
 			return from, to
 		}, "has nothing in common with what was copied"},
@@ -215,23 +215,23 @@ func TestWhatIsRefused(t *testing.T) {
 			from, to = begun(t)
 			put(t, to, row("test", "made here", "", rouse.StateScheduled))
 			return from, to
-		}, "somebody uses the store already"},
+		}, "the store is in use already"},
 	} {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.text, func(t *testing.T) {
 			from, to := c.prepare(t)
 			before := contents(t, to)
 			_, err := migrate.Copy(t.Context(), from, to, migrate.Options{Origin: "elsewhere", Final: true})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
-			if after := contents(t, to); c.says != "a target that is served" && strings.Join(after, "\n") != strings.Join(before, "\n") {
+			if after := contents(t, to); c.text != "a target that is served" && strings.Join(after, "\n") != strings.Join(before, "\n") {
 				t.Error("the target was changed")
 			}
 		})
 	}
 }
 
-// TestAFiredTimerIsAWitness: of what was copied nothing is left in the source but the records of it.
+// TestAFiredTimerIsAWitness: only the records of what was copied are left in the source.
 func TestAFiredTimerIsAWitness(t *testing.T) {
 	from, to := open(t, "pebble"), open(t, "mem")
 	r := row("test", "once", "", rouse.StateScheduled)
@@ -248,7 +248,8 @@ func TestAFiredTimerIsAWitness(t *testing.T) {
 	alike(t, from, to)
 }
 
-// TestASourceIsKnownByItsPlace where nothing that it holds was copied: a run that ended early goes on.
+// TestASourceIsKnownByItsPlace, even if nothing in it was copied yet: a run that ended early can be
+// continued.
 func TestASourceIsKnownByItsPlace(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "mem")
 	put(t, from, row("test", "a", "", rouse.StateScheduled))
@@ -301,7 +302,8 @@ func TestTheOlderOfTwoRunsStops(t *testing.T) {
 	}
 }
 
-// TestASourceThatStillChangesIsNotFinal: the report says what keeps changing, and the target stays unfinished.
+// TestASourceThatStillChangesIsNotFinal: the report lists what keeps changing, and the target stays
+// unfinished.
 func TestASourceThatStillChangesIsNotFinal(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "mem")
 	fill(t, from)
@@ -331,7 +333,8 @@ func (s *listed) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	return page, err
 }
 
-// TestTokensHaveToGrow: a row with the same content is no good copy if its revision is not above that of the source.
+// TestTokensHaveToGrow: a row with the same content is not a valid copy if its revision is not above that of
+// the source.
 func TestTokensHaveToGrow(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "mem")
 	put(t, from, row("test", "a", "", rouse.StateScheduled), row("test", "b", "", rouse.StateScheduled))

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/store"
 )
 
-// serving is a node that runs, and the fires that it made.
+// serving is a running node, and its fires.
 type serving struct {
 	*node.Node
 	stop  func()
@@ -56,7 +56,7 @@ func serve(t *testing.T, store string) *serving {
 	return s
 }
 
-// until waits until the fires are as they should be.
+// until waits until the fires are as expected.
 func (s *serving) until(t *testing.T, ok func(fires []rouse.Fire) bool) []rouse.Fire {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -84,8 +84,8 @@ func named(fires []rouse.Fire, name string) (out []rouse.Fire) {
 	return out
 }
 
-// TestFiringGoesOn: what one service began, another goes on with on a copy of its store. An occurrence keeps its fire id, tokens and
-// generations grow, and what was delivered is not delivered again.
+// TestFiringGoesOn: a service continues on a copy of the store what another one began. An occurrence keeps
+// its fire id, tokens and generations increase, and delivered fires are not delivered again.
 func TestFiringGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	source, target := "pebble:"+filepath.Join(dir, "from"), "sqlite:"+filepath.Join(dir, "to.db")
@@ -145,7 +145,7 @@ func TestFiringGoesOn(t *testing.T) {
 	}
 }
 
-// copyStore copies a store that nobody has open.
+// copyStore copies a store that no process has open.
 func copyStore(t *testing.T, source, target string) {
 	t.Helper()
 	from, err := store.Open(t.Context(), source, store.Options{})

@@ -9,18 +9,18 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// How many rows of the target are looked at for one that shows where it came from, and for how many of them the source's records
-// are asked.
+// Limits of the search for a row that shows where the target came from: the rows of the target that it reads,
+// and the rows for which it reads the source's records.
 const (
 	witnesses     = 1000
 	askedRecords  = 64
 	recordsOfName = 20
 )
 
-// checkLineage refuses to go on with a copy if nothing shows that it was begun from this source. A store has no name of its own, and
-// a copy may be begun from a running server and finished from its directory: so a source that lies elsewhere than before is
-// known by what it holds. One timer that both have, created at the same time with the same generation, is proof enough; or one
-// that the source has fired and forgotten but for its record.
+// checkLineage refuses to continue a copy without evidence that it came from this source. A store has no name
+// of its own, and a copy may be started from a running server and finished from its directory: so a source
+// with another address is recognized by its content. One timer in both stores, created at the same time with
+// the same generation, is sufficient; or a timer of which the source has only the record of a fire left.
 func (c *copying) checkLineage(ctx context.Context) error {
 	if c.o.Origin != "" && c.o.Origin == c.marker.Origin {
 		return nil
@@ -69,7 +69,7 @@ func (c *copying) checkLineage(ctx context.Context) error {
 		"name the store that the copy was begun from, or copy into an empty store")
 }
 
-// related says whether two rows of a key are of the same making.
+// related reports whether two rows of a key come from the same create.
 func related(a, b *rouse.Row) bool {
 	if b.Revision == 0 || a.Generation != b.Generation {
 		return false

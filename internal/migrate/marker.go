@@ -8,10 +8,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The marker of a target is a note, as calendars are: a row that never needs attention, under a name that no timer and no calendar
-// can have. Each run begins by writing it anew, and all its writes depend on its revision. So of two runs beside each other
-// the older one stops; and as records are written together with a new version of the marker, on the condition of the version
-// before, none is written twice, not even by a write that arrives late.
+// The marker of a target is a note, like calendars: a row that never needs attention, with a name that no
+// timer and no calendar can have. Each run begins by rewriting it, and all its writes depend on its revision.
+// So of two concurrent runs, the older one stops. And because records are written together with a new version
+// of the marker, on the condition of the previous version, none is written twice, not even by a late write.
 var (
 	markerKey = rouse.Key{Namespace: "rouse", Name: "\x01migrate"}
 	probeKey  = rouse.Key{Namespace: "rouse", Name: "\x01migrate-probe"}
@@ -19,17 +19,17 @@ var (
 
 const markerVersion = 1
 
-// gap is how far above the source's revisions those of the target go on. It is far more than a source writes while it is
-// copied, so that a generation says where it was given: above the floor is the target's.
+// gap is how far above the source's revisions those of the target continue. It is far more than a source
+// writes during a copy, so that a generation shows where it was given: above the floor, by the target.
 const gap = 1 << 32
 
-// marker is what the marker's body says, as JSON.
+// marker is the marker's body, as JSON.
 type marker struct {
 	Version int    `json:"version"`
 	From    string `json:"from"`
 	Origin  string `json:"origin,omitempty"`
 	High    uint64 `json:"high"`  // the highest revision of the source when the last run began
-	Floor   uint64 `json:"floor"` // what the revisions of the target were raised to
+	Floor   uint64 `json:"floor"` // the revision that the target was raised to
 
 	revision uint64 // of the row
 }
@@ -52,13 +52,14 @@ func readMarker(ctx context.Context, s side, name string) (m marker, ok bool, er
 	return m, true, nil
 }
 
-// Unfinished says whether a store is the target of a copy that is not finished, and what the source of it was called.
+// Unfinished reports whether a store is the target of an unfinished copy, and the name of its source.
 func Unfinished(ctx context.Context, store rouse.Store) (from string, unfinished bool, err error) {
 	m, ok, err := readMarker(ctx, side{store, Options{}.withDefaults().Timeout}, "this store")
 	return m.From, ok, err
 }
 
-// enter makes sure that the target may be written to, raises its revisions and marks it. With Options.Dry it only looks.
+// enter checks that the target may be written to, raises its revisions and marks it. With Options.Dry it only
+// checks.
 func (c *copying) enter(ctx context.Context) error {
 	if _, ok := c.to.store.(rouse.Raiser); !ok {
 		return rouse.Refuse("to", c.o.To, "cannot be told where its revisions go on", "name a store of another kind")
@@ -88,7 +89,7 @@ func (c *copying) enter(ctx context.Context) error {
 	return c.renew(ctx)
 }
 
-// checkEmpty refuses a target that has something.
+// checkEmpty refuses a target with content.
 func (c *copying) checkEmpty(ctx context.Context) error {
 	const cure = "name an empty store; if a copy into this one was finished, compare them with --verify-only"
 	n, err := c.to.count(ctx)
@@ -114,7 +115,7 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// renew finds the source's highest revision, raises those of the target above it, and writes the marker.
+// renew reads the source's highest revision, raises those of the target above it, and writes the marker.
 func (c *copying) renew(ctx context.Context) error {
 	high, err := c.probe(ctx)
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *copying) renew(ctx context.Context) error {
 	return c.mark(ctx, m)
 }
 
-// probe writes a row to the source and removes it: its revision is the highest that the source has given.
+// probe writes a row to the source and removes it: its revision is the highest of the source.
 func (c *copying) probe(ctx context.Context) (uint64, error) {
 	row := rouse.Row{Key: probeKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: []byte("{}")}
 	results, err := c.from.apply(ctx, rouse.Change{Key: probeKey, If: rouse.AnyRevision, To: &row})
@@ -169,7 +170,8 @@ func (c *copying) mark(ctx context.Context, m marker, log ...rouse.Record) error
 	return nil
 }
 
-// finish notes in the source where its timers are, and takes the marker away: the target is a store as any other.
+// finish records in the source where its timers are, and removes the marker: the target becomes an ordinary
+// store.
 func (c *copying) finish(ctx context.Context) error {
 	if err := c.leave(ctx); err != nil {
 		return err
@@ -185,13 +187,13 @@ func (c *copying) finish(ctx context.Context) error {
 	return nil
 }
 
-// overtaken says that another run has taken the copy over.
+// overtaken returns the error that another run has taken over the copy.
 func (c *copying) overtaken() error {
 	return fmt.Errorf("another copy into %s has begun: let one run at a time: %w", c.o.To, rouse.ErrConflict)
 }
 
-// served says that the target is no copy any more.
+// served returns the error that the target is in use, and no longer a copy.
 func (c *copying) served(k rouse.Key) error {
-	return fmt.Errorf("%s of %s was not written by this copy: somebody uses the store already, and going on would undo what they did; "+
+	return fmt.Errorf("%s of %s was not written by this copy: the store is in use already, and continuing would undo later writes; "+
 		"stop that, and copy into an empty store: %w", nameOf(k), c.o.To, rouse.ErrConflict)
 }

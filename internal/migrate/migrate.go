@@ -1,22 +1,23 @@
-// Package migrate copies everything that a store holds into another one, of whatever kind: all rows of all states, with their
-// generations, and all records. It needs no more of either than rouse.Store says, but that the target is a rouse.Raiser.
+// Package migrate copies the whole content of a store into another one, of any kind: all rows of all states,
+// with their generations, and all records. It uses only rouse.Store, except that the target must be a
+// rouse.Raiser.
 //
 //	source ──► pages in the order of keys ──┐
 //	                                        ├─► differences ─► batches of conditional writes ──► target
 //	target ──► pages in the order of keys ──┘
 //
-// A copy is a number of passes. Each reads both stores from end to end, side by side, and makes the target the same as the source
-// where it is not. So a pass needs to remember nothing: after a kill at any point the next run passes over what is there
-// already, and what the source has changed, added or removed since, the next pass brings, removes and all. While the source
-// serves, passes come close to it; when it was stopped, one more that finds nothing left to do is the verification.
+// A copy consists of passes. Each pass reads both stores from end to end in parallel, and makes the target
+// equal to the source where they differ. So a pass needs no state: after a kill at any point, the next run
+// skips what has been copied, and transfers what the source has changed, added or removed since. While the
+// source serves, passes approach it; once it is stopped, a pass that finds no difference is the verification.
 //
-// What the target must never do is use a generation or a fencing token again. Before anything is copied, its revisions are raised
-// far above those of the source, and a row that is copied keeps its generation and gets a revision of the target. So fire ids
-// stay what they were, and each token is greater than all that receivers saw.
+// The target must never reuse a generation or a fencing token. Before anything is copied, its revisions are
+// raised far above those of the source; a copied row keeps its generation and gets a revision of the target.
+// So fire ids do not change, and each token is greater than all that receivers have seen.
 //
-// From its first write until it is done, the target has a marker: a row that is no timer, and that nothing but this package sees
-// (marker.go). A target with rows and without a marker is not touched. Unfinished tells whether a store has one: such a store
-// should not be served.
+// From its first write until the end of the copy, the target has a marker: a row that is not a timer, and
+// that only this package reads (marker.go). A target with rows and without a marker is not changed.
+// Unfinished reports whether a store has a marker: such a store must not be served.
 package migrate
 
 import (
@@ -27,26 +28,27 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options say how to copy. Zero fields have the defaults that their comments name.
+// Options configure a copy. Zero fields mean the defaults named in their comments.
 type Options struct {
-	From, To string // what the stores are called when something is said of them; without passwords
+	From, To string // names of the stores for messages; without passwords
 
-	// Origin says where the source lies: a run with the origin of the run before it goes on with the same source. Without it, or
-	// with another one, the source has to be known by what it holds.
+	// Origin is the address of the source: a run with the same origin as the previous one continues with that
+	// source. Without it, or with another one, the source must be recognized by its content.
 	Origin string
 
-	// Final says that nobody writes to the source any more. The copy goes on until a pass finds nothing to do, which verifies it,
-	// and the target is then free to be served. Without it, the copy comes as close as it gets and can be gone on with.
+	// Final means that the source is no longer written to. The copy continues until a pass finds no
+	// difference, which verifies it, and the target can then be served. Without it, the copy comes as close
+	// as possible and can be continued.
 	Final bool
 
-	// Dry writes nothing to either store: the report says what a pass would do.
+	// Dry writes to neither store: the report contains what a pass would do.
 	Dry bool
 
-	Batch   int           // rows in one write, at most; default 500
-	Passes  int           // at most; default 8
+	Batch   int           // limit of rows in one write; default 500
+	Passes  int           // limit; default 8
 	Timeout time.Duration // of one call to a store; default 1 minute
 
-	// Bucket is the bucket of a row in the target; nil leaves rows in the buckets that they have in the source.
+	// Bucket returns the bucket of a row in the target; nil keeps the buckets of the source.
 	Bucket func(row *rouse.Row) uint32
 
 	// Progress is called from time to time, by the goroutine that called Copy or Verify.
@@ -75,15 +77,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Progress is how far a pass has come.
+// Progress describes how far a pass has come.
 type Progress struct {
-	Pass    int  // from 1 on; 0 for Verify
-	Records bool // it goes through records now; before that, through rows
+	Pass    int  // from 1; 0 for Verify
+	Records bool // it reads records now; before that, rows
 	Done    int64
-	Total   int64 // 0: not known
+	Total   int64 // 0: unknown
 }
 
-// Counts are what a pass did, or would do, to the target.
+// Counts are the changes that a pass made, or would make, to the target.
 type Counts struct {
 	RowsWritten    int64 `json:"rows_written"`
 	RowsRemoved    int64 `json:"rows_removed"`
@@ -92,31 +94,32 @@ type Counts struct {
 
 func (c Counts) sum() int64 { return c.RowsWritten + c.RowsRemoved + c.RecordsWritten }
 
-// Report is what a copy, or a comparison, found.
+// Report is the result of a copy or a comparison.
 type Report struct {
-	Rows    int64 `json:"rows"`    // of the source, as the last pass saw them
+	Rows    int64 `json:"rows"`    // of the source, in the last pass
 	Records int64 `json:"records"` // of the source
-	Forgot  int64 `json:"forgot"`  // records that the target has and the source has forgotten, since they were copied or before
+	Forgot  int64 `json:"forgot"`  // records of the target that the source has deleted, since they were copied or before
 
 	Total  Counts `json:"total"` // by all passes
 	Last   Counts `json:"last"`  // by the last pass: how far the target was behind when it began
 	Passes int    `json:"passes"`
 
-	// Same says that the last pass found both stores alike: all rows in all fields but their revisions, and all records that the
-	// source has, as often as it has them.
+	// Same means that the last pass found no difference: all rows are equal in all fields except their
+	// revisions, and the target has all records of the source, the same number of times.
 	Same bool `json:"same"`
 
-	// Finished says that the copy is done: the target has no marker any more.
+	// Finished means that the copy is complete: the target has no marker any more.
 	Finished bool `json:"finished"`
 
-	// Different counts what differs where it was looked for: after a final copy that could not be finished, and by Verify.
-	// Differences tells of the first few.
+	// Different is the number of differences, if they were counted: after a final copy that could not be
+	// finished, and by Verify. Differences describes the first few.
 	Different   int64    `json:"different"`
 	Differences []string `json:"differences,omitempty"`
 
-	Namespaces []NamespaceReport `json:"namespaces"` // in their order
+	Namespaces []NamespaceReport `json:"namespaces"` // sorted
 
-	// Hidden says that the source cannot tell which namespaces have records: those were copied that have rows.
+	// Hidden means that the source cannot list the namespaces with records: only those of namespaces that
+	// have rows were copied.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
@@ -125,20 +128,20 @@ type NamespaceReport struct {
 	Namespace string `json:"namespace"`
 	Source    int64  `json:"source_records"`
 	Target    int64  `json:"target_records"`
-	Forgot    int64  `json:"forgot"` // of the target's: those that the source does not have any more
+	Forgot    int64  `json:"forgot"` // records of the target that the source does not have any more
 }
 
-// mostDifferences is how many differences are told.
+// mostDifferences limits the differences that are described.
 const mostDifferences = 10
 
-// near is how few changes a pass finds when another one would hardly find fewer: the share of the rows that it may be, and a
-// number that is few by itself.
+// near is the number of changes at which another pass would hardly find fewer: a share of the rows, and an
+// absolute number.
 const (
 	nearShare = 1000
 	nearFew   = 100
 )
 
-// Copy copies from into to. An error leaves the target as a copy that is not finished: the same call goes on with it.
+// Copy copies from into to. An error leaves the target as an unfinished copy: the same call continues it.
 //
 // It writes one row to the source, and removes it at once: the revision of that row is the source's highest.
 func Copy(ctx context.Context, from, to rouse.Store, o Options) (Report, error) {
@@ -171,12 +174,12 @@ func (c *copying) copy(ctx context.Context) error {
 	if !c.o.Final {
 		return nil
 	}
-	c.looking = true // what keeps them from being the same?
+	c.looking = true // find out what keeps them different
 	return c.pass(ctx, 0)
 }
 
-// Verify compares the stores and writes to neither. What the source has and the target has not, or has otherwise, and what rows
-// the target has beside, are differences.
+// Verify compares the stores and writes to neither. Differences are what the target lacks or has otherwise,
+// and its additional rows.
 func Verify(ctx context.Context, from, to rouse.Store, o Options) (Report, error) {
 	c := begin(from, to, o)
 	c.looking = true
@@ -184,17 +187,17 @@ func Verify(ctx context.Context, from, to rouse.Store, o Options) (Report, error
 	return c.report, err
 }
 
-// copying is a copy on its way. It belongs to one goroutine.
+// copying is a running copy. It belongs to one goroutine.
 type copying struct {
 	o        Options
 	from, to side
-	marker   marker // of the target, while it is copied into
-	looking  bool   // for differences, to tell them: nothing is written
+	marker   marker // of the target, during the copy
+	looking  bool   // only describe differences: nothing is written
 	report   Report
 
-	batch []rouse.Change // of rows, yet to be written
+	batch []rouse.Change // of rows, to be written
 	bytes int            // of their bodies
-	logs  []rouse.Record // yet to be written
+	logs  []rouse.Record // to be written
 }
 
 func begin(from, to rouse.Store, o Options) *copying {
@@ -202,7 +205,7 @@ func begin(from, to rouse.Store, o Options) *copying {
 	return &copying{o: o, from: side{from, o.Timeout}, to: side{to, o.Timeout}}
 }
 
-// pass goes through both stores once.
+// pass reads both stores once.
 func (c *copying) pass(ctx context.Context, number int) error {
 	r := &c.report
 	r.Rows, r.Records, r.Forgot, r.Namespaces, r.Different, r.Differences, r.Same = 0, 0, 0, nil, 0, nil, false
@@ -225,7 +228,7 @@ func (c *copying) pass(ctx context.Context, number int) error {
 	return nil
 }
 
-// differ notes a difference.
+// differ records a difference.
 func (c *copying) differ(format string, args ...any) {
 	if c.report.Different++; len(c.report.Differences) < mostDifferences {
 		c.report.Differences = append(c.report.Differences, fmt.Sprintf(format, args...))

@@ -9,25 +9,27 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// A source whose copy was finished has a note of that, of the kind of the marker: its timers are another store's now, and would fire
-// twice if it were served again. It is written before the target's marker is taken away, so that at no time both can be served.
+// A source whose copy was finished has a note of that, like the marker: its timers belong to another store,
+// and would fire twice if it were served again. The note is written before the target's marker is removed, so
+// that the two stores can never both be served.
 var movedKey = rouse.Key{Namespace: "rouse", Name: "\x01moved"}
 
-// own are the keys of this package's rows. They are no part of what is copied.
+// own contains the keys of this package's rows, which are not copied.
 var own = []rouse.Key{markerKey, probeKey, movedKey}
 
-// moved is what the note has, as JSON.
+// moved is the content of the note, as JSON.
 type moved struct {
 	To string    `json:"to"`
 	At time.Time `json:"at"`
 }
 
-// Moved returns where the timers of a store were copied to by a copy that was finished, and when; "" if they were not.
+// Moved returns the target of a finished copy from the store, and when it finished; "" if there was none.
 func Moved(ctx context.Context, store rouse.Store) (to string, at time.Time, err error) {
 	return side{store, Options{}.withDefaults().Timeout}.moved(ctx)
 }
 
-// Return makes a store whose timers were moved one that can be served again: they are its own, as they were when they were copied.
+// Return allows a store whose timers were moved to be served again, with the timers that it had when they
+// were copied.
 func Return(ctx context.Context, store rouse.Store) error {
 	_, err := side{store, Options{}.withDefaults().Timeout}.apply(ctx, rouse.Change{Key: movedKey, If: rouse.AnyRevision})
 	return err
@@ -45,7 +47,7 @@ func (s side) moved(ctx context.Context) (to string, at time.Time, err error) {
 	return m.To, m.At, nil
 }
 
-// leave notes in the source that its timers are the target's.
+// leave records in the source that its timers belong to the target.
 func (c *copying) leave(ctx context.Context) error {
 	now, err := c.from.store.Now(ctx)
 	if err != nil {
@@ -62,7 +64,8 @@ func (c *copying) leave(ctx context.Context) error {
 	return nil
 }
 
-// checkLeft refuses to copy from a store whose timers were moved, unless this copy has moved them and is to be finished.
+// checkLeft refuses to copy from a store whose timers were moved, unless this copy has moved them and must be
+// finished.
 func (c *copying) checkLeft(ctx context.Context, begun bool) error {
 	to, at, err := c.from.moved(ctx)
 	if err != nil || to == "" || begun {

@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/migrate"
 )
 
-// checkLeft: of a copy that is finished the source knows, and the target does not; the source is the store again on request.
+// checkLeft: after a finished copy, the source has the note, and the target does not; on request, the source
+// can be served again.
 func checkLeft(t *testing.T, from, to rouse.Store) {
 	t.Helper()
 	if where, at, err := migrate.Moved(t.Context(), from); where == "" || at.IsZero() || err != nil {
@@ -29,7 +30,7 @@ func checkLeft(t *testing.T, from, to rouse.Store) {
 	}
 }
 
-// noDelete is a target whose marker cannot be taken away.
+// noDelete is a target whose marker cannot be removed.
 type noDelete struct {
 	rouse.Store
 	rouse.Raiser
@@ -42,7 +43,7 @@ func (s noDelete) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Re
 	return s.Store.Apply(ctx, changes)
 }
 
-// TestACopyThatEndsAtItsLastStepIsFinishedLater: until then neither store is free to be served.
+// TestACopyThatEndsAtItsLastStepIsFinishedLater: until then neither store can be served.
 func TestACopyThatEndsAtItsLastStepIsFinishedLater(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "mem")
 	fill(t, from)

@@ -15,8 +15,8 @@ import (
 	"github.com/rousehq/rouse/internal/migrate"
 )
 
-// fragile is a store that fails at its nth call, and from then on: before the call did anything, or after it did all. Or it cancels
-// the context of the copy then.
+// fragile is a store that fails from its nth call on: before the call has any effect, or after its full
+// effect. Or it cancels the context of the copy at that call.
 type fragile struct {
 	rouse.Store
 	mu     sync.Mutex // a copy reads ahead
@@ -28,7 +28,7 @@ type fragile struct {
 
 var errBroken = errors.New("broken on purpose")
 
-// call counts a call. It says whether the call is to be made, and what is to be returned of it.
+// call counts a call. It returns whether to make the call, and the error to return.
 func (s *fragile) call() (do bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *fragile) RecordNamespaces(ctx context.Context) ([]string, error) {
 
 var serial atomic.Uint64
 
-// change makes a few random changes to a source that serves: creates, edits, holds, settles, deletes, records, trims. It notes the
-// records that it wrote.
+// change makes a few random changes to a source that serves: creates, edits, holds, settles, deletes,
+// records, trims. It adds the records that it wrote to written.
 func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 	for range rapid.IntRange(0, 12).Draw(t, "changes") {
 		ns := rapid.SampledFrom([]string{"default", "test"}).Draw(t, "namespace")
@@ -103,7 +103,7 @@ func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 			remove(tb, s, r.Key)
 		case 1:
 			rec := record(ns, r.Key.Name, rapid.IntRange(0, 4).Draw(t, "ended"))
-			rec.Generation = serial.Add(1) // no two are the same
+			rec.Generation = serial.Add(1) // all are different
 			log(tb, s, rec)
 			written[fmt.Sprintf("%+v", rec)] = true
 		case 2:
@@ -114,7 +114,7 @@ func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 			if _, err := s.TrimTimer(context.Background(), ns, r.Key.Name, 1); err != nil {
 				tb.Fatal(err)
 			}
-		case 4: // the same again, but for its revision
+		case 4: // the same except for its revision
 			have, err := s.Get(context.Background(), []rouse.Key{r.Key})
 			if err != nil {
 				tb.Fatal(err)
@@ -128,8 +128,8 @@ func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 	}
 }
 
-// TestRandomHistories copies a source that changes between, and while, runs that end at any call, in any way; the last one is
-// final. Then the target has what the source has, all of it once.
+// TestRandomHistories copies a source that changes between and during runs, which end at any call, in any
+// way; the last one is final. Then the target has the whole content of the source, exactly once.
 func TestRandomHistories(t *testing.T) {
 	for _, kind := range [][2]string{{"mem", "mem"}, {"pebble", "mem"}, {"mem", "sqlite"}} {
 		t.Run(kind[0]+" to "+kind[1], func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestRandomHistories(t *testing.T) {
 				defer from.Close()
 				defer to.Close()
 				batch := rapid.IntRange(1, 4).Draw(rt, "batch")
-				written := map[string]bool{} // records, by their text: the source may forget them after they were copied
+				written := map[string]bool{} // texts of the records: the source may delete them after they were copied
 				for range rapid.IntRange(0, 5).Draw(rt, "runs") {
 					change(rt, t, from, written)
 					ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +171,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// same compares what is in the stores: all rows, and records; the target may have those that the source has forgotten.
+// same compares the content of the stores; the target may have records that the source has deleted.
 func same(rt *rapid.T, tb testing.TB, from, to rouse.Store, written map[string]bool) {
 	want, got := rowsOf(tb, from), rowsOf(tb, to)
 	if len(want) != len(got) {

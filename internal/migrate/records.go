@@ -8,11 +8,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// recordPages is how many records are read at a time, in batches: many, as a store may have to go through all records of a second
-// for each page.
+// recordPages is the number of batches of records that are read at a time: many, as a store may have to read
+// all records of a second for each page.
 const recordPages = 10
 
-// moment are the records of a namespace that ended at one time, newest first.
+// moment contains the records of a namespace that ended at the same time, newest first.
 type moment struct {
 	ended   rouse.Instant
 	records []rouse.Record
@@ -21,7 +21,7 @@ type moment struct {
 // readMoments reads the history of a namespace, newest first.
 func (s side) readMoments(ctx context.Context, name, namespace string, batch int) *ahead[moment] {
 	q := rouse.RecordQuery{Namespace: namespace, Limit: recordPages * batch}
-	var last moment // perhaps not whole
+	var last moment // possibly incomplete
 	return readAhead(ctx, func(ctx context.Context) ([]moment, bool, error) {
 		page, err := s.history(ctx, q)
 		if err != nil {
@@ -49,9 +49,9 @@ func (s side) readMoments(ctx context.Context, name, namespace string, batch int
 	})
 }
 
-// records writes to the target what records it lacks. A record has no key of its own, so both histories are gone through by the
-// time that records ended, and those of one time are counted. What the target has beside was forgotten by the source since it
-// was copied; the target forgets it in its own time.
+// records adds missing records to the target. A record has no key, so both histories are read in the order of
+// the records' ends, and records of the same time are counted. The source has deleted additional records of
+// the target since they were copied; the target deletes them by its own limits.
 func (c *copying) records(ctx context.Context, pass int, namespaces map[string]bool) error {
 	for i, s := range []side{c.from, c.to} {
 		names, known, err := s.namespaces(ctx)
@@ -119,12 +119,12 @@ func (c *copying) namespace(ctx context.Context, pass int, n *NamespaceReport) e
 	}
 }
 
-// moment brings the records of one time to the target.
+// moment adds the missing records of one time to the target.
 func (c *copying) moment(ctx context.Context, n *NamespaceReport, want, have []rouse.Record) error {
 	if slices.EqualFunc(want, have, sameRecord) {
 		return nil
 	}
-	left := map[string]int{} // what the target has, and the source not yet
+	left := map[string]int{} // records of the target not yet found in the source
 	for i := range have {
 		left[recordText(&have[i])]++
 	}
@@ -164,7 +164,7 @@ func (c *copying) moment(ctx context.Context, n *NamespaceReport, want, have []r
 	return nil
 }
 
-// flushRecords writes what records are to be written, together with a new version of the marker.
+// flushRecords writes the pending records, together with a new version of the marker.
 func (c *copying) flushRecords(ctx context.Context, n *NamespaceReport) error {
 	if len(c.logs) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func sameRecord(a, b rouse.Record) bool {
 		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason && a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
 }
 
-// recordText is the same for records that are the same.
+// recordText returns the same text for equal records.
 func recordText(r *rouse.Record) string {
 	return string(rouse.AppendRecord(append([]byte(r.Name), 0), r))
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// pageBytes and batchBytes bound the bodies of a page that is read, as far as the page before it lets expect, and of a batch that
-// is written.
+// pageBytes limits the bodies of a page that is read, estimated from the previous page; batchBytes limits
+// those of a batch that is written.
 const (
 	pageBytes  = 4 << 20
 	batchBytes = 4 << 20
-	firstPage  = 64 // rows: nothing is known of their size yet
+	firstPage  = 64 // rows: their size is still unknown
 )
 
-// readRows reads all rows of a store in the order of their keys, but for those of this package.
+// readRows reads all rows of a store in the order of their keys, except those of this package.
 func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.Row] {
 	q := rouse.Query{States: everyState, Limit: min(firstPage, most)}
 	return readAhead(ctx, func(ctx context.Context) ([]rouse.Row, bool, error) {
@@ -29,7 +29,7 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 		rows, size, last := make([]rouse.Row, 0, len(page.Rows)), 0, q.After
 		for i := range page.Rows {
 			r := &page.Rows[i]
-			if r.Key.Compare(last) <= 0 { // what is passed over as if it were not there would be removed from the target
+			if r.Key.Compare(last) <= 0 { // rows that were skipped by mistake would be removed from the target
 				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, nameOf(r.Key), nameOf(last))
 			}
 			last = r.Key
@@ -52,7 +52,7 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 	})
 }
 
-// rows makes the target's rows those of the source. It returns the namespaces that have rows.
+// rows makes the target's rows equal to the source's. It returns the namespaces that have rows.
 func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]bool, err error) {
 	total, err := c.from.count(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]boo
 	return namespaces, c.flushRows(ctx)
 }
 
-// row brings one row of the target to what the source has. Either may be nil: it is not there.
+// row makes one row of the target equal to the source's. Either may be nil: it does not exist.
 func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 	k, change := rouse.Key{}, rouse.Change{If: rouse.NoRow}
 	if have != nil {
@@ -141,7 +141,8 @@ func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 	}
 	c.report.Last.RowsWritten++
 	if to.Criticality == 0 && to.State != rouse.StateNote {
-		// A store that does not keep it hands out 0. What cannot be read is copied as it is.
+		// Some stores do not keep the criticality and return 0. A timer that cannot be decoded is copied
+		// unchanged.
 		if t, err := rouse.DecodeTimer(&to); err == nil {
 			to.Criticality = t.Spec.Criticality
 		}
@@ -150,8 +151,8 @@ func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 	return c.write(ctx, change)
 }
 
-// difference says what is wrong with a row of the target, or nothing. Of revisions only the order counts: the next attempt has to
-// carry a greater token than all before it.
+// difference describes how a row of the target is wrong; "" if it is not. Of revisions only the order counts:
+// the token of the next attempt must be greater than all before.
 func difference(want, have *rouse.Row) string {
 	switch {
 	case have == nil:
@@ -191,7 +192,7 @@ func (c *copying) write(ctx context.Context, change rouse.Change) error {
 	return c.flushRows(ctx)
 }
 
-// flushRows writes the batch. Each change depends on what the target had when it was read.
+// flushRows writes the batch. Each change depends on the row of the target that was read.
 func (c *copying) flushRows(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil
@@ -213,7 +214,7 @@ func (c *copying) flushRows(ctx context.Context) error {
 	return nil
 }
 
-// nameOf names a row for people.
+// nameOf returns the name of a row for messages.
 func nameOf(k rouse.Key) string {
 	s := fmt.Sprintf("row %q of namespace %q", k.Name, k.Namespace)
 	if k.Fire != "" {

@@ -8,16 +8,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// everyState are all states that rows have: a query that names none leaves out those beside timers.
+// everyState contains all states of rows: a query without states leaves out those of additional rows.
 var everyState = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
 
-// side is a store whose calls are bounded in time.
+// side is a store with a timeout for each call.
 type side struct {
 	store   rouse.Store
 	timeout time.Duration
 }
 
-// historian is a store that can say which namespaces its records are of.
+// historian is a store that can list the namespaces of its records.
 type historian interface {
 	RecordNamespaces(ctx context.Context) ([]string, error)
 }
@@ -50,7 +50,7 @@ func (s side) history(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPag
 	return s.store.Records(ctx, q)
 }
 
-// count returns how many rows there are, without those of this package.
+// count returns the number of rows, without those of this package.
 func (s side) count(ctx context.Context) (int64, error) {
 	bounded, cancel := s.bounded(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s side) count(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// namespaces returns those that have records; known is false if the store cannot tell.
+// namespaces returns the namespaces that have records; known is false if the store cannot list them.
 func (s side) namespaces(ctx context.Context) (names []string, known bool, err error) {
 	h, ok := s.store.(historian)
 	if !ok {

@@ -1,13 +1,13 @@
-// Package witness keeps a small file next to an embedded store in which is noted what the store must have, such as the last
-// revision that was acknowledged. A log that was cut short or removed looks like one to which less was written; the witness tells
-// them apart when the store is opened.
+// Package witness keeps a small file next to an embedded store that records what the store must contain, such
+// as the last acknowledged revision. A log that was truncated or removed looks like one with fewer writes;
+// the witness reveals the difference when the store is opened.
 //
-// A note is written after what it tells of is durable, and before that is acknowledged. Writing does not wait for the disk: after a
-// kill the file has the last note, after a power cut that one or one of a second before. So a note never claims too much, and costs a
-// write into memory of the system. Sync makes it durable where a note has to be there before the next step, such as the removal of
-// a log.
+// A note is written after what it records is durable, and before that is acknowledged. A write does not wait
+// for the disk: after a kill the file has the last note, after a power cut that one or one up to a second
+// older. So a note never claims too much, and costs only a write into the system's memory. Sync makes it
+// durable if that is required before the next step, such as the removal of a log.
 //
-// The file has two slots, which are written in turn, so that a write that is torn leaves the note before it.
+// The file has two slots, which are written in turn, so that a torn write leaves the previous note.
 package witness
 
 import (
@@ -20,17 +20,17 @@ import (
 	"time"
 )
 
-// Note is what a store must have.
+// Note describes what a store must contain.
 type Note struct {
-	Revision uint64   // the last that was acknowledged
-	More     []uint64 // what the store notes besides; MaxMore at most
+	Revision uint64   // the last acknowledged one
+	More     []uint64 // additional values of the store; MaxMore at most
 }
 
-// MaxMore bounds Note.More: a slot is a sector, which disks write as a whole.
+// MaxMore limits Note.More: a slot is a sector, which disks write atomically.
 const MaxMore = (slotSize - headSize) / 8
 
-// The layout of a slot: magic, checksum of what follows, serial number, revision, how many more, these. Numbers are big-endian. The
-// slots are a page apart, so that damage to a page leaves one of them.
+// The layout of a slot: magic, checksum of the rest, serial number, revision, number of additional values,
+// these. Numbers are big-endian. The slots are a page apart, so that damage to a page leaves one of them.
 const (
 	slotSize  = 512
 	slotApart = 4096
@@ -38,7 +38,7 @@ const (
 	magic     = 0x726f7721
 )
 
-// File is what a witness is kept in.
+// File is the file of a witness.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -46,7 +46,7 @@ type File interface {
 	Sync() error
 }
 
-// ErrUnreadable is the error of a file that has no whole note.
+// ErrUnreadable is the error for a file without a complete note.
 var ErrUnreadable = errors.New("has no whole note")
 
 // Witness writes notes. It is safe for concurrent use.
@@ -55,17 +55,17 @@ type Witness struct {
 	f      File
 	serial uint64
 	buf    [slotSize]byte
-	later  *time.Timer // syncs; nil if nothing is to be synced
+	later  *time.Timer // syncs; nil if no sync is pending
 	syncs  sync.WaitGroup
 }
 
-// syncAfter is how long a note may not be durable.
+// syncAfter is the longest time until a note is durable.
 const syncAfter = time.Second
 
-// New returns a witness that begins in an empty file, with a first note, which is synced.
+// New returns a witness in an empty file, with a first note, which is synced.
 func New(f File, first Note) (*Witness, error) {
 	w := &Witness{f: f}
-	for range 2 { // both slots, so that the file has its size from now on
+	for range 2 { // both slots, so that the file has its final size
 		if err := w.Write(first); err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func decode(b []byte) (serial uint64, n Note, ok bool) {
 	return binary.BigEndian.Uint64(b[8:]), n, true
 }
 
-// Write writes a note in place of the one before the last.
+// Write writes a note over the older of the two.
 func (w *Witness) Write(n Note) error {
 	if len(n.More) > MaxMore {
 		return fmt.Errorf("a note of %d numbers is too long: at most %d", len(n.More), MaxMore)
@@ -134,7 +134,7 @@ func (w *Witness) syncLater() {
 	w.mu.Lock()
 	w.later = nil
 	w.mu.Unlock()
-	_ = w.f.Sync() // what is older is true as well
+	_ = w.f.Sync() // on an error, the older note still holds
 }
 
 // Sync makes the last note durable.

@@ -42,7 +42,7 @@ func TestTheLastNoteIsRead(t *testing.T) {
 	}
 }
 
-// TestDamageLeavesAnOlderNoteOrNone: whatever byte is changed, what is read was written.
+// TestDamageLeavesAnOlderNoteOrNone: whichever byte is changed, the note that is read was written before.
 func TestDamageLeavesAnOlderNoteOrNone(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "witness")
 	w, err := New(file(t, name), Note{Revision: 6})

@@ -59,12 +59,12 @@ func open(t testing.TB, kind string) rouse.Store {
 	return s
 }
 
-// told is a store in memory that knows which namespaces its records may be of.
+// told is a store in memory that lists the namespaces of its records.
 type told struct{ *mem.Store }
 
 func (told) RecordNamespaces(context.Context) ([]string, error) { return spaces, nil }
 
-// toldRedis is a Redis that knows it.
+// toldRedis is a Redis that lists them.
 type toldRedis struct{ *redis.Store }
 
 func (toldRedis) RecordNamespaces(context.Context) ([]string, error) { return spaces, nil }
@@ -76,7 +76,7 @@ var (
 
 const start rouse.Instant = 1_750_000_000_000
 
-// row returns a row of a timer that can be read.
+// row returns a row of a timer that can be decoded.
 func row(namespace, name, fire string, state rouse.State) rouse.Row {
 	tm := rouse.Timer{Key: rouse.Key{Namespace: namespace, Name: name, Fire: fire}, Created: start, Visible: start + 5000, Due: start + 5000,
 		Spec: rouse.Spec{Schedule: "@every 1h", Target: "stream:x", Payload: []byte("payload of " + name), Criticality: 3}}
@@ -85,7 +85,7 @@ func row(namespace, name, fire string, state rouse.State) rouse.Row {
 	return r
 }
 
-// put writes rows, whatever was there.
+// put writes rows, whether they exist or not.
 func put(t testing.TB, s rouse.Store, rows ...rouse.Row) {
 	t.Helper()
 	changes := make([]rouse.Change, len(rows))
@@ -119,7 +119,7 @@ func record(namespace, name string, ended int) rouse.Record {
 		Ended: start + rouse.Instant(ended), Failures: []rouse.Attempt{{Sent: start, Code: 503, Detail: "busy"}}}
 }
 
-// rowsOf returns all rows of a store, but for the note of a source that its timers were moved.
+// rowsOf returns all rows of a store, except the note that its timers were moved.
 func rowsOf(t testing.TB, s rouse.Store) (rows []rouse.Row) {
 	t.Helper()
 	q := rouse.Query{States: states, Limit: 100}
@@ -136,7 +136,7 @@ func rowsOf(t testing.TB, s rouse.Store) (rows []rouse.Row) {
 	}
 }
 
-// contents writes down all that a store has, without revisions: what a copy has to have as well.
+// contents describes the whole content of a store without revisions, which a copy must have as well.
 func contents(t testing.TB, s rouse.Store) (lines []string) {
 	t.Helper()
 	for _, r := range rowsOf(t, s) {
@@ -162,7 +162,8 @@ func contents(t testing.TB, s rouse.Store) (lines []string) {
 	return lines
 }
 
-// alike fails unless both stores have the same, and the target's revisions lie above all that the source has given.
+// alike fails unless both stores have the same content, and the target's revisions are above all of the
+// source's.
 func alike(t testing.TB, from, to rouse.Store) {
 	t.Helper()
 	want, got := contents(t, from), contents(t, to)
