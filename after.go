@@ -14,16 +14,16 @@ type Schedule interface {
 	Next(after Instant) (next Instant, ok bool)
 }
 
-// MaxScheduleSteps bounds what one look for the next due time of a schedule costs: a step is one candidate, and takes about half a
-// microsecond. Timers whose schedules cost more are refused.
+// MaxScheduleSteps bounds the steps of one search for a schedule's next due time: a step checks one
+// candidate, in about half a microsecond. Timers with costlier schedules are refused.
 const MaxScheduleSteps = 2000
 
-// Metered is a schedule that counts what a look at it costs.
+// Metered is a schedule that counts the steps of a search for a due time.
 type Metered interface {
 	Schedule
 
-	// Look is Next with the number of steps that it took. With more than most, which is at most MaxScheduleSteps, it gave up: whether
-	// there is a time after the given one, and which, is not known, and ok is false.
+	// Look is Next with the number of steps that it took. With more than most, which is at most
+	// MaxScheduleSteps, it gave up: ok is false, and the next time is unknown.
 	Look(after Instant, most int) (next Instant, ok bool, steps int)
 }
 
@@ -36,17 +36,17 @@ func Look(s Schedule, after Instant) (next Instant, ok bool, steps int) {
 	return next, ok, 1
 }
 
-// Counted is a schedule that may count due times without a look at each.
+// Counted is a schedule that may count due times without visiting each.
 type Counted interface {
-	// Between returns how many due times lie after the first time and not after the second, and the last of them. It is false
-	// if it would have to look at each.
+	// Between returns how many due times lie after the first time and not after the second, and the last of
+	// them. It is false if it would have to visit each.
 	Between(after, until Instant) (n uint64, last Instant, ok bool)
 }
 
 // Step is what follows from an event in the life of a timer: one conditional write.
 type Step struct {
 	Keep   bool   // the timer stays as it is; only Log is written
-	To     *Timer // what becomes of the timer; nil: it has ended and its row is removed (unless Keep)
+	To     *Timer // the timer's new state; nil: it has ended and its row is removed (unless Keep)
 	Beside *Timer // a row to keep next to the timer: a dead letter or a detached occurrence
 	Log    []Record
 }
@@ -54,8 +54,8 @@ type Step struct {
 // missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
 const missedCount = 100_000
 
-// Tiring is a schedule that can have enough of being asked: then occurrences are not counted one by one any more where they can be
-// jumped over, and where they cannot, what is left is for another step.
+// Tiring is a schedule with a budget. When the budget is used up, occurrences are no longer counted one by
+// one where they can be jumped over; where they cannot, the rest is left to another step.
 type Tiring interface{ Tired() bool }
 
 func tired(s Schedule) bool {
@@ -63,10 +63,10 @@ func tired(s Schedule) bool {
 	return ok && t.Tired()
 }
 
-// After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with the fencing token
-// token, ended with o at now (all by the store's clock). t is the latest version of the row of that generation; if occ is no
-// longer what the timer is at, the outcome is recorded and nothing else changes. s is the timer's schedule, needed for
-// recurring timers only. It is pure.
+// After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with
+// the fencing token token, ended with o at now (all by the store's clock). t is the latest version of the row
+// of that generation; if the timer has moved on from occ, the outcome is recorded and nothing else changes. s
+// is the timer's schedule, needed for recurring timers only. It is pure.
 func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant, s Schedule) Step {
 	if !t.waitsFor(occ) {
 		switch o.Verdict {
@@ -156,8 +156,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	return step
 }
 
-// RetryDue returns when the attempt after the last one that failed is due by the retry policy, unless its receiver named another time. It is
-// false if no attempt of what the timer is at has failed, or the next one has been made.
+// RetryDue returns when the attempt after the last one that failed is due by the retry policy, unless its
+// receiver named another time. It is false if no attempt of the current occurrence has failed, or the next
+// one has been made.
 func (t *Timer) RetryDue() (Instant, bool) {
 	occ, ok := t.Current()
 	n := len(t.Failures)
@@ -209,8 +210,8 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	return step
 }
 
-// waitsFor reports whether occ is what the timer is at, or would be but for another one in front of it: a run
-// that was asked for while the scheduled occurrence was on its way, or the other way round.
+// waitsFor reports whether occ is the timer's current occurrence, or is directly behind it: a run that was
+// requested while the scheduled occurrence was in flight, or the other way round.
 func (t *Timer) waitsFor(occ Occurrence) bool {
 	switch {
 	case t.Attempts != 0 && t.Manual != occ.Manual:
@@ -378,7 +379,7 @@ func (t *Timer) pauseEnds() Instant {
 }
 
 // Misfired reports whether, at now, the misfire policy or the deadline gives up the scheduled occurrence that
-// is next, so that CatchUp would change something.
+// is next, so that CatchUp would change the timer.
 func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
@@ -386,8 +387,8 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	return t.gone(now, t.Due, t.following(t.Due, t.Passed+1, s)) != ""
 }
 
-// CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. It is a
-// cheap look that needs no schedule.
+// CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. The
+// check is cheap and needs no schedule.
 func (t *Timer) CanMisfire(late time.Duration) bool {
 	return late > time.Second && (t.Spec.Misfire != MisfireAll && t.Spec.Recurring() || t.Spec.Misfire >= MisfireSkip) ||
 		t.Spec.Deadline != 0 && late > t.Spec.Deadline
@@ -441,7 +442,8 @@ type why struct {
 }
 
 // pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
-// run with the same reason. What lies before near is all gone, so that too many to count can be jumped over.
+// run with the same reason. All occurrences before near are given up, so that it can jump over them if they
+// are too many to count.
 func (t *Timer) pass(now, near Instant, e Ending, s Schedule, b streak, gone func(cur, next Instant) why) []Record {
 	var log []Record
 	var last why
@@ -519,7 +521,7 @@ func (t *Timer) countUntil(next, near Instant, s Schedule, b streak, alike func(
 	return 0, 0
 }
 
-// changes are the times at which the reason changes why what was due then is given up.
+// changes are the times at which the reason for giving up occurrences changes.
 func (t *Timer) changes(b streak) []Instant {
 	list := []Instant{b.From - 1}
 	for _, w := range t.Waits {
@@ -558,7 +560,8 @@ func lastUntil(cur, until Instant, s Schedule) (last Instant, ok bool) {
 	return last, true
 }
 
-// Crowded gives up what is due of a timer of which most occurrences are in progress, as many as may be. It is looked at again then.
+// Crowded gives up the due occurrences of a timer that has its maximum of occurrences in progress. The timer
+// needs attention again at again.
 func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
 	to := *t
 	log := to.pass(now, now, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
@@ -574,7 +577,7 @@ func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
 	return step
 }
 
-// Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under
+// Detach splits the scheduled occurrence that is due from its timer, which continues with the next one: under
 // OverlapAllow occurrences do not wait for each other. The occurrence becomes a row next to the timer, keyed
 // by its fire id.
 func (t *Timer) Detach(now Instant, s Schedule) Step {
@@ -645,7 +648,8 @@ func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now I
 		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
 }
 
-// detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is printable.
+// detail is the text of an outcome as it is kept: a receiver may answer anything; only printable text is
+// kept.
 func detail(o Outcome) string { return CleanText(o.Detail, MaxDetail) }
 
 // jitterSeed is stable for an attempt of an occurrence, so that After stays pure.

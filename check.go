@@ -154,7 +154,7 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 	}
 }
 
-// checkPolicies looks at what becomes of occurrences.
+// checkPolicies validates the misfire, overlap and similar policies.
 func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	span := span(add)
 	if s.Misfire == MisfireWithin {

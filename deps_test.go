@@ -197,7 +197,8 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// longestChain bounds how many packages import each other in a row below cmd, the root not counted: who follows a call goes through no more.
+// longestChain bounds how many packages import each other in a row below cmd, the root not counted: a reader
+// who follows a call passes no more.
 const longestChain = 6
 
 func TestImportsAreNotDeep(t *testing.T) {

@@ -13,12 +13,12 @@ const MaxRuns = 16
 // MaxSkips bounds the occurrences that one call skips.
 const MaxSkips = 10_000
 
-// NewTimer returns the timer that a client's spec makes at now, with its first due time. The spec has passed its checks; s is
-// its schedule. A schedule without a due time after now is refused, unless it is one shot: that fires at once if its time
-// has passed. So is a retry policy, or a jitter, that outlasts the interval of its schedule.
-//
-// Who does not know the time exactly gives two: now is not before the true one, so that delays are not cut short, and sure is not after it.
-// A schedule that begins between them at an instant that it names does so: it may be yet to come. Otherwise they are the same.
+// NewTimer returns the timer that a client's spec makes at now, with its first due time. The spec has passed
+// its checks; s is its schedule. A schedule without a due time after now is refused, unless it is one shot:
+// that fires at once if its time has passed. So is a retry policy, or a jitter, that outlasts the interval of
+// its schedule. A caller that does not know the time exactly passes two: now is not before the true time, so
+// that delays are not cut short, and sure is not after it. A schedule that begins at a fixed instant between
+// them keeps that instant, because it may still be in the future. Callers with the exact time pass it twice.
 func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) {
 	t := Timer{Key: key, Spec: spec, Created: now, Updated: now, Anchor: now}
 	from := now
@@ -97,9 +97,9 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	return nil
 }
 
-// Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0. An attempt that is out ends as it
-// would, and the next attempt of its occurrence waits for the end of the pause, unless runs wait behind it. Pausing a paused timer
-// replaces the reason and the time.
+// Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0. An attempt in
+// flight ends normally, and the next attempt of its occurrence waits for the end of the pause, unless runs
+// wait behind it. Pausing a paused timer replaces the reason and the time.
 func (t *Timer) Pause(reason string, until, now Instant) error {
 	if until != 0 && until <= now {
 		return Refuse("until", until.String(), "is not after now, "+now.String(), "give a time to come, or none")

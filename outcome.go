@@ -43,7 +43,7 @@ type Answer struct {
 	Payload     []byte // at most MaxPayload bytes
 }
 
-// clean returns the answer with a content type that can be shown; what a target sends there may be anything.
+// clean returns the answer with a printable content type; a target may send anything.
 func (a *Answer) clean() *Answer {
 	if a == nil || textFault(a.ContentType, MaxContentType) == "" {
 		return a

@@ -1,7 +1,6 @@
-// Package rouse holds the words of rouse, durable timers that wake your code, and the few interfaces between its parts.
-// It does no I/O and imports nothing else of the module; every other package imports it.
-//
-// The way of a timer:
+// Package rouse has the types of rouse, durable timers that wake your code, and the few interfaces between
+// its parts. It does no I/O and imports nothing else of the module; every other package imports it. The path
+// of a timer:
 //
 //	client ─► server ─► timers.Put ──┐                        ┌─► events ─► log, metrics, history
 //	                                 ▼ group commit           │
@@ -100,16 +99,16 @@ type Window struct {
 	Limit   int           // at most so many rows; at least 1
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
-	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves none out. A store may
-	// hand out more than that, never less; but what was last written by an Apply of the same Store value that returned without an
-	// error may be left out as well, as its caller knows of that.
+	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves
+	// none out. A store may hand out more than that, never less; but it may also leave out rows last written
+	// by a successful Apply of the same Store value, because the caller knows them.
 	Since uint64
 
 	// Namespaces, if there are any, leaves out the rows of others.
 	Namespaces []string
 }
 
-// HoldEnd returns until when a claim at now holds its rows.
+// HoldEnd returns the time until which a claim at now holds its rows.
 func (w *Window) HoldEnd(now Instant) Instant {
 	if w.Until > now.Add(w.Hold/2) { // a claim that was made late holds no row until before it is due
 		return w.Until
@@ -123,12 +122,13 @@ type Batch struct {
 	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible is still when to fire
 	More bool    // the claim ended at Limit or Bytes: rows of the window may remain after the last one
 
-	// Token is a Window.Since for later: what is not visible to this claim, and what is written from now on, comes after it. 0 if the
-	// store cannot tell.
+	// Token is a Window.Since for later: rows that this claim does not see, and later writes, come after it.
+	// 0 if the store does not know.
 	Token uint64
 
-	// Missing are the parts of a store on several servers that did not answer. Rows of the window that are there are not in Rows, and
-	// Token does not cover them: once such a part answers again, its part of the window has to be read whole.
+	// Missing are the parts of a store on several servers that did not answer. Their rows are not in Rows,
+	// and Token does not cover them: once such a part answers again, its part of the window has to be read
+	// completely.
 	Missing []Missing
 }
 
@@ -172,7 +172,7 @@ type Change struct {
 	Log  []Record // records written together with the change
 }
 
-// Result is what became of a change.
+// Result is the result of a change.
 type Result struct {
 	Revision uint64 // of the row now: the new one if Applied (0 if it was removed), else the one that was there (0: no row)
 	Applied  bool
@@ -284,13 +284,13 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, dir string) error
 }
 
-// Checked is a store that knows whether its files are as it wrote them. What meets damage fails with ErrCorrupt.
+// Checked is a store that detects damage to its files. An operation that meets damage fails with ErrCorrupt.
 type Checked interface {
 	// Corrupted returns the first damage that was met since the store was opened, or nil.
 	Corrupted() error
 }
 
-// Shared is a store that several nodes use at a time.
+// Shared is a store that several nodes can use at the same time.
 type Shared interface {
 	Store
 	Locks
@@ -309,8 +309,9 @@ type Watcher interface {
 
 // Presence is a store that notices when a node's process ends: each node keeps a connection to it for that alone.
 type Presence interface {
-	// Attend connects as a member. The store knows the member until the connection closes, which the end of its process does. The error is
-	// an errors.ErrUnsupported where the way to the store is one that keeps connections after the process.
+	// Attend connects as a member. The store knows the member until the connection closes, such as by the end
+	// of the process. The error is errors.ErrUnsupported if a proxy keeps connections open after the process
+	// ends.
 	Attend(ctx context.Context, member string) (Attendance, error)
 
 	// Announce signals Heard of every member that has a connection.
@@ -319,7 +320,8 @@ type Presence interface {
 
 // Attendance is a member's connection. All methods may be called concurrently.
 type Attendance interface {
-	// Server names the run of the server that the connection leads to: a restart or a failover ends it, and all connections.
+	// Server identifies the run of the server behind the connection: a restart or a failover ends it, and all
+	// its connections.
 	Server() string
 
 	// Absent returns those of the members that have no connection to the server now. It fails if this one is closed.
@@ -330,9 +332,9 @@ type Attendance interface {
 	Close()
 }
 
-// Raiser is a store that can be told where its revisions go on.
+// Raiser is a store whose revisions can be raised.
 type Raiser interface {
-	// Raise makes every revision that is given from now on greater than the given one.
+	// Raise makes every later revision greater than the given one.
 	Raise(ctx context.Context, revision uint64) error
 }
 
@@ -357,9 +359,9 @@ type Want struct {
 
 // Locks are the leases of a store. All methods may be called concurrently.
 type Locks interface {
-	// Lock takes or renews leases for an owner until the store's now plus ttl, each on its own, in one step, and returns them as
-	// they are then, in the order of wants: whose Owner is another was not taken. With Want.If, what was not taken shows an epoch
-	// other than If+1, or another owner.
+	// Lock takes or renews leases for an owner until the store's now plus ttl, each on its own, in one step,
+	// and returns their state afterwards, in the order of wants: a lease with another Owner was not taken.
+	// With Want.If, a lease that was not taken has an epoch other than If+1, or another owner.
 	Lock(ctx context.Context, owner string, ttl time.Duration, wants []Want) ([]Lease, error)
 
 	// Unlock ends leases that the owner has; their epochs stay.
@@ -380,17 +382,18 @@ type Grant struct {
 
 // Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never rests on it.
 type Strategy interface {
-	// Grant returns what may be claimed now. It may block until there is something. done tells the strategy that the claim is over,
-	// and whether rows of the window may remain.
+	// Grant returns what may be claimed now. It may block until there is something. The caller reports with
+	// done that the claim is over, and whether rows of the window may remain.
 	Grant(ctx context.Context) (g Grant, done func(more bool), err error)
 }
 
 // Runner is a strategy with work of its own, such as keeping leases.
 type Runner interface {
-	// Run works until ctx ends, and then gives back what the node has. Errors of the store are tried again, not returned.
+	// Run works until ctx ends, and then releases what the node has. Errors of the store are retried, not
+	// returned.
 	Run(ctx context.Context)
 
-	// Changed is signalled when Grant would answer otherwise than before.
+	// Changed is signalled when Grant's answer has changed.
 	Changed() <-chan struct{}
 
 	// Left reports that nothing of these buckets is in progress here any more, after a Grant without them.
@@ -400,7 +403,7 @@ type Runner interface {
 	Healthy() error
 }
 
-// Fire is one occurrence on its way to its target. Its slices and maps are not to be changed.
+// Fire is one occurrence in flight to its target. Its slices and maps must not be changed.
 type Fire struct {
 	ID         string // the same for every attempt of an occurrence, for ever: see FireID
 	Namespace  string
@@ -428,12 +431,12 @@ type Lane struct {
 	// Paced means that receivers take fires at their own pace, by what they acknowledge: no rate of catching up applies.
 	Paced bool
 
-	// Spend asks that an attempt is written down as spent before it is delivered: where a delivery may kill the process, the
-	// attempts of a fire that does so each time run out, and it ends as a dead letter.
+	// Spend asks to store an attempt as spent before its delivery: a fire whose delivery kills the process
+	// each time then runs out of attempts, and ends as a dead letter.
 	Spend bool
 }
 
-// CatchUpAfter is how late a fire is that counts as caught up with.
+// CatchUpAfter is how late a fire must be to count as catching up.
 const CatchUpAfter = time.Minute
 
 // Sink is a kind of delivery.
@@ -444,15 +447,16 @@ type Sink interface {
 	// Lane returns the lane of a timer's fires. It is cheap and pure.
 	Lane(namespace string, spec *Spec) Lane
 
-	// Deliver brings the fires, all of one lane, to their target, and reports each of them exactly once through settle, by
-	// its index, from any goroutine, as soon as it is known; settle does not block. It may return before all are reported
-	// (a running Deliver counts against the engine's limit of deliveries, an outstanding fire against its lane's). It obeys
-	// ctx, which lives until the engine stops: when that ends, what is not known yet is reported as Failed or Deferred. It
-	// does not retry. The fires stay unchanged until the last of them is reported.
+	// Deliver brings the fires, all of one lane, to their target, and reports each of them exactly once
+	// through settle, by its index, from any goroutine, as soon as it is known; settle does not block. It may
+	// return before all are reported (a running Deliver counts against the engine's limit of deliveries, an
+	// outstanding fire against its lane's). It obeys ctx, which lives until the engine stops: when ctx ends,
+	// fires without an outcome are reported as Failed or Deferred. It does not retry. The fires stay
+	// unchanged until the last of them is reported.
 	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
 }
 
-// Obstructed is a sink that can say what holds up its fires, for people.
+// Obstructed is a sink that can report what delays its fires, in text for users.
 type Obstructed interface {
 	// Obstacle returns what keeps fires of the spec from being delivered now, such as an open circuit; empty
 	// if nothing does.

@@ -11,7 +11,7 @@ type Spec struct {
 	Also     []string // further schedules: due whenever any of them is
 	Except   []string // times taken out: a date, a range of dates or instants with "/" between, or five cron fields whose minutes are meant
 	Timezone string   // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
-	DST      string   // what becomes of local times that a clock change skips or repeats; empty is "vixie"
+	DST      string   // rule for local times that a clock change skips or repeats; empty is "vixie"
 	Calendar CalendarRule
 
 	Start          Instant       // no occurrence is due before; intervals begin here; 0 is none

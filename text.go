@@ -144,8 +144,8 @@ func CheckFireID(id string) error {
 	return nil
 }
 
-// Check refuses what can be the key of no row, so that a caller with a wrong name is told what is wrong with it and not only that
-// there is no such timer.
+// Check refuses what can be the key of no row, so that a caller with a wrong name gets what is wrong with it
+// and not only that there is no such timer.
 func (k Key) Check() error {
 	if err := CheckNamespace(k.Namespace); err != nil {
 		return err

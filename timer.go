@@ -81,8 +81,8 @@ type Timer struct {
 	Ended  uint64 // how many occurrences have ended, however they did
 	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
 
-	// How many of the ended ones fired, ended as dead letters and were missed; the others were skipped. Occurrences that went their own
-	// way (OverlapAllow) are in none of these.
+	// How many of the ended ones fired, ended as dead letters and were missed; the others were skipped.
+	// Detached occurrences (OverlapAllow) are in none of these.
 	Fired, Dead, Missed uint64
 
 	// ConsecutiveDead is how many occurrences of the schedule have ended as dead letters since the last one that fired, or since the timer

@@ -88,7 +88,7 @@ func TestSpecsComeBack(t *testing.T) {
 	})
 }
 
-// again returns what becomes of a value that is written and read.
+// again writes a value, and returns it as it is read.
 func again[T any](t *testing.T, v T) (back T) {
 	t.Helper()
 	b, err := Encode(v)

@@ -16,7 +16,7 @@ type When struct {
 	Also           []string      `json:"also,omitempty"`   // further schedules
 	Except         []string      `json:"except,omitempty"` // times taken out
 	Timezone       string        `json:"timezone,omitzero"`
-	DST            string        `json:"dst,omitzero"` // what becomes of local times that a clock change skips or repeats
+	DST            string        `json:"dst,omitzero"` // rule for local times that a clock change skips or repeats
 	Calendar       *CalendarRule `json:"calendar,omitzero"`
 	Start          Time          `json:"start,omitzero"`
 	End            Time          `json:"end,omitzero"`

@@ -216,13 +216,13 @@ type BatchCreate struct {
 	Timers []NewTimer `json:"timers"`
 }
 
-// BatchCreated is the answer to BatchCreate: what became of each timer, in the order of the request.
+// BatchCreated is the answer to BatchCreate: the result of each timer, in the order of the request.
 type BatchCreated struct {
 	Created []Created `json:"created"`
 	Failed  int       `json:"failed"` // how many of them have a problem
 }
 
-// Created is what became of one timer of a batch. With a problem it was not created.
+// Created is the result of one timer of a batch. With a problem it was not created.
 type Created struct {
 	Name       string   `json:"name,omitzero"`
 	Generation uint64   `json:"generation,omitzero"`

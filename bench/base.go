@@ -24,7 +24,7 @@ type Base interface {
 	// CPU returns what its processes have used so far; 0 where that cannot be told, as they are on another machine.
 	CPU(ctx context.Context) time.Duration
 
-	// Close removes what was written since it was opened, by whom ever, and ends the server if it was started here.
+	// Close removes everything written since it was opened, and ends the server if it was started here.
 	Close() error
 
 	clear(ctx context.Context) error // removes what was written

@@ -257,7 +257,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// What was done before a bulk request broke is told, and that it broke.
+// A bulk request that breaks returns what was done before, and an error.
 func TestBulkThatDoesNotEnd(t *testing.T) {
 	c, f := start(t, Options{})
 	for what, end := range map[string]struct{ returned, is error }{"breaks": {errDown, rouse.ErrUnavailable}, "just ends": {nil, io.ErrUnexpectedEOF}} {

@@ -90,7 +90,7 @@ func (w *wire) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error
 	return w.Store.Revisions(ctx, keys)
 }
 
-// counted counts what became of a node's fires.
+// counted counts the outcomes of a node's fires.
 type counted struct {
 	*stream.Sink
 	n *node

@@ -101,7 +101,7 @@ type NewTimer struct {
 	Spec rouse.Spec
 }
 
-// Created is what became of a timer of a batch.
+// Created is the result of one timer of a batch.
 type Created struct {
 	Name       string
 	Generation uint64

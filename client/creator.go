@@ -43,7 +43,7 @@ func (c *Creator) Send(timers []NewTimer) error {
 		return translate(c.stream.Context().Err())
 	}
 	if err := c.stream.Send(batchRequest(c.namespace, c.mode, timers)); err != nil {
-		if errors.Is(err, io.EOF) { // the stream is over; why, Recv is told
+		if errors.Is(err, io.EOF) { // the stream is over; Recv returns why
 			return fmt.Errorf("the stream has ended: %w", io.ErrClosedPipe)
 		}
 		return translate(err)

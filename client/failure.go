@@ -24,7 +24,7 @@ func RetryAfter(err error, d time.Duration) error {
 	return &rouse.RetryAfter{Err: err, After: max(0, d)}
 }
 
-// failureOf returns what the service is told of an error.
+// failureOf returns the message that reports an error to the service.
 func failureOf(tag uint64, err error) *rousev1.Failure {
 	f := &rousev1.Failure{Tag: tag, Detail: "no reason given"}
 	if err == nil {

@@ -34,7 +34,7 @@ type fake struct {
 	bulk      func(*rousev1.BulkRequest, grpc.ServerStreamingServer[rousev1.BulkProgress]) error
 	backup    func(grpc.ServerStreamingServer[rousev1.BackupChunk]) error
 	page      int    // timers and records in a page
-	node      string // the id that subscriptions are told
+	node      string // the id that subscriptions get
 
 	receiving sync.WaitGroup
 

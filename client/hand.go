@@ -80,7 +80,8 @@ func (h *hand) begin(life context.Context, tag uint64) context.Context {
 	return ctx
 }
 
-// cancel takes fires out of hand that need not be worked on any more. Their handlers are told; that they have ended is told the service.
+// cancel removes fires that need no more work, and cancels their handlers. Their end is reported to the
+// service.
 func (h *hand) cancel(tags []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

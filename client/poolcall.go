@@ -28,7 +28,7 @@ type Call struct {
 	Timeout  time.Duration // of one attempt; if it is not given, 30 s, which a worker may extend
 }
 
-// Called is what became of a Call: its answer, or that it is Pending.
+// Called is the state of a Call: its answer, or that it is Pending.
 type Called struct {
 	ID       string
 	Pending  bool

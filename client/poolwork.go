@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Worker is what a worker of a pool is told in its environment, when its pool is one of rouse's own store.
+// Worker is the environment of a worker of a pool, when its pool is one of rouse's own store.
 type Worker struct {
 	ID    string // WORKER_ID
 	Pool  string // WORKER_POOL

@@ -212,7 +212,7 @@ func TestDeadlinesAreExtendedWhileHandlersRun(t *testing.T) {
 				t.Error("a fire that is settled is extended")
 			}
 			extended[e.Tag]++
-			// Both clocks are told in whole milliseconds.
+			// Both clocks are sent in whole milliseconds.
 			if by := e.By.AsDuration(); by <= 0 || by > 102*time.Millisecond {
 				t.Errorf("extended by %v", by)
 			}

@@ -123,7 +123,7 @@ func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.stream.Send(request)
-	if errors.Is(err, io.EOF) { // the stream is over; why, Recv is told
+	if errors.Is(err, io.EOF) { // the stream is over; Recv returns why
 		return io.ErrClosedPipe
 	}
 	return translate(err)

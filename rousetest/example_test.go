@@ -100,7 +100,7 @@ func TestAnOutage(t *testing.T) {
 	s.WantFired("skip", rousetest.Time("2027-01-01T04:00:00Z"))
 }
 
-// What a program does about errors is its own; what becomes of them is the timer's policy.
+// A program decides about its errors; the timer's policy decides about retries.
 func TestAFunctionThatFailsTwice(t *testing.T) {
 	s := rousetest.NewServer(t)
 	calls := 0

@@ -10,8 +10,8 @@
 // Advance goes from due time to due time, so each timer fires at its own time, and waits for what it fires: for functions that
 // run, for callbacks and their answers, for retries, which come at their own times too. Nothing in a test needs to sleep.
 //
-// What is below: package receiver is an HTTP receiver that answers as it is told, package history records what happens and
-// judges it.
+// What is below: package receiver is an HTTP receiver with configured answers, package history records what
+// happens and judges it.
 package rousetest
 
 import (
@@ -84,7 +84,8 @@ type Server struct {
 	// Client speaks to its API, at Address, over loopback.
 	Client  *client.Client
 	Address string
-	// Receiver takes callbacks to its URL, verifies their signatures, and answers 200 unless it is told otherwise.
+	// Receiver takes callbacks to its URL, verifies their signatures, and answers 200 unless configured
+	// otherwise.
 	Receiver *receiver.Receiver
 
 	t     testing.TB

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Limits on what becomes of an iCalendar file.
+// Limits on the result of an iCalendar file.
 const (
 	icalYears    = 30        // a rule without end goes on so long after the latest date of its file
 	icalTouched  = 400_000   // days that all events touch together

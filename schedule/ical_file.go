@@ -123,8 +123,8 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 	return events, zoneName, others, nil
 }
 
-// unfold goes through the lines of a text, each with the number of its first line in the file. A line that begins with a space
-// or a tab goes on with the line before it.
+// unfold goes through the lines of a text, each with the number of its first line in the file. A line that
+// begins with a space or a tab continues the line before it.
 func unfold(data string) func(yield func(text string, line int) bool) {
 	return func(yield func(string, int) bool) {
 		var text strings.Builder

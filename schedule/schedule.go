@@ -65,7 +65,7 @@ import (
 // Options is what a schedule depends on in addition to its text.
 type Options struct {
 	Timezone string        // IANA name for cron and for ISO 8601 calendar durations; empty is UTC
-	DST      string        // what becomes of local times that a change of the clocks skips or repeats; empty is "vixie"
+	DST      string        // rule for local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
 	Start    rouse.Instant // where intervals begin instead; 0 is none
 	Seed     string        // what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused

@@ -32,7 +32,7 @@ type Listed struct {
 	Reminder Reminder
 }
 
-// actors is what the client knows of actors, as long as it has a stream on which it is told of changes.
+// actors is the client's cache of placements, valid while it has a stream that reports changes.
 type actors struct {
 	mu     sync.Mutex
 	stands bool

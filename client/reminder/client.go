@@ -233,7 +233,7 @@ func (c *Client) Table() *Table {
 	return c.table
 }
 
-// announce tells who waits that something has changed. The mutex is held.
+// announce wakes waiters after a change. The mutex is held.
 func (c *Client) announce() {
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -152,7 +152,7 @@ func TestWhatIsInHandIsBounded(t *testing.T) {
 	}
 }
 
-// Close lets what runs end, tells what became of it, begins nothing more, and ends the stream in order.
+// Close lets running handlers end, reports their outcomes, begins nothing more, and ends the stream in order.
 func TestCloseWaits(t *testing.T) {
 	h := open(t, 1)
 	b := newBegan()
@@ -180,7 +180,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// A handler that takes too long is told to end, and its failure is told.
+// The context of a handler that takes too long ends, and its failure is reported.
 func TestCloseEndsWhatTakesTooLong(t *testing.T) {
 	h := open(t, 1)
 	b := newBegan()

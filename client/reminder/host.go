@@ -125,7 +125,7 @@ func beat(ctx, standing context.Context, cut context.CancelCauseFunc, wire grpc.
 			return
 		case <-tick.C:
 			if wire.Send(empty) != nil {
-				return // it is over; why, Recv is told
+				return // it is over; Recv returns why
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func (s *stream) sendLoop(ctx context.Context) {
 		s.mu.Unlock()
 		for _, m := range out {
 			if s.wire.Send(m) != nil {
-				return // the stream is over; why, Recv is told
+				return // the stream is over; Recv returns why
 			}
 		}
 		if ending && len(out) == 0 {

@@ -25,7 +25,7 @@ type Reminder struct {
 // Actor names an actor of the app.
 type Actor struct{ Type, ID string }
 
-// Created is what became of a reminder that was created.
+// Created is the result of creating a reminder.
 type Created struct {
 	ID            string
 	NextExecution time.Time
@@ -44,7 +44,7 @@ type State struct {
 	Instance  string // its bucket's
 }
 
-// Moved is what became of one of the reminders that Subscribe was asked for.
+// Moved is the result for one of the reminders that Subscribe was asked for.
 type Moved struct {
 	Asked string // the id that was given
 	ID    string // the one that it has now; empty if it could not be moved

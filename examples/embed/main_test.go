@@ -42,7 +42,8 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestAnotherStoreIsImported: a program has the embedded stores, and is told what to import for another one.
+// TestAnotherStoreIsImported: a program has the embedded stores, and gets an error with the import for
+// another one.
 func TestAnotherStoreIsImported(t *testing.T) {
 	err := run(t.Context(), "postgres://127.0.0.1:1/timers")
 	if err == nil || !strings.Contains(err.Error(), `import _ "github.com/rousehq/rouse/store/postgres"`) {

@@ -1,5 +1,5 @@
-// Sidecar is a sidecar of an app at the reminder service: it makes a reminder, if it is told to, and executes those that come, by printing
-// them. docs/reminders.md has it run.
+// Sidecar is a sidecar of an app at the reminder service: it makes a reminder on request, and executes those
+// that come, by printing them. docs/reminders.md has it run.
 package main
 
 import (

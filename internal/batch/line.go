@@ -1,6 +1,7 @@
 package batch
 
-// line is where calls wait for room in the queue. It is linked through them, so that one whose context ends leaves no trace.
+// line is where calls wait for room in the queue. It is a linked list of them, so that a call whose context
+// ends can be removed from anywhere.
 type line[T, R any] struct{ first, last *call[T, R] }
 
 func (l *line[T, R]) push(c *call[T, R]) {
@@ -57,15 +58,15 @@ func (w *Writer[T, R]) accept(c *call[T, R]) bool {
 	return false
 }
 
-// advance lets the calls at the head of the line go on.
+// advance admits the calls at the head of the line.
 func (w *Writer[T, R]) advance() {
 	for c := w.line.first; c != nil && w.accept(c); c = w.line.first {
 		w.line.remove(c)
 	}
 }
 
-// leave takes a call out of the line for the given reason. It reports whether nothing of it is left to wait
-// for.
+// leave takes a call out of the line for the given reason. It reports whether the call has no accepted items
+// to wait for.
 func (w *Writer[T, R]) leave(c *call[T, R], why error) bool {
 	w.line.remove(c)
 	c.rest, c.err = nil, why

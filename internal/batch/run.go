@@ -14,8 +14,8 @@ type batch[T, R any] struct {
 	finished []*call[T, R]
 }
 
-// Run flushes until ctx ends. Then it accepts no more, flushes what was accepted, and returns: nothing is left behind, and
-// every Do has its answer. It is called once.
+// Run flushes until ctx ends. Then it accepts no more, flushes what was accepted, and returns: every Do gets
+// its answer. It is called once.
 func (w *Writer[T, R]) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.running = true
@@ -47,7 +47,7 @@ func (w *Writer[T, R]) Run(ctx context.Context) {
 	}
 }
 
-// close stops accepting, and sends those in line away.
+// close stops accepting, and rejects the calls in line.
 func (w *Writer[T, R]) close() {
 	b := &w.batch
 	w.mu.Lock()
@@ -145,7 +145,7 @@ func (w *Writer[T, R]) finish(c *call[T, R]) {
 	}
 }
 
-// tell wakes the calls that have ended; from then on they are their callers'.
+// tell wakes the callers of calls that have ended; from then on the callers own them.
 func (w *Writer[T, R]) tell() {
 	b := &w.batch
 	for i, c := range b.finished {

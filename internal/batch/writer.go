@@ -4,8 +4,8 @@
 //	Do ─► line ─► queue ─► flush ─► after ─► Do returns
 //	Do ─┘ (full)   bounded   one at a time
 //
-// What arrives while a flush runs makes up the next one, so batches grow with the load and a lone item does not wait: there
-// is no timer and nothing to tune.
+// Items that arrive during a flush form the next one, so batches grow with the load and a lone item does not
+// wait: there is no timer and nothing to tune.
 //
 // It promises that flushes are strictly one after another, that items are flushed in the order in which they
 // were accepted, those of one Do in their order, and that no call overtakes a Do that waits for room.
@@ -46,7 +46,7 @@ type Writer[T, R any] struct {
 	batch batch[T, R] // of the flush under way; Run's own
 }
 
-// call is a Do under way. The writer's mutex guards it until done is sent; then it is the Do's.
+// call is a Do in progress. The writer's mutex guards it until done is sent; then it is the Do's.
 type call[T, R any] struct {
 	done    chan struct{}
 	rest    []T // not accepted yet
@@ -61,17 +61,18 @@ type call[T, R any] struct {
 	next, prev *call[T, R]
 }
 
-// chunk is what of a call goes into one flush.
+// chunk is the part of a call that goes into one flush.
 type chunk[T, R any] struct {
 	call  *call[T, R]
 	items []T
 	bytes int
 }
 
-// New returns a writer that flushes with the given function, which returns a result for each item, in their order. The
-// results are the writer's to keep; the items' slice is used again once flush and after have returned. A flush is not
-// interrupted when Run's context ends, so it bounds its own time. If after is not nil, it is called by the flushing
-// goroutine after each flush without error, before a Do returns whose items were in it. size may be nil if MaxBytes is 0.
+// New returns a writer that flushes with the given function, which returns a result for each item, in their
+// order. The writer may keep the results; it reuses the items' slice once flush and after have returned. A
+// flush is not interrupted when Run's context ends, so it bounds its own time. If after is not nil, it is
+// called by the flushing goroutine after each flush without error, before a Do returns whose items were in
+// it. size may be nil if MaxBytes is 0.
 func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error), after func(items []T, results []R)) *Writer[T, R] {
 	if opts.MaxItems <= 0 {
 		opts.MaxItems = 4096
@@ -88,10 +89,11 @@ func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Contex
 // Do writes the items and returns their results. Those of one Do are in one flush if they fit MaxItems and MaxBytes;
 // otherwise they are split in order.
 //
-// The context counts as long as there is no room in the queue, or no Run: when it ends, or Run does (rouse.ErrClosed), no
-// more of the items are accepted. What is accepted is always waited for. An error comes with the results of the items before
-// it: those without a result were not written if it is the context's or rouse.ErrClosed; if it is a flush's, the items of
-// that flush may have been written, and the later ones were not. The items are the writer's until Do returns.
+// The context counts as long as there is no room in the queue, or no Run: when it ends, or Run does
+// (rouse.ErrClosed), no more of the items are accepted. Do always waits for accepted items. An error comes
+// with the results of the items before it: those without a result were not written if it is the context's or
+// rouse.ErrClosed; if it is a flush's, the items of that flush may have been written, and the later ones were
+// not. The items are the writer's until Do returns.
 func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	if len(items) == 0 {
 		return nil, nil

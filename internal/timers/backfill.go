@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Backfilled is what a backfill came to.
+// Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64         // occurrences of the range
 	Waiting uint64         // of them on their way already, or dead letters
@@ -23,9 +23,8 @@ type Backfilled struct {
 const MaxBackfill = 10_000
 
 // Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire
-// ids that they had or would have had. Each becomes a row next to the timer; one that is there already, on
-// its way or as a dead letter, is left alone. A backfill that was cut off can be asked for again. With dryRun
-// it only counts.
+// ids that they had or would have had. Each becomes a row next to the timer; an existing row, in flight or a
+// dead letter, is left alone. An interrupted backfill can be repeated. With dryRun it only counts.
 func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	var b Backfilled
 	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
@@ -91,8 +90,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 // backfillBytes bounds the rows of one write.
 const backfillBytes = 4 << 20
 
-// backfill writes the rows of some occurrences, and returns how many were there already. They are written with a look at the
-// timer, all or none: no occurrence of a timer begins after the timer was deleted or replaced.
+// backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
+// conditional on the timer: no occurrence begins after its timer was deleted or replaced.
 func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))

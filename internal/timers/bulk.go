@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// BulkRequest does one thing to all rows that match.
+// BulkRequest is one action on all rows that match.
 type BulkRequest struct {
 	Query         rouse.Query // States is not set: the action determines the rows
 	Action        string      // delete, pause, resume, skip, reschedule, redrive or purge
@@ -54,9 +54,9 @@ var bulkActions = map[string][]rouse.State{
 	"purge":      {rouse.StateDead},
 }
 
-// Bulk does one thing to all rows that match, page by page, and calls progress after each page, and at the end with Done. A
-// failure of one row does not stop the others. progress may end the request by returning an error, which Bulk returns; what
-// was done until then stays done. States of the query may narrow what the action is for.
+// Bulk applies one action to all rows that match, page by page, and calls progress after each page, and at
+// the end with Done. A failure of one row does not stop the others. If progress returns an error, Bulk stops
+// and returns it; changes made until then stay. States of the query may narrow the rows of the action.
 func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) error {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	}
 }
 
-// check refuses what makes no sense, and returns the query of the rows that the request is for.
+// check validates the request, and returns the query of its rows.
 func (r *BulkRequest) check() (rouse.Query, error) {
 	q := r.Query
 	states, ok := bulkActions[r.Action]
@@ -165,7 +165,7 @@ func contains(states []rouse.State, s rouse.State) bool {
 	return false
 }
 
-// bulkPage does the action to rows, at most many at a time: their writes share commits.
+// bulkPage applies the action to rows, several in parallel: their writes share commits.
 func (ts *Timers) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
 	if r.Action == "delete" {
 		return ts.DeleteMany(ctx, timers)

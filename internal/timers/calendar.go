@@ -34,8 +34,8 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	}
 	ts.schedules.Invalidate(key)
 	c.Revision = out[0].Revision
-	// Until other nodes have read the new days, they may move timers on by the old ones: those are moved again below. A node keeps
-	// a schedule for as long as the days that it was made of, so twice the age is enough.
+	// Until other nodes have read the new days, they may advance timers by the old ones: those are moved
+	// again below. A node caches a schedule as long as its calendar days, so twice the age is enough.
 	if ts.opts.Engine.Shared && !backoff.Sleep(ctx, 2*schedulecache.SharedAge) {
 		return c, 0, ctx.Err()
 	}
@@ -90,7 +90,7 @@ func (ts *Timers) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer)
 	}
 }
 
-// calendarKey refuses what can be no calendar.
+// calendarKey refuses keys that cannot be of a calendar.
 func calendarKey(namespace, name string) error {
 	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into the one that is there.
-// The newest call's spec wins, and begins a new generation. The spec has no schedule.
+// Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into
+// the existing one. The newest call's spec wins, and begins a new generation. The spec has no schedule.
 func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (PutResult, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return PutResult{}, err
@@ -69,7 +69,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 	return PutResult{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }
 
-// plain refuses what a coalesced timer cannot have: its schedule is made up.
+// plain refuses what a coalesced timer cannot have, because its schedule is derived.
 func plain(s *rouse.Spec) error {
 	for _, f := range []struct {
 		name string

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// DeleteMany removes timers that were just read, as Delete does each of them, but with one write for all. It returns an error for each, nil
-// if it is gone. What has changed since it was read is read again.
+// DeleteMany is Delete for timers that were just read, with one write for all. It returns an error for each,
+// nil if it is gone. Timers that have changed since are read again.
 func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error {
 	errs := make([]error, len(timers))
 	fail := func(err error) []error {

@@ -8,7 +8,7 @@ import (
 
 var errDrafts = errors.New("this rouse does not read drafts")
 
-// Read decodes a row. Of a draft it makes the timer that it stands for.
+// Read decodes a row. It turns a draft into its timer.
 func (ts *Timers) Read(row *rouse.Row) (rouse.Timer, error) {
 	spec, ok := rouse.DraftSpec(row)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Deleted is what Delete answers.
+// Deleted is the result of Delete.
 type Deleted struct {
 	Generation uint64
 	InFlight   bool // an attempt had started and may still arrive; none starts after the answer
@@ -33,7 +33,7 @@ func (ts *Timers) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	return ts.Read(&rows[0])
 }
 
-// missing returns the error about a row that is not there.
+// missing returns the error for a row that does not exist.
 func missing(key rouse.Key) error {
 	if key.Fire != "" {
 		return fmt.Errorf("fire %s of timer %q: %w", key.Fire, key.Name, rouse.ErrNotFound)
@@ -41,7 +41,7 @@ func missing(key rouse.Key) error {
 	return fmt.Errorf("timer %q: %w", key.Name, rouse.ErrNotFound)
 }
 
-// List returns the timers that match, in the order of keys, and where to go on.
+// List returns the timers that match, in the order of keys, and where the next page begins.
 func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
 	if err := q.Check(); err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Recor
 }
 
 // Delete removes a timer, and its detached occurrences; with an ifRevision other than 0, only if the timer
-// has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way.
+// has that revision. A timer whose schedule has ended exists as long as an occurrence of it is in flight.
 // Dead letters stay.
 func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
@@ -169,7 +169,7 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 	})
 }
 
-// forTimers refuses what is no key of a timer.
+// forTimers refuses keys that are not of a timer.
 func forTimers(key rouse.Key) error {
 	if err := key.Check(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func forTimers(key rouse.Key) error {
 	return nil
 }
 
-// forFires refuses what is no key of a row next to a timer.
+// forFires refuses keys that are not of a row next to a timer.
 func forFires(key rouse.Key) error {
 	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
@@ -269,7 +269,8 @@ type Report struct {
 // MaxReportSpan bounds the durations that a receiver may ask for.
 const MaxReportSpan = 7 * 24 * time.Hour
 
-// Check refuses a report that makes no sense. What it tells of a failure is cleaned where it is kept: a receiver may have anything to tell.
+// Check validates the report. Its text about a failure is cleaned where it is stored, because a receiver may
+// send anything.
 func (r *Report) Check() error {
 	after := r.Outcome.After
 	field := "retry_after"
@@ -293,8 +294,8 @@ func (r *Report) Check() error {
 	return nil
 }
 
-// Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A fire that is not
-// the one in progress, or a token that is not its, is rouse.ErrConflict.
+// Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A
+// fire that is not in progress, or a token of another fire, is rouse.ErrConflict.
 func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
 	if err := cmp.Or(key.Check(), r.Check()); err != nil {
 		return 0, err
@@ -320,8 +321,8 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	return deadline, err
 }
 
-// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is on its way already
-// is left alone.
+// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is
+// in flight already is left alone.
 func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
@@ -362,7 +363,7 @@ func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.T
 // change was first; for a timer that changes so often, the edit gives up.
 const maxTries = 16
 
-// edited is what an edit came to.
+// edited is the result of an edit.
 type edited struct {
 	revision uint64 // of the row now
 	inFlight bool   // an attempt of the generation that the edit ended is out

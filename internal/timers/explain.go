@@ -29,16 +29,16 @@ type Reason struct {
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
 
-// How much of a timer's past and future an explanation looks at.
+// How much of a timer's past and future an explanation includes.
 const (
 	explainRecords = 5
 	explainNext    = 5
 	explainSearch  = 10_000 // records that are searched for the one of a given time
 )
 
-// Explain reports why a timer did or did not fire, and what comes next. With an at other than 0 it speaks of
-// the occurrence of that time, or reports why there is none. A timer that is not there (any more) is
-// explained by its records; rouse.ErrNotFound means that there are none either.
+// Explain reports why a timer did or did not fire, and what comes next. With an at other than 0 it explains
+// the occurrence of that time, or why there is none. A timer that does not exist (any more) is explained by
+// its records; without records the error is rouse.ErrNotFound.
 func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
 	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {
@@ -95,7 +95,7 @@ func (x *Explanation) when(i rouse.Instant) string {
 	return i.Time().In(x.Zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// next returns what is to come of a timer.
+// next returns the coming occurrences of a timer.
 func (ts *Timers) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
@@ -260,7 +260,7 @@ func (x *Explanation) tell(r *rouse.Record) {
 	}
 }
 
-// explainAt speaks of the occurrence of one time.
+// explainAt explains the occurrence of one time.
 func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
 	t := x.Timer
 	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
@@ -346,15 +346,15 @@ func around(x *Explanation, s rouse.Schedule, at, next rouse.Instant, ok bool) s
 	return " The one " + strings.Join(parts, ", the one ") + "."
 }
 
-// previous returns the last due time before at, if it lies within some years: it walks a stretch that has some, at most a few
-// thousand, by halves.
+// previous returns the last due time before at, if it is within some years: a binary search over a range with
+// at most a few thousand due times.
 func previous(s rouse.Schedule, at rouse.Instant) (last rouse.Instant, found bool) {
 	for back := time.Minute; back <= 5*366*24*time.Hour; back *= 4 {
 		first, ok := s.Next(at.Add(-back))
 		if !ok || first >= at {
 			continue
 		}
-		// The last one is the largest that is followed by none before at: halve the stretch in which it lies.
+		// The last one is the largest without a successor before at: halve the range that contains it.
 		lo, hi := first, at
 		for hi-lo > 1 {
 			middle := lo + (hi-lo)/2

@@ -27,7 +27,8 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseUnknown:           "of a cause that is not recorded",
 }
 
-// causeText is why the occurrences of a record did not fire, with the one that was in progress, if that is why.
+// causeText is why the occurrences of a record did not fire, with the occurrence in progress if that was the
+// cause.
 func (x *Explanation) causeText(r *rouse.Record) string {
 	text := causeTexts[r.Cause]
 	if r.Other != 0 {

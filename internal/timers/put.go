@@ -31,7 +31,7 @@ type Put struct {
 	Given      bool   // what Spec and the result refer to is not changed any more: the engine may keep it
 }
 
-// PutResult is what became of one Put.
+// PutResult is the result of one Put.
 type PutResult struct {
 	Timer    rouse.Timer
 	Replaced bool  // there was a timer of that name before
@@ -39,8 +39,9 @@ type PutResult struct {
 	Err      error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
-// Put writes timers in one durable step, each with an outcome of its own. When it returns without error, those without an
-// error of their own are durable. An error of Put itself means that nothing is known of any of them.
+// Put writes timers in one durable step, each with an outcome of its own. When it returns without error,
+// those without an error of their own are durable. After an error of Put itself, the outcome of all is
+// unknown.
 func (ts *Timers) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err
@@ -114,9 +115,10 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 // inProgress are the states that a timer may be in while an occurrence of it has begun and not ended.
 var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
 
-// recordReplaced adds to puts that may replace a timer the record of the occurrence that they end: one that was being retried, or
-// had been accepted. It reads the timers only in namespaces that have such ones, or where an attempt may be out with another node,
-// and holds these until release is called. was are the timers that it found, by the places of items.
+// recordReplaced adds, to puts that may replace a timer, the record of the occurrence that they end: one that
+// was being retried, or had been accepted. It reads timers only in namespaces with such occurrences, or where
+// another node may have an attempt in flight, and holds these timers until release is called. was has the
+// timers that it found, by the indexes of items.
 func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engine.Write, at []int) (was map[int]*rouse.Timer, release func(), err error) {
 	was = map[int]*rouse.Timer{}
 	some := map[string]bool{}
@@ -161,8 +163,8 @@ func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engin
 	return was, release, nil
 }
 
-// replaces adds to a put the record of the occurrence that it ends with the version of the timer that is in the store. It returns
-// that timer, nil if there is none that can be read.
+// replaces adds to a put the record of the occurrence that it ends, taken from the stored version of the
+// timer. It returns that timer, nil if there is none that can be read.
 func (ts *Timers) replaces(w *engine.Write, row *rouse.Row) *rouse.Timer {
 	w.Change.Log = nil
 	if row.Revision == 0 {
@@ -205,7 +207,7 @@ func (ts *Timers) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []
 	return log
 }
 
-// putAgain replaces a timer that changed between the look at it and the write. was is the version that it replaced.
+// putAgain replaces a timer that changed between the read and the write. was is the version that it replaced.
 func (ts *Timers) putAgain(ctx context.Context, p *Put, w *engine.Write) (r engine.Written, was *rouse.Timer, err error) {
 	for range maxTries {
 		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
@@ -235,7 +237,7 @@ func refused(p *Put, r engine.Written) error {
 	return conflicting(p.Key, r.Revision)
 }
 
-// conflicting returns the error about a row that has another revision than the caller expects.
+// conflicting returns the error for a row with another revision than the caller expects.
 func conflicting(key rouse.Key, is uint64) error {
 	return fmt.Errorf("timer %q: the revision is %d: %w", key.Name, is, rouse.ErrConflict)
 }
@@ -319,7 +321,7 @@ func (ts *Timers) placed(k rouse.Key, target string) uint32 {
 // MaxPreview bounds the due times of one preview.
 const MaxPreview = 1000
 
-// previewed refuses what is no key of a timer, which needs no name as it need not be there.
+// previewed refuses keys that are not of a timer. The name may be empty, because the timer need not exist.
 func previewed(key rouse.Key) error {
 	if key.Name == "" {
 		return rouse.CheckNamespace(key.Namespace)
@@ -380,10 +382,12 @@ func describe(s rouse.Schedule) rouse.Preview {
 	return rouse.Preview{Location: time.UTC}
 }
 
-// maxLookSteps bounds what one request may cost that computes due times, in steps of rouse.MaxScheduleSteps: about a tenth of a second.
+// maxLookSteps bounds the cost of one request that computes due times, in steps of rouse.MaxScheduleSteps:
+// about a tenth of a second.
 const maxLookSteps = 200_000
 
-// coming returns up to count due times after from and before until. It refuses what costs more than maxLookSteps, and ends with ctx.
+// coming returns up to count due times after from and before until. It refuses schedules that need more than
+// maxLookSteps, and ends with ctx.
 func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count int) (list []rouse.Coming, err error) {
 	for spent := 0; len(list) < count; {
 		next, ok, steps := rouse.Look(s, from)

@@ -7,9 +7,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Relabel gives a timer another target and other labels, and leaves all else of it as it is: its generation, its due time, and what is in
-// progress, of which an attempt that is out stays where it went. With an ifRevision other than 0 it does so only if the timer has that
-// revision, and returns an error that is rouse.ErrConflict if not.
+// Relabel replaces the target and labels of a timer, and keeps everything else: its generation, its due time,
+// and the occurrence in progress. An attempt in flight stays with its old target. With an ifRevision other
+// than 0, a timer with another revision is rouse.ErrConflict.
 func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error) {
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err

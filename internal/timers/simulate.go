@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// Simulated is what would fire in a range of time, in its order.
+// Simulated is the fires of a range of time, in order.
 type Simulated struct {
 	Fires  []SimulatedFire
 	Timers uint64 // that were looked at
@@ -33,9 +33,8 @@ const (
 	maxSimulatedSteps = 2_000_000
 )
 
-// Simulate tells what the timers that match would fire from from on (0: now) and before until, up to limit
-// fires, the earliest. It uses schedules alone: what waits for a retry or was asked for by run is not in it.
-// Nothing is changed.
+// Simulate returns the fires of the matching timers from from on (0: now) and before until, the earliest up
+// to limit. It uses schedules alone: retries and requested runs are not included. It changes nothing.
 func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
 	var sim Simulated
 	if err := q.Check(); err != nil {
@@ -90,7 +89,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 // errSpent ends a simulation that has taken all its steps.
 var errSpent = errors.New("no steps are left")
 
-// simulated calls yield for the due times of a timer in a range, until it wants no more.
+// simulated calls yield for the due times of a timer in a range, until it returns false.
 func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
 	s, err := ts.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
@@ -106,7 +105,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	if t.Spec.MaxOccurrences != 0 {
 		left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
 	}
-	// What the schedule has left begins at Due; a past range is what it would have fired.
+	// The remaining occurrences begin at Due; a past range lists what it would have fired.
 	at := from - 1
 	if now := ts.Engine.Now(); from >= now {
 		if t.Due == rouse.Never {

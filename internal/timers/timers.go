@@ -20,13 +20,14 @@ type Options struct {
 	Compile schedulecache.Compile
 	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
 	Spec func(json []byte) (rouse.Spec, error)
-	// MinInterval refuses timers that come due more often. Default is no bound but that of schedules, a millisecond.
+	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
 	MinInterval time.Duration
 	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
 	AnyInterval []string
 }
 
-// Timers is an engine with the operations that clients ask for. It is safe for concurrent use. Its methods that write need Run.
+// Timers is an engine with the operations of clients. It is safe for concurrent use. Its methods that write
+// need Run.
 type Timers struct {
 	*engine.Engine
 	store     rouse.Store

@@ -60,7 +60,7 @@ func (w *Wheel) first() (start uint64, level int, slot uint8, ok bool) {
 	return above | uint64(slot)<<shift, level, slot, true
 }
 
-// maxScratch bounds the indexes that are kept for the next call.
+// maxScratch bounds the indexes that are kept for reuse by the next call.
 const maxScratch = 1 << 14
 
 // expireDue expires the entries that were inserted after their time and are not later than to. They alone need sorting.

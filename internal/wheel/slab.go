@@ -94,7 +94,7 @@ func (s *slab) take() (uint32, *entry) {
 	return i, e
 }
 
-// free takes an entry back that is in no list.
+// free returns an entry that is in no list.
 func (s *slab) free(i uint32, e *entry) {
 	number := i >> chunkBits
 	c := &s.chunks[number]

@@ -83,7 +83,7 @@ type write struct {
 	gen      *generation // nil: a delete
 }
 
-// generation is what one create or replace promised, and what came of it.
+// generation is what one create or replace promised, and what was seen of it.
 type generation struct {
 	put      *Put
 	timer    *timer

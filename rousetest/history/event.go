@@ -213,7 +213,7 @@ const (
 	Missed  Ending = "missed"
 )
 
-// Record is an entry of the service's list of what became of occurrences: of one, or of all from Due to LastDue.
+// Record is an entry of the service's list of ended occurrences: of one, or of all from Due to LastDue.
 type Record struct {
 	Timer    string
 	Gen      uint64

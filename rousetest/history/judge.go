@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// delivery is what came of one occurrence.
+// delivery is what was seen of one occurrence.
 type delivery struct {
 	occurrence
 	arrivals []arrival // in the order of their times

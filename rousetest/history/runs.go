@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// manual is what came of runs that clients asked for.
+// manual is what was seen of runs that clients asked for.
 type manual struct {
 	arrivals   []arrival
 	deads      []*Dead
@@ -15,7 +15,7 @@ type manual struct {
 	deliveries []delivery // one for each run that came, in the order of their beginnings
 }
 
-// judgeRunAttempts puts together what came of each run, and judges the attempts.
+// judgeRunAttempts collects the attempts of each run, and judges them.
 func (c *checker) judgeRunAttempts(g *generation) {
 	m := &g.manual
 	slices.SortStableFunc(m.arrivals, func(a, b arrival) int { return cmp.Or(strings.Compare(a.Key, b.Key), cmp.Compare(a.T, b.T)) })

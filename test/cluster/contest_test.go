@@ -69,7 +69,7 @@ func TestContest(t *testing.T) {
 // contested are the names that all write.
 var contested = []string{"a", "b", "c", "d", "e", "f"}
 
-// contest is what was done to the contested timers, and what came of it.
+// contest is the calls for the contested timers, and their outcomes.
 type contest struct {
 	t     *testing.T
 	mu    sync.Mutex

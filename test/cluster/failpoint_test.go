@@ -15,7 +15,7 @@ var points = []struct {
 	most int
 	own  bool // only of what a node owns
 }{
-	{"before-commit", 20, false}, // what a client asked for, or what became of a fire, is about to be written
+	{"before-commit", 20, false}, // a client's change, or a fire's outcome, is about to be written
 	{"after-commit", 20, false},  // it is written, and not acknowledged yet
 	{"after-claim", 2, true},     // rows were read that are due soon
 	{"before-send", 20, false},   // a fire is about to go out

@@ -29,7 +29,8 @@ var promised = history.Config{Handovers: true,
 	StrictDup: true, Records: true,
 }
 
-// echo is how long after a fault an occurrence may be delivered again: who was at it then has sent it, or learned that it is another's.
+// echo is how long after a fault an occurrence may be delivered again: by then its node has sent it, or
+// learned that another node has it.
 const echo = time.Second
 
 // witness records a test on several nodes.

@@ -15,7 +15,7 @@ var points = []struct {
 	name string
 	most int
 }{
-	{"before-commit", 50}, // what a client asked for, or what became of a fire, is about to be written
+	{"before-commit", 50}, // a client's change, or a fire's outcome, is about to be written
 	{"after-commit", 50},  // it is written, and not acknowledged yet
 	{"after-claim", 4},    // rows were read that are due soon
 	{"before-send", 50},   // a fire is about to go out

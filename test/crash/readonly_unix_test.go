@@ -37,7 +37,7 @@ func TestReadOnly(t *testing.T) {
 					data := c.data()
 					s := newServer(t, data, st.place(data))
 					permit(t, filepath.Dir(data), 0o444, 0o222)
-					if os.Geteuid() == 0 { // whom no permission stops
+					if os.Geteuid() == 0 { // root ignores permissions
 						s.Attr.Credential = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
 					}
 					s.refuses("permission denied", "writable", "or name another")

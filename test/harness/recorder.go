@@ -24,7 +24,7 @@ type Recorder struct {
 	T      testing.TB
 	Config history.Config
 
-	// Seen is told each due time that an answer or a fire of a timer shows; nil: it is not needed.
+	// Seen is called with each due time that an answer or a fire of a timer shows; nil: not needed.
 	Seen func(timer string, due rouse.Instant)
 
 	path   string

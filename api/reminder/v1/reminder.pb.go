@@ -20,7 +20,7 @@
 //
 //   - FAILED_PRECONDITION, WRONG_INSTANCE: this instance shares no bucket with the caller; the metadata "instances" has the addresses
 //     of those that do, by commas.
-//   - FAILED_PRECONDITION, NOT_REGISTERED: it is not known who calls, or no such sidecar is connected: register and connect first.
+//   - FAILED_PRECONDITION, NOT_REGISTERED: the caller is unknown, or no such sidecar is connected: register and connect first.
 //   - UNAVAILABLE, NO_BUCKET: the caller has no bucket yet with tokens left: the table is being made. Try again.
 //   - NOT_FOUND: no reminder has this id, nor had it.
 //   - ABORTED: another client changed the reminder during the call, or its execution takes longer than a call may wait: retry.
@@ -1386,7 +1386,7 @@ type SubscribeReminderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ids that the reminders have now, in the order of the list; empty for what could not be moved.
 	ReminderId []string `protobuf:"bytes,1,rep,name=reminder_id,json=reminderId,proto3" json:"reminder_id,omitempty"`
-	// What became of each, in the order of the list.
+	// The result of each, in the order of the list.
 	Results       []*SubscribeReminderResult `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2861,7 +2861,7 @@ func (x *ExecuteHereResponse) GetDetail() string {
 
 type HoldRemindersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`     // names it: made up by who asks
+	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`     // names it: chosen by the caller
 	Names         []string               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`   // the first ids of the reminders
 	Wait          *durationpb.Duration   `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`     // for executions in progress, at most
 	Length        *durationpb.Duration   `protobuf:"bytes,4,opt,name=length,proto3" json:"length,omitempty"` // of the hold, from when it is asked for

@@ -20,7 +20,7 @@
 //
 //   - FAILED_PRECONDITION, WRONG_INSTANCE: this instance shares no bucket with the caller; the metadata "instances" has the addresses
 //     of those that do, by commas.
-//   - FAILED_PRECONDITION, NOT_REGISTERED: it is not known who calls, or no such sidecar is connected: register and connect first.
+//   - FAILED_PRECONDITION, NOT_REGISTERED: the caller is unknown, or no such sidecar is connected: register and connect first.
 //   - UNAVAILABLE, NO_BUCKET: the caller has no bucket yet with tokens left: the table is being made. Try again.
 //   - NOT_FOUND: no reminder has this id, nor had it.
 //   - ABORTED: another client changed the reminder during the call, or its execution takes longer than a call may wait: retry.
@@ -63,9 +63,10 @@ const (
 type ReminderServiceClient interface {
 	// RegisterSidecar is called first, at any instance, and is durable: an app has its prefix for ever.
 	RegisterSidecar(ctx context.Context, in *RegisterSidecarRequest, opts ...grpc.CallOption) (*RegisterSidecarResponse, error)
-	// ConnectSidecar is open as long as the sidecar lives, to every instance (RegisterSidecarResponse and TokenBucketsUpdate say where
-	// they are): reminders are executed over it. The sidecar begins with hello, and sends something at least every heartbeat: an
-	// empty message, if there is nothing else. So does the instance. Who hears nothing for three heartbeats takes the other for gone.
+	// ConnectSidecar is open as long as the sidecar lives, to every instance (RegisterSidecarResponse and
+	// TokenBucketsUpdate say where they are): reminders are executed over it. The sidecar begins with hello,
+	// and sends something at least every heartbeat: an empty message, if there is nothing else. So does the
+	// instance. A side that receives nothing for three heartbeats treats the other as gone.
 	//
 	// The first TokenBucketsUpdate means that the instance is ready for calls. Each further one replaces the
 	// one before.
@@ -179,9 +180,10 @@ func (c *reminderServiceClient) DescribeTable(ctx context.Context, in *DescribeT
 type ReminderServiceServer interface {
 	// RegisterSidecar is called first, at any instance, and is durable: an app has its prefix for ever.
 	RegisterSidecar(context.Context, *RegisterSidecarRequest) (*RegisterSidecarResponse, error)
-	// ConnectSidecar is open as long as the sidecar lives, to every instance (RegisterSidecarResponse and TokenBucketsUpdate say where
-	// they are): reminders are executed over it. The sidecar begins with hello, and sends something at least every heartbeat: an
-	// empty message, if there is nothing else. So does the instance. Who hears nothing for three heartbeats takes the other for gone.
+	// ConnectSidecar is open as long as the sidecar lives, to every instance (RegisterSidecarResponse and
+	// TokenBucketsUpdate say where they are): reminders are executed over it. The sidecar begins with hello,
+	// and sends something at least every heartbeat: an empty message, if there is nothing else. So does the
+	// instance. A side that receives nothing for three heartbeats treats the other as gone.
 	//
 	// The first TokenBucketsUpdate means that the instance is ready for calls. Each further one replaces the
 	// one before.

@@ -5386,7 +5386,7 @@ type CallRequest struct {
 	Wait *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
 	// The request expires if no worker has taken it so long after it was sent; default 5m, or wait if that is less and nothing is kept.
 	Deadline *durationpb.Duration `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	// How long what became of it can be fetched; default 10m if there is an id or no wait, and otherwise not at all.
+	// How long the result can be fetched; default 10m if there is an id or no wait, and otherwise not at all.
 	Keep          *durationpb.Duration `protobuf:"bytes,9,opt,name=keep,proto3" json:"keep,omitempty"`
 	Attempts      uint32               `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"` // how often it is given to a worker at most; default 3
 	Timeout       *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`    // of one attempt, unless the worker extends it; default 30s

@@ -87,7 +87,8 @@ type TimersClient interface {
 	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
 	// ListRecords reads how occurrences ended, newest first.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
-	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and is told how many.
+	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
+	// number.
 	FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error)
 	// Redrive gives a dead letter a new set of attempts, with the same fire id.
 	Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error)
@@ -383,7 +384,8 @@ type TimersServer interface {
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 	// ListRecords reads how occurrences ended, newest first.
 	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
-	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and is told how many.
+	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
+	// number.
 	FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error
 	// Redrive gives a dead letter a new set of attempts, with the same fire id.
 	Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error)
@@ -1579,7 +1581,7 @@ type CallsClient interface {
 	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
 	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Called, error)
-	// Fetch tells what became of a request, as long as that is kept.
+	// Fetch returns the state of a request, as long as it is kept.
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (*Called, error)
 }
 
@@ -1620,7 +1622,7 @@ type CallsServer interface {
 	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
 	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
 	Call(context.Context, *CallRequest) (*Called, error)
-	// Fetch tells what became of a request, as long as that is kept.
+	// Fetch returns the state of a request, as long as it is kept.
 	Fetch(context.Context, *FetchRequest) (*Called, error)
 	mustEmbedUnimplementedCallsServer()
 }

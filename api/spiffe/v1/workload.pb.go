@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// X509SVIDRequest asks for the certificates of who asks, which the agent knows by itself.
+// X509SVIDRequest asks for the certificates of the caller, which the agent identifies by itself.
 type X509SVIDRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How the token proves who asks.
+// How the token proves the caller's identity.
 type SignCertificateRequest_TokenValidator int32
 
 const (
