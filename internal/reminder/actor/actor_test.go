@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const app = "shop"
 
-// clock is the store's clock, which tests move, and its timers.
+// clock is a store clock that tests can move, with its timers.
 type clock struct {
 	ahead  atomic.Int64
 	timers []rouse.Timer
@@ -56,7 +56,7 @@ func (c *clock) List(_ context.Context, q rouse.Query) (list []rouse.Timer, next
 	return list, nil, nil
 }
 
-// gate is a store whose reads can be held up when they have happened.
+// gate is a store that can delay the response of a read.
 type gate struct {
 	note.Store
 	read atomic.Pointer[func(keys []rouse.Key)]
@@ -77,7 +77,7 @@ type instance struct {
 	address string
 }
 
-// cluster is instances on one store.
+// cluster is a set of instances on one store.
 type cluster struct {
 	t *testing.T
 	clock
@@ -85,7 +85,7 @@ type cluster struct {
 	instances []*instance
 }
 
-// open opens n instances, whose heartbeats are that long.
+// open starts n instances with the given heartbeat.
 func open(t *testing.T, n int, heartbeat time.Duration) *cluster {
 	t.Helper()
 	w := &cluster{t: t}
@@ -126,7 +126,7 @@ func open(t *testing.T, n int, heartbeat time.Duration) *cluster {
 	return w
 }
 
-// asStatus is what the server of a node does with errors.
+// asStatus converts errors as a node's server does.
 func asStatus(err error) error {
 	if _, ok := status.FromError(err); ok || err == nil {
 		return err
@@ -134,17 +134,17 @@ func asStatus(err error) error {
 	return rousev1.ErrorToStatus(err).Err()
 }
 
-// connected is a host.
+// connected is a connected host.
 type connected struct {
 	stream  grpc.BidiStreamingClient[reminderv1.ActorHostStream, reminderv1.PlacementStream]
 	cut     func()
 	heard   chan *reminderv1.PlacementStream
 	over    chan error
-	hosts   *reminderv1.HostsUpdate // the last that was heard
+	hosts   *reminderv1.HostsUpdate // the last one received
 	silence atomic.Bool
 }
 
-// host registers a host of the types at an instance and connects it.
+// host registers a host with the types at an instance and connects it.
 func (w *cluster) host(at int, address string, types ...string) *connected {
 	w.t.Helper()
 	in := w.instances[at]
@@ -200,7 +200,7 @@ func (w *cluster) connect(at int, address string) *connected {
 	return c
 }
 
-// bye ends a host's stream in order.
+// bye ends a host's stream in an orderly way.
 func (c *connected) bye(t *testing.T) {
 	t.Helper()
 	c.silence.Store(true)
@@ -210,7 +210,7 @@ func (c *connected) bye(t *testing.T) {
 	<-c.over
 }
 
-// await waits for something that a host hears.
+// await waits for a message to a host.
 func (c *connected) await(t *testing.T, what string, is func(m *reminderv1.PlacementStream) bool) {
 	t.Helper()
 	late := time.After(20 * time.Second)
@@ -231,7 +231,7 @@ func (c *connected) await(t *testing.T, what string, is func(m *reminderv1.Place
 	}
 }
 
-// sees waits until a host has heard that another one is ON, or OFF.
+// sees waits until a host has received that another one is ON or OFF.
 func (c *connected) sees(t *testing.T, address string, on bool) {
 	t.Helper()
 	c.await(t, fmt.Sprint(address, " is on: ", on), func(m *reminderv1.PlacementStream) bool {
@@ -255,7 +255,7 @@ func (w *cluster) locate(at int, a *reminderv1.Actor) *reminderv1.LocateActorRes
 	return r
 }
 
-// However many ask at once, wherever: an actor is put on one host, once.
+// An actor is placed on one host, once, however many clients ask at once at whichever instance.
 func TestAnActorIsOnOneHost(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one, two := w.host(0, "one", "Cat", "Dog"), w.host(1, "two", "Cat")
@@ -296,7 +296,7 @@ func TestAnActorIsOnOneHost(t *testing.T) {
 	}
 }
 
-// Two who have both read that an actor is nowhere do not both place it.
+// Of two calls that both read that an actor has no place, only one places it.
 func TestAPlaceIsDecidedOnce(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	for n := range 8 {
@@ -330,8 +330,8 @@ func TestAPlaceIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// A host that says good bye is OFF at once, and its actors move with greater generations. When it is back, it is another life: what was on it
-// is on none.
+// A host that says goodbye is OFF at once, and its actors move with higher generations. When it returns, it
+// has a new life: actors placed in the old one are on no host.
 func TestActorsLeaveAHostThatGoes(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one := w.host(0, "one", "Cat")
@@ -357,7 +357,7 @@ func TestActorsLeaveAHostThatGoes(t *testing.T) {
 	one.cut()
 }
 
-// A host that only loses its stream keeps its actors, if it is back within three heartbeats, at whichever instance.
+// A host that loses its stream keeps its actors if it reconnects within three heartbeats, at any instance.
 func TestActorsStayWhileAHostConnectsAgain(t *testing.T) {
 	w := open(t, 2, 5*time.Second)
 	one := w.host(0, "one", "Cat")
@@ -373,7 +373,7 @@ func TestActorsStayWhileAHostConnectsAgain(t *testing.T) {
 	}
 }
 
-// A host that is silent, or whose instance is, is OFF after three heartbeats by the store's clock.
+// A host is OFF three heartbeats after it or its instance stopped sending, by the store's clock.
 func TestASilentHostIsOff(t *testing.T) {
 	w := open(t, 1, 300*time.Millisecond)
 	one, two := w.host(0, "one", "Cat"), w.host(0, "two", "Cat")
@@ -388,7 +388,7 @@ func TestASilentHostIsOff(t *testing.T) {
 	}
 }
 
-// Hosts hear of actors that come and go, whichever instance was asked.
+// Hosts receive all moves of actors, whichever instance made them.
 func TestHostsHearOfMoves(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one := w.host(1, "one", "Cat")
@@ -422,13 +422,13 @@ func TestHostsHearOfMoves(t *testing.T) {
 	}
 }
 
-// Who has missed moves is told so: its stream ends, and with it all that it has in mind.
+// A host that has missed moves is told to clear its cache: its stream ends.
 func TestMissedMoves(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one := w.host(1, "one", "Cat")
 	one.sees(t, "one", true)
 	in := w.instances[0]
-	in.mu.Lock() // no round of it tells of some before the others
+	in.mu.Lock() // so that no round sends some of them before the others
 	for n := range maxMoves + 10 {
 		in.moves(move{App: app, Type: "Cat", ID: fmt.Sprint(n), Address: "one", Generation: uint64(n)})
 	}
@@ -446,7 +446,8 @@ func TestMissedMoves(t *testing.T) {
 	}
 }
 
-// A second stream of a host takes the place of the first. A host that was never registered has none. Nor has one after Close.
+// A host's second stream replaces the first. A host that was never registered gets none; nor does any host
+// after Close.
 func TestStreamsOfAHost(t *testing.T) {
 	w := open(t, 1, 2*time.Second)
 	one := w.host(0, "one", "Cat")
@@ -471,7 +472,7 @@ func TestStreamsOfAHost(t *testing.T) {
 	}
 }
 
-// What is wrong is refused, and said.
+// Invalid requests are refused with a reason.
 func TestRefused(t *testing.T) {
 	w := open(t, 1, 2*time.Second)
 	in, ctx := w.instances[0], t.Context()
@@ -500,22 +501,22 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Hosts that are gone for a day are forgotten, and those that live are not.
-func TestHostsAreForgotten(t *testing.T) {
+// Hosts that have been gone for a day are deleted, and live ones are not.
+func TestGoneHostsAreDeleted(t *testing.T) {
 	w := open(t, 1, 2*time.Second)
 	gone, lives := w.host(0, "gone", "Cat"), w.host(0, "lives", "Cat")
 	lives.sees(t, "gone", true)
 	gone.bye(t)
 	lives.sees(t, "gone", false)
 	s := w.instances[0].Service
-	if err := s.sweep(t.Context()); err != nil {
+	if err := s.deleteGone(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if hosts, err := s.readHosts(t.Context()); err != nil || len(hosts) != 2 {
 		t.Errorf("after a moment: %v, %v", hosts, err)
 	}
-	w.ahead.Store(int64(forgetAfter + time.Hour))
-	for end := time.Now().Add(20 * time.Second); ; { // until the one that lives has said so at the new time
+	w.ahead.Store(int64(deleteAfter + time.Hour))
+	for end := time.Now().Add(20 * time.Second); ; { // until the live one has renewed itself at the new time
 		if time.Now().After(end) {
 			t.Fatal("the one that lives does not say so")
 		}
@@ -528,7 +529,7 @@ func TestHostsAreForgotten(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if err := s.sweep(t.Context()); err != nil {
+	if err := s.deleteGone(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	hosts, err := s.readHosts(t.Context())
@@ -537,7 +538,7 @@ func TestHostsAreForgotten(t *testing.T) {
 	}
 }
 
-// Names of notes are short, and tell long ones apart.
+// Names of notes are short, and long ones stay distinct.
 func TestShortNames(t *testing.T) {
 	long := func(tail string) string {
 		b := make([]byte, 400)

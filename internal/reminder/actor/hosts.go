@@ -16,10 +16,10 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// maxTypes bounds the types of a host.
+// maxTypes bounds the actor types of a host.
 const maxTypes = 1000
 
-// RegisterActorHost writes down which types a host has.
+// RegisterActorHost stores the actor types of a host.
 func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
 	who := hostKey{r.AppId, r.Address}
 	if err := who.check(""); err != nil {
@@ -56,8 +56,8 @@ func (k hostKey) check(path string) error {
 	return form.CheckAddress(path+"address", k.address)
 }
 
-// round says which hosts are connected here, reads all hosts and what the other instances have moved, and tells the hosts that are
-// connected here what is new.
+// round renews the hosts that are connected here, reads all hosts and the other instances' moves, and sends
+// changes to the hosts that are connected here.
 func (s *Service) round(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
@@ -79,7 +79,8 @@ func (s *Service) round(ctx context.Context) error {
 	return s.exchange(ctx)
 }
 
-// renew says for how long the hosts that are connected here are ON. It is time when a quarter of a heartbeat is left.
+// renew stores until when the hosts that are connected here are ON. It is due when a quarter of a heartbeat
+// is left.
 func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
 	var writes []note.Write
 	var list []*stream
@@ -134,7 +135,7 @@ func (s *Service) readHosts(ctx context.Context) (map[hostKey]host, error) {
 	})
 }
 
-// setHosts takes in what the store has, and tells the hosts of apps of which something has changed.
+// setHosts updates the cached hosts, and sends changes to the hosts of the affected apps.
 func (s *Service) setHosts(hosts map[hostKey]host, now rouse.Instant) {
 	changed := map[string]bool{}
 	s.mu.Lock()
@@ -157,7 +158,7 @@ func (s *Service) setHosts(hosts map[hostKey]host, now rouse.Instant) {
 	}
 }
 
-// tellHosts tells the hosts of an app that are connected here of all of them. The mutex is held.
+// tellHosts sends the list of an app's hosts to those that are connected here. The mutex is held.
 func (s *Service) tellHosts(app string) {
 	update := s.hostsOf(app)
 	for key, st := range s.streams {
@@ -184,7 +185,8 @@ func (s *Service) hostsOf(app string) *reminderv1.HostsUpdate {
 	return u
 }
 
-// hosted says whether actors of a type have hosts, ON or not: an app that has none keeps actors of its own, and the service does not place them.
+// hosted reports whether a type has hosts, ON or OFF. An app without hosts places its actors itself; the
+// service does not.
 func (s *Service) hosted(app, typ string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +198,7 @@ func (s *Service) hosted(app, typ string) bool {
 	return false
 }
 
-// lives says whether a host is ON in the given life, as of the last round.
+// lives reports whether a host is ON in the given life, as of the last round.
 func (s *Service) lives(key hostKey, life string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +206,7 @@ func (s *Service) lives(key hostKey, life string) bool {
 	return h.on && h.life == life
 }
 
-// choose picks a host for an actor of a type at random; false: none is ON.
+// choose picks a random host for a type; false if none is ON.
 func (s *Service) choose(app, typ string) (key hostKey, life string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,13 +223,13 @@ func (s *Service) choose(app, typ string) (key hostKey, life string, ok bool) {
 	return key, s.hosts[key].life, true
 }
 
-// heard is how far this instance has heard what another one has moved.
+// heard is the progress of reading another instance's moves.
 type heard struct {
 	process string
 	number  uint64
 }
 
-// move is an actor that came to a host, or left one.
+// move is an actor's arrival at a host or departure from one.
 type move struct {
 	App        string `json:"app"`
 	Type       string `json:"type"`
@@ -236,7 +238,7 @@ type move struct {
 	Generation uint64 `json:"generation,string"`
 }
 
-// movesBody is what an instance has moved last.
+// movesBody has the latest moves of an instance.
 type movesBody struct {
 	Instance string        `json:"instance"`
 	Process  string        `json:"process"`
@@ -245,10 +247,10 @@ type movesBody struct {
 	Moves    []move        `json:"moves"`
 }
 
-// maxMoves is how many moves are told of. Who misses some forgets where all actors are.
+// maxMoves is the number of moves that are stored. A host that misses some must clear its cached placements.
 const maxMoves = 512
 
-// exchange tells other instances what was moved here, and hears what they have.
+// exchange publishes this instance's moves and reads the others'.
 func (s *Service) exchange(ctx context.Context) error {
 	s.mu.Lock()
 	mine := movesBody{s.opts.Address, s.process, s.number, s.opts.Timers.Now(), slices.Clone(s.moved)}
@@ -291,7 +293,7 @@ func (s *Service) exchange(ctx context.Context) error {
 			missed = b.Number - last.number
 		}
 		if missed > uint64(len(b.Moves)) {
-			s.forgetAll()
+			s.clearPlacements()
 			continue
 		}
 		for _, m := range b.Moves[uint64(len(b.Moves))-missed:] {
@@ -302,15 +304,16 @@ func (s *Service) exchange(ctx context.Context) error {
 	return nil
 }
 
-// forgetAll forgets where actors are, and has all hosts that are connected here do so: they connect again. The mutex is held.
-func (s *Service) forgetAll() {
+// clearPlacements drops all cached placements and ends the streams of the hosts that are connected here, so
+// that they clear theirs. The mutex is held.
+func (s *Service) clearPlacements() {
 	clear(s.placed)
 	for st := range maps.Values(s.streams) {
 		st.cut(errMissed)
 	}
 }
 
-// tellMove tells the hosts of the app that are connected here of a move. The mutex is held.
+// tellMove sends a move to the app's hosts that are connected here. The mutex is held.
 func (s *Service) tellMove(m move) {
 	name := actorName(m.App, &reminderv1.Actor{ActorType: m.Type, ActorId: m.ID})
 	if p, known := s.placed[name]; known && p.generation != m.Generation {
@@ -325,7 +328,7 @@ func (s *Service) tellMove(m move) {
 	}
 }
 
-// moves notes a move that was made here. The mutex is held.
+// moves records a move that was made here. The mutex is held.
 func (s *Service) moves(m move) {
 	s.tellMove(m)
 	s.number++

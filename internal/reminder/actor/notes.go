@@ -19,7 +19,7 @@ const (
 	movesNote = "actor||moves||"
 )
 
-// patience is how long one call to the store may take.
+// patience bounds one call to the store.
 const patience = 5 * time.Second
 
 // hostBody is the note of a host.
@@ -31,7 +31,7 @@ type hostBody struct {
 	At rouse.Instant `json:"at"` // when it was registered
 }
 
-// liveBody says until when a host is ON.
+// liveBody is the note that contains until when a host is ON.
 type liveBody struct {
 	App     string        `json:"app"`
 	Address string        `json:"address"`
@@ -39,21 +39,21 @@ type liveBody struct {
 	Life    string        `json:"life"`
 }
 
-// placeBody says which host an actor is on.
+// placeBody is the note that contains the host of an actor.
 type placeBody struct {
 	Actor   string `json:"actor"`
 	Address string `json:"address"`
 	Life    string `json:"life"` // of the host
 }
 
-func (k hostKey) note(kind string) string { return short(kind + k.app + " " + k.address) } // neither has a space
+func (k hostKey) note(kind string) string { return short(kind + k.app + " " + k.address) } // neither contains a space
 
-// actorName tells the actors of all apps apart: an app has no space, and a type no "||".
+// actorName identifies an actor across apps: an app contains no space, and a type no "||".
 func actorName(app string, a *reminderv1.Actor) string {
 	return app + " " + a.GetActorType() + "||" + a.GetActorId()
 }
 
-// short returns a name that is not longer than a timer's may be.
+// short returns the name, hashed if it is too long for a timer's name.
 func short(name string) string {
 	const most = rouse.MaxName - len(keep.Prefix)
 	if len(name) <= most {

@@ -17,21 +17,21 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// placement is where an actor is.
+// placement is the host of an actor.
 type placement struct {
 	address    string
 	life       string
 	generation uint64
 }
 
-// maxPlaced bounds the placements that are remembered.
+// maxPlaced bounds the cached placements.
 const maxPlaced = 100_000
 
-// tries bounds how often a placement is decided anew because somebody else has decided meanwhile.
+// tries bounds how often a placement is retried after a concurrent one.
 const tries = 16
 
-// nobody is that no host is ON.
-func nobody(app, typ string) error {
+// noHost is the error that no host is ON.
+func noHost(app, typ string) error {
 	st := status.New(codes.Unavailable, fmt.Sprintf("no host of actors of the type %s of %s is connected", typ, app))
 	if with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)}); err == nil {
 		st = with
@@ -39,7 +39,7 @@ func nobody(app, typ string) error {
 	return st.Err()
 }
 
-// LocateActor says where an actor is, and places it if it is nowhere.
+// LocateActor returns the host of an actor, and places the actor if it has none.
 func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func checkActor(app string, a *reminderv1.Actor) error {
 	return form.CheckActor(a)
 }
 
-// locate reads where an actor is, and decides it if that is nowhere.
+// locate reads an actor's placement, and places the actor if it has none.
 func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (p placement, activated bool, err error) {
 	name := actorName(app, a)
 	for range tries {
@@ -85,12 +85,12 @@ func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (
 			}
 		}
 		to, life, ok := s.choose(app, a.ActorType)
-		if !ok { // one may have come just now
+		if !ok { // one may have just connected
 			if err := s.round(ctx); err != nil {
 				return p, false, err
 			}
 			if to, life, ok = s.choose(app, a.ActorType); !ok {
-				return p, false, nobody(app, a.ActorType)
+				return p, false, noHost(app, a.ActorType)
 			}
 		}
 		res, err := s.notes.Put(ctx, note.Set(short(placeNote+name), &placeBody{name, to.address, life}, found[0].Revision))
@@ -109,7 +109,8 @@ func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (
 	return p, false, fmt.Errorf("the actor is placed by others all the time: %w", rouse.ErrOverloaded)
 }
 
-// surely says whether a host is ON in a life, and has the type: as of the last round, or if that says no, as the store has it.
+// surely reports whether a host is ON in a life and has the type. If the cache has no such host, it reads the
+// store.
 func (s *Service) surely(ctx context.Context, key hostKey, life, typ string) (bool, error) {
 	if s.lives(key, life) && s.has(key, typ) {
 		return true, nil
@@ -145,7 +146,7 @@ func (s *Service) has(key hostKey, typ string) bool {
 	return false
 }
 
-// remember notes where an actor is.
+// remember caches a placement.
 func (s *Service) remember(name string, p placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +161,7 @@ func (s *Service) remember(name string, p placement) {
 	}
 }
 
-// Host returns the address of the host that an actor is on, as far as this instance knows; "" if it does not. It does not block.
+// Host returns the address of an actor's host if this instance knows it, else "". It does not block.
 func (s *Service) Host(app string, a *reminderv1.Actor) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +172,7 @@ func (s *Service) Host(app string, a *reminderv1.Actor) string {
 	return p.address
 }
 
-// DeactivateActor takes an actor from its host.
+// DeactivateActor removes an actor from its host.
 func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 	maxPage     = 1000
 )
 
-// ListActorReminders lists the reminders of an actor, in the order of their first ids.
+// ListActorReminders lists the reminders of an actor, ordered by their first ids.
 func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.ListActorRemindersRequest) (*reminderv1.ListActorRemindersResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err

@@ -1,20 +1,21 @@
-// Package actor is the part of the reminder service that knows where actors are: it serves ActorService.
+// Package actor places actors on hosts: it implements ActorService of the reminder service.
 //
-// An actor host is a sidecar of an app that says which types of actors it has. It is ON while a stream of it stands, to one instance of
-// the service, which says so in the store each heartbeat; three heartbeats after the last one it is OFF. An actor is on a host, or on
-// none; for one that is on none, or on a host that is OFF, the first who asks has a host picked at random, and whoever asks
-// afterwards hears the same.
+// An actor host is a sidecar that has certain types of actors. It is ON while it has a stream to an instance
+// of the service, which renews that in the store at each heartbeat; three heartbeats after the last renewal
+// it is OFF. An actor is on one host or on none. The first request for an actor that is on none, or on a host
+// that is OFF, places it on a random host; later requests return the same host.
 //
-//	actor||host||APP ADDRESS   which types a host has               (RegisterActorHost)
-//	actor||live||APP ADDRESS   until when it is ON, and since which start of it     (its instance, each heartbeat)
-//	actor||place||APP TYPE||ID which host an actor is on            (LocateActor, DeactivateActor)
-//	actor||moves||INSTANCE     the actors that last came or went through an instance: what the others tell their hosts of
+//	actor||host||APP ADDRESS   types of a host                        (RegisterActorHost)
+//	actor||live||APP ADDRESS   until when it is ON, and its current life   (its instance, each heartbeat)
+//	actor||place||APP TYPE||ID host of an actor                       (LocateActor, DeactivateActor)
+//	actor||moves||INSTANCE     latest moves of actors made by an instance, for the other instances' hosts
 //
-// These are notes in the store, rows that are no timers. A placement is written if nobody has written it meanwhile, and its revision is
-// the generation that callers are told: it grows, and never comes again. Which reminders an actor has, their timers say, by a label.
+// These are notes in the store: rows that are not timers. A placement is written only if no other instance
+// has written it since it was read. Its revision is the generation that callers get: it grows and is never
+// reused. The reminders of an actor are found by a label of their timers.
 //
-// What instances have in memory is a copy of that, some hundred milliseconds old, to spare the store. A mistake that comes of it
-// costs a host an execution that it refuses, as the actor is not on it.
+// Instances cache these notes for some hundred milliseconds, to spare the store. The cost of a stale entry is
+// an execution that the host refuses because the actor is not there.
 package actor
 
 import (
@@ -33,23 +34,24 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
 
-// Timers is what the service needs of an *timers.Timers.
+// Timers are the methods of *timers.Timers that the service uses.
 type Timers interface {
-	Now() rouse.Instant // by the store's clock; 0 while that is not known
+	Now() rouse.Instant // by the store's clock; 0 while unknown
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 }
 
-// Options say what is served. Store, Timers and Address are required; zero fields have the defaults that their comments name.
+// Options configure a service. Store, Timers and Address are required; other zero fields have the defaults in
+// their comments.
 type Options struct {
 	Store     note.Store
 	Timers    Timers
 	Buckets   uint32 // of the store; default 1
 	Namespace string // of the notes and the reminders' timers; default "reminders"
 	Address   string // of this instance
-	// Instances returns the addresses of all instances that live. Nil: there is this one.
+	// Instances returns the addresses of all live instances. Nil: this is the only one.
 	Instances func(ctx context.Context) ([]string, error)
-	Heartbeat time.Duration // how often hosts and instances say something; default 2 s
-	Poll      time.Duration // how often the copy of the store is brought up to date; default a quarter of Heartbeat
+	Heartbeat time.Duration // interval of messages from hosts and instances; default 2 s
+	Poll      time.Duration // interval of refreshing the cache; default a quarter of Heartbeat
 	Log       *slog.Logger  // default none
 }
 
@@ -76,25 +78,25 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// silences is after how many heartbeats without a word the other side is gone.
+// silences is the number of missed heartbeats after which the other side counts as gone.
 const silences = 3
 
-// hostKey names a host.
+// hostKey identifies a host.
 type hostKey struct{ app, address string }
 
-// host is a host as the store has it.
+// host is a host in the store.
 type host struct {
 	types []string
-	until rouse.Instant // when it is OFF
-	life  string        // of one start of it: an actor that was placed in another one is on none
+	until rouse.Instant // end of ON
+	life  string        // one start of the host: an actor placed in an earlier one is on no host
 	on    bool          // as of the last round
 }
 
-// Service is made by New and used once. It is safe for concurrent use.
+// Service is created by New and used once. It is safe for concurrent use.
 type Service struct {
 	opts    Options
 	notes   note.Notes
-	process string // sets this process apart from others of its address
+	process string // distinguishes this process from earlier ones with the same address
 	kick    chan struct{}
 
 	rounds  sync.Mutex // one at a time
@@ -103,22 +105,22 @@ type Service struct {
 	mu      sync.Mutex
 	closed  bool
 	hosts   map[hostKey]host
-	streams map[hostKey]*stream // of the hosts that are connected here
+	streams map[hostKey]*stream // of hosts that are connected here
 	placed  map[string]placement
-	moved   []move // that the others have not been told of, and those before
-	told    uint64 // the number of the last one that they have
-	number  uint64 // of the last one
+	moved   []move // moves, including those already published
+	told    uint64 // the number of the last published one
+	number  uint64 // the number of the last one
 	heard   map[string]heard
 }
 
-// New returns a service that knows no host until Run.
+// New returns a service without hosts until Run.
 func New(o Options) *Service {
 	o = o.withDefaults()
 	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: keep.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 
-// actorServer is what hosts call.
+// actorServer implements ActorService.
 type actorServer struct {
 	reminderv1.UnimplementedActorServiceServer
 	*Service
@@ -129,11 +131,11 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	reminderv1.RegisterActorServiceServer(r, &actorServer{Service: s})
 }
 
-// Run brings what is in memory up to date until ctx ends. It returns when all of its goroutines have ended.
+// Run refreshes the cache until ctx ends. It returns when all of its goroutines have ended.
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(s.opts.Poll)
 	defer tick.Stop()
-	sweep := time.NewTicker(sweepEvery)
+	sweep := time.NewTicker(deleteGoneEvery)
 	defer sweep.Stop()
 	for {
 		if err := s.round(ctx); err != nil && ctx.Err() == nil {
@@ -145,14 +147,14 @@ func (s *Service) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-s.kick:
 		case <-sweep.C:
-			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-				s.opts.Log.Warn("the actor service failed, will try again", "what", "forget hosts that are gone", "error", err)
+			if err := s.deleteGone(ctx); err != nil && ctx.Err() == nil {
+				s.opts.Log.Warn("the actor service failed, will try again", "what", "delete hosts that are gone", "error", err)
 			}
 		}
 	}
 }
 
-// Close ends all streams, and takes no more.
+// Close ends all streams and refuses new ones.
 func (s *Service) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,10 +164,10 @@ func (s *Service) Close() {
 	}
 }
 
-// Wait waits for the goroutines of streams that have ended.
+// Wait waits for the goroutines of ended streams.
 func (s *Service) Wait() { s.listens.Wait() }
 
-// soon has a round made at once.
+// soon triggers a round immediately.
 func (s *Service) soon() {
 	notify.Send(s.kick)
 }

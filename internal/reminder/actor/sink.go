@@ -10,22 +10,23 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// Placing is a sink of reminders that places actors before it hands their executions on: so an actor that is on no host is made active by its
-// reminders. Executions of actors of which no host is connected wait, and spend no attempt. Those of types that have no hosts at all go on
-// as they are: their app knows by itself where its actors are.
+// Placing is a sink of reminders that places actors before it delivers their executions, so that reminders
+// activate actors that are on no host. Executions whose type has hosts, none of which is connected, wait and
+// spend no attempt. Executions of types without any hosts are delivered unchanged: their app places its
+// actors itself.
 type Placing struct {
-	rouse.Sink // of the executions; it asks Service.Host for where they go
-	// Service returns the service; nil while there is none.
+	rouse.Sink // delivers executions; it calls Service.Host for their addresses
+	// Service returns the service; nil until it exists.
 	Service func() *Service
 }
 
 const (
 	placeWithin = 5 * time.Second
-	placeAtOnce = 16 // actors of one delivery
+	placeAtOnce = 16 // concurrent placements of one delivery
 	placeAgain  = time.Second
 )
 
-// Deliver is that of the sink, for all executions whose actors have a place.
+// Deliver delivers the fires whose actors have a place, after placing those that have none.
 func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	s := p.Service()
 	var later []int
@@ -69,7 +70,7 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	}
 }
 
-// hand hands some of the fires on.
+// hand delivers some of the fires.
 func (p *Placing) hand(ctx context.Context, fires []rouse.Fire, some []int, settle func(i int, o rouse.Outcome)) {
 	part := make([]rouse.Fire, len(some))
 	for n, i := range some {
@@ -94,7 +95,7 @@ func of(f *rouse.Fire) (app string, a *reminderv1.Actor) {
 	return form.Where(f.Spec).App, form.Actor(f.Spec)
 }
 
-// Obstacle says what keeps fires of the spec from being delivered now.
+// Obstacle returns why fires of the spec cannot be delivered now.
 func (p *Placing) Obstacle(namespace string, spec *rouse.Spec) string {
 	at, a := form.Where(spec), form.Actor(spec)
 	if s := p.Service(); s != nil && a != nil && s.hosted(at.App, a.ActorType) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// inner is a sink that asks where executions go, and does them.
+// inner is a sink that looks up the hosts of executions and records them.
 type inner struct {
 	s *Service
 
@@ -37,7 +37,7 @@ func (n *inner) Deliver(_ context.Context, fires []rouse.Fire, settle func(i int
 	}
 }
 
-// timer is that of a reminder.
+// timer is a reminder's timer.
 func timer(t *testing.T, name string, a *reminderv1.Actor) rouse.Timer {
 	t.Helper()
 	made, err := form.New(form.Place{App: app, ID: name, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: name}, a, rouse.At(time.Now()), 128)
@@ -47,7 +47,7 @@ func timer(t *testing.T, name string, a *reminderv1.Actor) rouse.Timer {
 	return rouse.Timer{Key: rouse.Key{Namespace: "reminders", Name: name}, Spec: made.Spec, Due: rouse.At(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))}
 }
 
-// Executions of actors are handed on when the actors have a place, each outcome to the execution that it is of.
+// Executions are delivered once their actors have places, and each outcome is that of its own execution.
 func TestActorsArePlacedFirst(t *testing.T) {
 	w := open(t, 1, 2*time.Second)
 	one := w.host(0, "one", "Cat", "Gone")
@@ -69,7 +69,7 @@ func TestActorsArePlacedFirst(t *testing.T) {
 		add(fmt.Sprint("cat", k), cat(k))
 	}
 	add("dodo", &reminderv1.Actor{ActorType: "Dodo", ActorId: "1"})
-	add("elsewhere", &reminderv1.Actor{ActorType: "Fish", ActorId: "1"}) // a type that nobody is a host of
+	add("elsewhere", &reminderv1.Actor{ActorType: "Fish", ActorId: "1"}) // a type without hosts
 	var mu sync.Mutex
 	outcomes := map[string]rouse.Outcome{}
 	p.Deliver(t.Context(), fires, func(i int, o rouse.Outcome) {

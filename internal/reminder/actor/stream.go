@@ -21,18 +21,18 @@ import (
 )
 
 var (
-	errMissed   = status.Error(codes.Aborted, "moves of actors were missed: connect again, and forget where actors are")
+	errMissed   = status.Error(codes.Aborted, "moves of actors were missed: connect again, and clear the cached places of actors")
 	errStopping = status.Error(codes.Unavailable, "the instance stops: connect to another one")
 	errReplaced = status.Error(codes.Aborted, "the host has another stream")
-	errSilent   = status.Error(codes.DeadlineExceeded, "the host said nothing for three heartbeats")
+	errSilent   = status.Error(codes.DeadlineExceeded, "no message from the host for three heartbeats")
 	errSlow     = status.Error(codes.ResourceExhausted, "the host does not take in what it is told")
 	errUnknown  = status.Error(codes.FailedPrecondition, "no such host is registered: call RegisterActorHost first")
 )
 
-// maxStreams bounds the hosts that are connected to an instance.
+// maxStreams bounds the connected hosts of an instance.
 const maxStreams = 10_000
 
-// maxTold bounds what waits to be sent to a host.
+// maxTold bounds the queued messages to a host.
 const maxTold = 4096
 
 // stream is a ConnectActorHost stream. The service's mutex guards it.
@@ -41,12 +41,12 @@ type stream struct {
 	cut      context.CancelCauseFunc
 	wake     chan struct{}
 	out      []*reminderv1.PlacementStream
-	renewed  rouse.Instant // when its host was last said to be ON
-	revision uint64        // of the note that says so
+	renewed  rouse.Instant // when the host was last stored as ON
+	revision uint64        // of that note
 	over     bool
 }
 
-// tell has a message sent. The mutex is held.
+// tell queues a message. The mutex is held.
 func (st *stream) tell(m *reminderv1.PlacementStream) {
 	if len(st.out) == maxTold {
 		st.cut(errSlow)
@@ -56,7 +56,7 @@ func (st *stream) tell(m *reminderv1.PlacementStream) {
 	notify.Send(st.wake)
 }
 
-// ConnectActorHost serves a host for as long as it lives.
+// ConnectActorHost serves a host's stream.
 func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
 	first, err := wire.Recv()
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.
 	return nil
 }
 
-// join takes a stream in, says that its host is ON, and has the stream told of all hosts.
+// join adds a stream, stores that its host is ON, and queues the list of all hosts.
 func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
 	found, err := s.notes.Get(ctx, who.note(hostNote), who.note(liveNote))
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
 	return nil
 }
 
-// add adds a stream, in place of an older one of the same host.
+// add adds a stream, replacing an older one of the same host.
 func (s *Service) add(who hostKey, st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Service) add(who hostKey, st *stream) error {
 	return nil
 }
 
-// leave takes a stream out. A host that has said good bye is OFF at once, unless it is connected elsewhere meanwhile.
+// leave removes a stream. A host that said goodbye is OFF at once, unless it has connected elsewhere.
 func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) {
 	s.mu.Lock()
 	st.over = true
@@ -170,7 +170,7 @@ func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) 
 	}
 }
 
-// listen hears the host until the stream is over, or it is silent.
+// listen receives the host's messages until the stream ends or the host is silent for too long.
 func (s *Service) listen(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
 	silence := time.AfterFunc(silences*s.opts.Heartbeat, func() { cut(errSilent) })
 	defer silence.Stop()
@@ -182,7 +182,7 @@ func (s *Service) listen(wire grpc.BidiStreamingServer[reminderv1.ActorHostStrea
 	}
 }
 
-// sendLoop sends what there is, and an empty message each heartbeat, until ctx ends.
+// sendLoop sends queued messages, and an empty one at each heartbeat, until ctx ends.
 func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], st *stream) {
 	beat := time.NewTicker(s.opts.Heartbeat)
 	defer beat.Stop()
@@ -194,7 +194,7 @@ func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[re
 		s.mu.Unlock()
 		for _, m := range out {
 			if ctx.Err() != nil || wire.Send(m) != nil {
-				return // it is over; why, Recv is told
+				return // the stream is over; Recv returns why
 			}
 		}
 		select {

@@ -1,15 +1,17 @@
-// Package book says what ids reminders have, which tokens there are to make them of, and who deals with which. It is pure.
+// Package book defines the ids of reminders, the buckets of tokens from which they are made, and which
+// sidecar and instance each bucket is assigned to. It is pure.
 //
-// An app has a prefix, A to Z, AA and so on. Its tokens are the numbers from 1 on, in buckets of equal size; a bucket is one
-// sidecar's, which makes reminders of its tokens and executes them, and one instance's, which gives out the tokens. When the numbers of
-// int32 are used up, they begin again with another vector, eight letters that are part of every id: so no id is ever there twice.
+// An app has a prefix: A to Z, AA and so on. Its tokens are the numbers from 1 on, in buckets of equal size.
+// A bucket is assigned to one sidecar, which creates reminders with its tokens and executes them, and to one
+// instance, which issues the tokens. When the numbers of int32 are used up, they start again with another
+// vector, eight letters that are part of every id; so no id occurs twice.
 //
 //	reminder||B||200143||drftghrq
 //	          │    │         └ the vector of the iteration
 //	          │    └ the token
 //	          └ the prefix of the app
 //
-// Plan makes the table: it is what the leader does. Everybody else has a Table to look things up.
+// Plan computes the table; only the leader does that. All others look things up in a Table.
 package book
 
 import (
@@ -21,68 +23,69 @@ import (
 	"strconv"
 )
 
-// DefaultSize is how many tokens a bucket has.
+// DefaultSize is the default number of tokens in a bucket.
 const DefaultSize = 100_000
 
-// State says what a bucket is good for.
+// State is the state of a bucket.
 type State string
 
-// States of buckets. Its reminders go on in each of them.
+// States of buckets. Existing reminders continue in all of them.
 const (
-	Open    State = "open"    // it has tokens to give
-	Ending  State = "ending"  // it has few left, and another one is there already
+	Open    State = "open"    // it has tokens to issue
+	Ending  State = "ending"  // it has few left, and its successor exists
 	Spent   State = "spent"   // it has none left
-	Divided State = "divided" // it was hot, and gives none any more: what was left of its range went to others
+	Divided State = "divided" // it was hot and was split: it issues none, and the rest of its range went to other buckets
 )
 
-// Gives says whether tokens of the bucket are given out.
+// Gives reports whether tokens of the bucket are issued.
 func (s State) Gives() bool { return s == Open || s == Ending }
 
 // Bucket is a range of tokens.
 type Bucket struct {
 	ID     string `json:"id"`
 	From   int32  `json:"rangeFrom,string"`
-	To     int32  `json:"rangeTo,string"` // included
+	To     int32  `json:"rangeTo,string"` // inclusive
 	Vector string `json:"vector"`
 	App    string `json:"app"`
 	Prefix string `json:"prefix"`
 	State  State  `json:"state"`
-	// Of are the buckets that it was a part of: reminders that were made then bear their names.
+	// Of are the buckets that this one was split from: reminders created before that have their names.
 	Of []string `json:"of,omitempty"`
-	// Kept says that it is of more buckets than can be named, so that it cannot be told whether it has reminders: it stays.
+	// Kept means that it comes from more buckets than Of can list. It is then unknown whether it has
+	// reminders, so it is kept.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// maxOf bounds the names of buckets that one bears.
+// maxOf bounds Of.
 const maxOf = 100
 
-// Has says whether an id was made of a token of the bucket.
+// Has reports whether an id has a token of the bucket.
 func (b *Bucket) Has(id ID) bool {
 	return b.Prefix == id.Prefix && b.Vector == id.Vector && b.From <= id.Token && id.Token <= b.To
 }
 
-// App is how far the tokens of an app have been put into buckets.
+// App records how far an app's tokens are divided into buckets.
 type App struct {
 	Prefix string `json:"prefix"`
-	Made   int    `json:"made"`        // buckets so far: the number of the last one
+	Made   int    `json:"made"`        // buckets created; the number of the last one
 	UpTo   int32  `json:"upTo,string"` // the last token of this iteration that is in a bucket
 	Vector string `json:"vector"`      // of this iteration
 }
 
-// Seat is who deals with a bucket.
+// Seat is the assignment of a bucket.
 type Seat struct {
 	Client   string `json:"sidecarInstance"`
 	Instance string `json:"remSerInstance"`
 }
 
-// Book is everything that is known of buckets.
+// Book is all information about buckets.
 type Book struct {
 	Generation uint64          `json:"generation,string"`
-	Buckets    []Bucket        `json:"tokenBuckets"` // of each app in the order in which they were made
+	Buckets    []Bucket        `json:"tokenBuckets"` // per app in order of creation
 	Apps       map[string]*App `json:"apps"`
 }
 
-// Clone returns a copy that shares nothing that changes.
+// Clone returns a copy that shares no mutable data.
 func (b *Book) Clone() Book {
 	c := Book{Generation: b.Generation, Buckets: append([]Bucket(nil), b.Buckets...), Apps: make(map[string]*App, len(b.Apps))}
 	for name, app := range b.Apps {
@@ -92,8 +95,8 @@ func (b *Book) Clone() Book {
 	return c
 }
 
-// Make adds a bucket of the given size for an app, in the next part of its tokens. prefix is that of the app, vector makes up a new one.
-// What does not fill a bucket at the end of an iteration is left out.
+// Make adds a bucket of the given size with an app's next tokens. prefix is the app's prefix; vector
+// generates a new vector. Tokens at the end of an iteration that do not fill a bucket are skipped.
 func (b *Book) Make(name, prefix string, size int32, vector func() string) Bucket {
 	if b.Apps == nil {
 		b.Apps = map[string]*App{}
@@ -117,9 +120,9 @@ func (b *Book) Make(name, prefix string, size int32, vector func() string) Bucke
 	return made
 }
 
-// Split divides a bucket after the token at: it keeps what is up to there, and two new ones share the rest. The tokens until given have been
-// given out, or may have been; nobody gives out others of the bucket any more. It returns the new buckets, none if there is nothing
-// to divide.
+// Split splits a bucket after the token at: it keeps the tokens up to there, and two new buckets share the
+// rest. Tokens up to given may have been issued; the bucket issues no further ones. It returns the new
+// buckets, nil if there is nothing to split.
 func (b *Book) Split(id string, at, given int32) []Bucket {
 	for i := range b.Buckets {
 		old := &b.Buckets[i]
@@ -139,7 +142,7 @@ func (b *Book) Split(id string, at, given int32) []Bucket {
 			}
 			return p
 		}
-		middle := max(at, min(given, old.To)) // reminders lie between at and here, tokens after it
+		middle := max(at, min(given, old.To)) // reminders lie between at and here, unissued tokens after it
 		var parts []Bucket
 		if rest := old.To - middle; middle > at && rest > 1 {
 			parts = append(parts, part(at+1, middle+rest/2), part(middle+rest/2+1, old.To))
@@ -153,8 +156,8 @@ func (b *Book) Split(id string, at, given int32) []Bucket {
 	return nil
 }
 
-// Merge joins buckets without tokens that lie next to each other, until there are no more than so many or nothing is left to join, and says
-// whether it has joined any. The one with the lower tokens stays, with those who deal with it.
+// Merge joins adjacent buckets without tokens until there are at most that many or none can be joined, and
+// reports whether it joined any. The bucket with the lower tokens stays, with its assignment.
 func (b *Book) Merge(until int) bool {
 	lines := map[line][]int{}
 	for i := range b.Buckets {
@@ -191,7 +194,7 @@ func (b *Book) Merge(until int) bool {
 	return len(gone) > 0
 }
 
-// join takes over the tokens of a bucket that lies behind it.
+// join takes over the tokens of an adjacent higher bucket.
 func (b *Bucket) join(next *Bucket) {
 	b.To, b.State = max(b.To, next.To), Spent
 	b.Of = append(append(slices.Clone(b.Of), next.ID), next.Of...)
@@ -200,7 +203,7 @@ func (b *Bucket) join(next *Bucket) {
 	}
 }
 
-// Remove takes a bucket out. Its tokens are not given again.
+// Remove removes a bucket. Its tokens are not issued again.
 func (b *Book) Remove(id string) {
 	for i := range b.Buckets {
 		if b.Buckets[i].ID == id {
@@ -210,15 +213,15 @@ func (b *Book) Remove(id string) {
 	}
 }
 
-// Vector makes up eight letters.
+// Vector generates eight random letters.
 func Vector() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	b := make([]byte, 0, vectorLength)
 	var random [64]byte
 	for len(b) < vectorLength {
-		_, _ = rand.Read(random[:]) // it does not fail
+		_, _ = rand.Read(random[:]) // it never fails
 		for _, c := range random {
-			if int(c) < 256/len(letters)*len(letters) && len(b) < vectorLength { // the rest would make some letters likelier
+			if int(c) < 256/len(letters)*len(letters) && len(b) < vectorLength { // using the rest would make some letters more likely
 				b = append(b, letters[int(c)%len(letters)])
 			}
 		}

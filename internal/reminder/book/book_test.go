@@ -48,7 +48,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// letters makes vectors in order.
+// letters generates vectors in order.
 func letters() func() string {
 	n := 0
 	return func() string {
@@ -82,7 +82,7 @@ func TestBucketsGoThroughAllNumbersAndBeginAgain(t *testing.T) {
 	}
 }
 
-// model is a table and who is there, which changes at random.
+// model is a table with randomly changing sidecars and instances.
 type model struct {
 	Situation
 	t     *testing.T
@@ -94,7 +94,7 @@ func (w *model) plan() {
 	w.t.Helper()
 	next, seats, changed := Plan(w.Situation)
 	if !changed && (next.Generation != w.Book.Generation || !maps.Equal(seats, w.Seats)) || changed && next.Generation != w.Book.Generation+1 {
-		w.t.Fatal("what has changed and what is said of it differ")
+		w.t.Fatal("the reported change and the actual change differ")
 	}
 	for i := range next.Buckets {
 		b := &next.Buckets[i]
@@ -110,7 +110,7 @@ func (w *model) plan() {
 	}
 }
 
-// nothingMoves demands that a bucket stays with whom it is, unless that one is gone, or another one has come that had nothing.
+// nothingMoves fails if a bucket moved, unless its owner is gone or an owner without any has arrived.
 func (w *model) nothingMoves(seats map[string]Seat) {
 	w.t.Helper()
 	had := map[string]bool{}
@@ -167,7 +167,7 @@ func (w *model) check() {
 	}
 }
 
-// give gives tokens of a bucket, and notes the ids.
+// give issues tokens of a bucket and records the ids.
 func (w *model) give(b *Bucket, n int32) {
 	for ; n > 0 && b.State.Gives() && w.given[b.ID] < b.To; n-- {
 		w.given[b.ID]++
@@ -185,7 +185,7 @@ func (w *model) give(b *Bucket, n int32) {
 	}
 }
 
-// TestPlans lets sidecars and instances come and go, tokens be given, and buckets be divided and collected, at random.
+// TestPlans randomly adds and removes sidecars and instances, issues tokens, and splits and collects buckets.
 func TestPlans(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -247,14 +247,15 @@ func (w *model) divideOrCollect(r *rand.Rand) {
 	w.Splits[b.ID] = cut
 	before := len(w.Book.Buckets)
 	next, _, _ := Plan(w.Situation)
-	for _, part := range next.Buckets[before:] { // as the leader does before anybody gives tokens of them
+	for _, part := range next.Buckets[before:] { // the leader does this before any of their tokens are issued
 		if len(part.Of) > 0 && part.Of[len(part.Of)-1] == b.ID && part.From <= given {
 			w.given[part.ID] = min(given, part.To)
 		}
 	}
 }
 
-// TestSpentBucketsAreMerged: tokens never run out, however many buckets there were of which each has a reminder, and every id is found.
+// TestSpentBucketsAreMerged: tokens never run out, however many buckets still have a reminder, and every id
+// is found.
 func TestSpentBucketsAreMerged(t *testing.T) {
 	w := &model{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1"}, "y": {"c"}},
 		Prefixes: map[string]string{"x": "A", "y": "B"}, Instances: []string{"i0", "i1"}, Size: 10, Most: 40, Merge: 20, Vector: letters()}}
@@ -273,7 +274,7 @@ func TestSpentBucketsAreMerged(t *testing.T) {
 	table := NewTable(&w.Book, w.Seats)
 	for id := range w.ids {
 		if row := table.Of(id); row == nil || row.Client == "" {
-			t.Fatalf("%v is nobody's", id)
+			t.Fatalf("%v has no owner", id)
 		}
 	}
 	for i := range w.Book.Buckets {
@@ -288,13 +289,14 @@ func TestSpentBucketsAreMerged(t *testing.T) {
 	}
 }
 
-// TestANewBucketMovesNoOther: sidecars and instances keep what they have while tokens are given and buckets are made.
+// TestANewBucketMovesNoOther: sidecars and instances keep their buckets while tokens are issued and buckets
+// are created.
 func TestANewBucketMovesNoOther(t *testing.T) {
 	w := &model{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1", "c2"}},
 		Prefixes: map[string]string{"x": "A"}, Instances: []string{"i0", "i1"}, Size: 40, Vector: letters()}}
 	w.plan()
 	first := maps.Clone(w.Seats)
-	for range 40 { // all by one sidecar, whose buckets are spent one after another
+	for range 40 { // all by one sidecar, whose buckets are used up one after another
 		for i := range w.Book.Buckets {
 			if b := &w.Book.Buckets[i]; w.Seats[b.ID].Client == "c0" {
 				w.give(b, 40)
@@ -313,7 +315,8 @@ func TestANewBucketMovesNoOther(t *testing.T) {
 	}
 }
 
-// TestFewMove: who comes gets its share and nobody else anything, and who goes leaves its share and nothing else moves.
+// TestFewMove: a new owner gets its share and no other owner anything; a leaving one gives up its share and
+// nothing else moves.
 func TestFewMove(t *testing.T) {
 	s := Situation{Clients: map[string][]string{"x": nil}, Prefixes: map[string]string{"x": "A"}, Instances: []string{"i"}, Size: 10, Vector: letters()}
 	for n := range 20 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ID names a reminder.
+// ID identifies a reminder.
 type ID struct {
 	Prefix string
 	Token  int32
@@ -18,7 +18,7 @@ const (
 	kind         = "reminder"
 	separator    = "||"
 	vectorLength = 8
-	maxPrefix    = 6 // letters: more than there can be apps
+	maxPrefix    = 6 // letters: enough for more than the maximum of apps
 )
 
 // String returns the id as clients see it.
@@ -26,7 +26,7 @@ func (id ID) String() string {
 	return kind + separator + id.Prefix + separator + strconv.Itoa(int(id.Token)) + separator + id.Vector
 }
 
-// ParseID reads what String writes, and nothing else.
+// ParseID parses the form that String returns, and nothing else.
 func ParseID(text string) (ID, error) {
 	fail := func(why string) (ID, error) {
 		return ID{}, fmt.Errorf("%s; an id is such as reminder||B||200143||drftghrq", why)
@@ -53,7 +53,7 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
-// Prefix returns the n-th prefix, from 0 on: A to Z, AA, AB and so on.
+// Prefix returns the n-th prefix, starting at 0: A to Z, AA, AB and so on.
 func Prefix(n int) string {
 	var b []byte
 	for n++; n > 0; n = (n - 1) / 26 {

@@ -5,37 +5,38 @@ import (
 	"slices"
 )
 
-// Situation is what the leader knows.
+// Situation is the leader's input to Plan.
 type Situation struct {
 	Book  Book
 	Seats map[string]Seat
 
-	Clients   map[string][]string // of each app, those that are connected
-	Prefixes  map[string]string   // of each app in Clients
-	Instances []string            // that live
+	Clients   map[string][]string // connected sidecars by app
+	Prefixes  map[string]string   // by app, for the apps in Clients
+	Instances []string            // live instances
 
-	Low    map[string]bool // buckets of which nearly all tokens are given
-	Spent  map[string]bool // buckets of which all are
+	Low    map[string]bool // buckets with nearly all tokens issued
+	Spent  map[string]bool // buckets with all tokens issued
 	Empty  map[string]bool // buckets without tokens and without reminders
-	Splits map[string]Cut  // hot buckets, to which nobody gives out tokens any more
+	Splits map[string]Cut  // hot buckets, whose tokens are no longer issued
 
 	Size   int32
-	Most   int           // buckets that there are at most; 0 is no bound
-	Merge  int           // from how many on those without tokens are merged; 0: they never are
-	Vector func() string // makes up a vector
+	Most   int           // maximum number of buckets; 0 means no bound
+	Merge  int           // number of buckets from which those without tokens are merged; 0 means never
+	Vector func() string // generates a vector
 }
 
-// Cut says where a bucket is divided.
+// Cut is where a bucket is split.
 type Cut struct {
-	At    int32 // the last token that it keeps
-	Given int32 // the last one that may have been given out
+	At    int32 // last token that it keeps
+	Given int32 // last token that may have been issued
 }
 
-// Plan returns the book and the seats that the situation asks for, and whether they are others than before.
+// Plan returns the book and the seats for a situation, and whether they have changed.
 //
-// Every connected client has a bucket that has tokens, of which there are made as many as that takes. What has no client, or no instance, that
-// lives goes to those that have the fewest, and one that has come takes its share from those that have more. Nothing else moves: whoever
-// stays keeps what it has. A bucket of an app of which no client is connected has none.
+// Every connected client gets a bucket with tokens; missing ones are created. A bucket whose client or
+// instance is gone goes to the ones with the fewest, and a new client or instance takes its share from those
+// with more. Nothing else moves: a remaining owner keeps its buckets. A bucket of an app without connected
+// clients has no client.
 func Plan(s Situation) (Book, map[string]Seat, bool) {
 	next := s.Book.Clone()
 	changed := false
@@ -75,8 +76,8 @@ func Plan(s Situation) (Book, map[string]Seat, bool) {
 	return next, seats, changed
 }
 
-// makeFor makes the buckets that an app's clients need: one for each that has none with tokens and would get none of those that are there,
-// of clients that are gone, or of those that have several, if it has just come.
+// makeFor creates the buckets that an app's clients need: one for each client that has none with tokens and
+// cannot get an existing one, from a client that is gone or, if it is new, from one that has several.
 func (s *Situation) makeFor(b *Book, app string) (made bool) {
 	open, has := map[string]int{}, map[string]bool{}
 	loose := 0
@@ -116,9 +117,9 @@ func (s *Situation) makeFor(b *Book, app string) (made bool) {
 	return made
 }
 
-// deal gives every bucket its client and its instance.
+// deal assigns every bucket to a client and an instance.
 func (s *Situation) deal(b *Book) map[string]Seat {
-	var open, rest []string // of all apps
+	var open, rest []string // across all apps
 	perApp := map[string]*[2][]string{}
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
@@ -148,8 +149,8 @@ func (s *Situation) deal(b *Book) map[string]Seat {
 	return seats
 }
 
-// evenly deals things out to owners: what is with an owner stays there, what is with none goes to those that have the fewest, and owners that
-// had nothing take from those that have two more, of each kind.
+// evenly distributes items to owners, per kind: an item stays with its owner, an item without one goes to the
+// owner with the fewest, and owners that had nothing take from those that have at least two more.
 func evenly(owners []string, was func(thing string) string, out map[string]string, kinds ...[]string) {
 	if len(owners) == 0 {
 		return
@@ -159,7 +160,7 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	for _, o := range owners {
 		total[o] = 0
 	}
-	came := map[string]int{} // owners that had nothing, with what they have in all
+	came := map[string]int{} // owners that had nothing, with their current total
 	for _, o := range owners {
 		came[o] = 0
 	}
@@ -168,7 +169,7 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 			delete(came, was(thing))
 		}
 	}
-	slices.SortStableFunc(owners, func(a, b string) int { // those that stay are served first: they take nothing from others
+	slices.SortStableFunc(owners, func(a, b string) int { // existing owners first: they take nothing from others
 		_, x := came[a]
 		_, y := came[b]
 		switch {
@@ -181,7 +182,7 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	})
 	for _, things := range kinds {
 		mine := map[string][]string{}
-		of := make(map[string]int, len(owners)) // of this kind
+		of := make(map[string]int, len(owners)) // per owner, of this kind
 		var loose []string
 		for _, thing := range things {
 			if o := was(thing); o != "" {
@@ -222,7 +223,8 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	}
 }
 
-// least returns who has the fewest of a kind, and of those the fewest in all, the first of them.
+// least returns the owner with the fewest items of a kind; among those, the one with the lowest total, then
+// the first.
 func least(owners []string, of, total map[string]int) (who string) {
 	for _, o := range owners {
 		if who == "" || of[o] < of[who] || of[o] == of[who] && total[o] < total[who] {
@@ -232,7 +234,7 @@ func least(owners []string, of, total map[string]int) (who string) {
 	return who
 }
 
-// most returns who has the most in all, of those who have something to give; "" if none has.
+// most returns the owner with the highest total that has an item to give; "" if none has.
 func most(owners []string, total map[string]int, mine map[string][]string) (who string) {
 	for _, o := range owners {
 		if len(mine[o]) > 0 && (who == "" || total[o] > total[who]) {

@@ -6,30 +6,30 @@ import (
 	"sort"
 )
 
-// Table is a book with its seats, to look things up in. It does not change.
+// Table is an immutable index of a book and its seats.
 type Table struct {
 	Generation uint64
-	Rows       []Row // in the order in which the buckets were made
+	Rows       []Row // in order of creation
 
 	byID  map[string]*Row
 	byApp map[string][]*Row
-	gives map[client][]*Row // those with tokens to give
-	lines map[line][]*Row   // by the first token
+	gives map[client][]*Row // rows with tokens to issue
+	lines map[line][]*Row   // by their first token
 }
 
-// client is a sidecar of an app.
+// client is an app's sidecar.
 type client struct{ app, address string }
 
-// Row is a bucket and who deals with it.
+// Row is a bucket with its assignment.
 type Row struct {
 	Bucket
 	Seat
 }
 
-// line is one app's iteration through the tokens.
+// line is one iteration through an app's tokens.
 type line struct{ prefix, vector string }
 
-// NewTable returns the table of a book. A bucket without a seat has nobody.
+// NewTable returns the table of a book. A bucket without a seat has no client and no instance.
 func NewTable(b *Book, seats map[string]Seat) *Table {
 	t := &Table{Generation: b.Generation, Rows: make([]Row, len(b.Buckets)), byID: map[string]*Row{}, byApp: map[string][]*Row{},
 		gives: map[client][]*Row{}, lines: map[line][]*Row{}}
@@ -50,16 +50,17 @@ func NewTable(b *Book, seats map[string]Seat) *Table {
 	return t
 }
 
-// Bucket returns the row of a bucket, nil if there is none of that name.
+// Bucket returns the row of a bucket, nil if it does not exist.
 func (t *Table) Bucket(id string) *Row { return t.byID[id] }
 
 // App returns the rows of an app.
 func (t *Table) App(name string) []*Row { return t.byApp[name] }
 
-// Giving returns the rows of the buckets of a sidecar that have tokens to give, in the order in which they were made.
+// Giving returns the rows of a sidecar's buckets with tokens to issue, in order of creation.
 func (t *Table) Giving(app, address string) []*Row { return t.gives[client{app, address}] }
 
-// Of returns the row of the bucket that an id's token is of, nil if there is none: it was collected, or is not known yet.
+// Of returns the row of the bucket of an id's token. It returns nil if the bucket was collected or is not
+// known yet.
 func (t *Table) Of(id ID) *Row {
 	rows := t.lines[line{id.Prefix, id.Vector}]
 	i := sort.Search(len(rows), func(i int) bool { return rows[i].To >= id.Token })

@@ -45,7 +45,7 @@ func TestExecutionsGoToTheSidecarOfTheirBucket(t *testing.T) {
 		demand(t, "the first", one, "1 2 ")
 		demand(t, "the second", two, "11 12 ")
 		one.answer(&reminderv1.ExecuteReminderResponse{ReminderId: "reminder||A||1||drftghrq", Success: true})
-		one.answer(&reminderv1.ExecuteReminderResponse{ReminderId: "reminder||A||11||drftghrq", Success: true}) // another's
+		one.answer(&reminderv1.ExecuteReminderResponse{ReminderId: "reminder||A||11||drftghrq", Success: true}) // belongs to another sidecar
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire11", Detail: "busy"})
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 7, Success: true}) // an attempt that was not made
 		o.is("answered", rouse.Done, rouse.Failed, 0, 0)
@@ -64,12 +64,12 @@ func TestWhatNobodyIsThereForWaits(t *testing.T) {
 		join(s, "y", "one", 0) // another app
 		o := deliver(ctx, t, s, fires("x", 1, 2))
 		time.Sleep(time.Hour)
-		o.is("nobody is there", 0, 0)
+		o.is("no sidecar is connected", 0, 0)
 		if s.Obstacle("", fires("x", 1)[0].Spec) == "" || s.Counts().Waiting != 2 {
-			t.Error("nobody can tell why")
+			t.Error("no obstacle is reported")
 		}
 		one := join(s, "x", "one", 0)
-		o.is("somebody has come: the engine is asked again", rouse.Deferred, rouse.Deferred)
+		o.is("a sidecar has connected: the engine checks again", rouse.Deferred, rouse.Deferred)
 		deliver(ctx, t, s, fires("x", 1))
 		demand(t, "it comes again", one, "1 ")
 
@@ -156,7 +156,7 @@ func TestHold(t *testing.T) {
 		o := deliver(ctx, t, s, list)
 		demand(t, "two are executed", one, "1 2 ")
 
-		// One is executed, one waits, one is not here.
+		// One is being executed, one waits, one is not here.
 		held := make(chan []string, 1)
 		go func() {
 			within, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -190,7 +190,7 @@ func TestHold(t *testing.T) {
 		demand(t, "this one was not", one, "1 ")
 		one.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire1", Success: true})
 
-		// A hold ends by itself, and two of one reminder do not end each other.
+		// A hold expires, and two holds on one reminder are independent.
 		for _, name := range []string{"short", "long"} {
 			length := map[string]time.Duration{"short": 5 * time.Second, "long": 15 * time.Second}[name]
 			if busy, err := s.Hold(ctx, name, []string{third}, length); err != nil || len(busy) != 0 {
@@ -208,15 +208,15 @@ func TestHold(t *testing.T) {
 	})
 }
 
-func TestForget(t *testing.T) {
+func TestDelete(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one"), nil)
 		one := join(s, "x", "one", 1)
 		list := fires("x", 1, 2)
 		o := deliver(ctx, t, s, list)
 		demand(t, "one at a time", one, "1 ")
-		s.Forget(list[1].Name)
-		s.Forget(list[0].Name)
+		s.Delete(list[1].Name)
+		s.Delete(list[0].Name)
 		o.is("what was not sent is not", 0, rouse.Deferred)
 		one.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire1", Success: true})
 		demand(t, "nothing follows", one, "")

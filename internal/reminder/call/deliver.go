@@ -14,39 +14,40 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// delivery is what one Deliver brought. Its fires are read until each is reported.
+// delivery is one call of Deliver. Its fires are read until each is reported.
 type delivery struct {
 	ctx    context.Context
 	fires  []rouse.Fire
 	settle func(i int, o rouse.Outcome)
 }
 
-// execution is a fire on its way. It is in a list, of an app, a stream or a hold, or with a stream, or with another instance, or reported.
+// execution is a fire in progress. It is in a list (of an app, a stream or a hold), with a stream, with
+// another instance, or reported.
 type execution struct {
 	d        *delivery
 	i        int32
 	app      *app
 	id       book.ID
-	host     string // address of the sidecar that its actor is on; "": there is none
+	host     string // address of the sidecar that hosts its actor; "" if there is none
 	request  *reminderv1.ExecuteReminderRequest
-	namesake *execution // another one of its reminder
+	namesake *execution // another execution of the same reminder
 
-	list *list.List // that it waits in; nil: it is with a stream
+	list *list.List // the list in which it waits; nil while it is with a stream
 	at   *list.Element
 
 	stream *stream
 	sent   time.Time
-	until  *list.Element // in the stream's list of what is in hand
+	until  *list.Element // in the stream's list of unanswered executions
 
-	borrowed bool   // it is due at another instance, and neither waits here nor goes on to a third one
-	lent     string // the instance that it is with; "": none
-	stop     func() // has that one give it up
-	over     bool   // it is reported
+	borrowed bool   // due at another instance: it does not wait here and is not lent again
+	lent     string // the instance that executes it; ""
+	stop     func() // asks that instance to give it up
+	over     bool   // reported
 }
 
 func (e *execution) fire() *rouse.Fire { return &e.d.fires[e.i] }
 
-// report is an outcome on its way to who delivered the fire. Reports are gathered under the mutex and made without it.
+// report is an outcome for the engine. Reports are collected under the mutex and made without it.
 type report struct {
 	d *delivery
 	i int32
@@ -60,13 +61,14 @@ func finish(reports []report) {
 	}
 }
 
-// Outcomes of executions that were not sent, or of which nothing will be known.
+// Outcomes of executions that were not sent, or whose result will not be known.
 var (
 	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
 )
 
-// Deliver hands executions to streams, or lets them wait. It returns before they are answered: Run sees the end of ctx.
+// Deliver hands executions to streams, or queues them. It returns before they are answered; Run checks for
+// the end of ctx.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	d := &delivery{ctx, fires, settle}
 	now := s.opts.Now()
@@ -108,7 +110,7 @@ var (
 	uprooted = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the host of the actor has gone"}
 )
 
-// newExecution reads a fire. One that cannot be executed has an outcome instead.
+// newExecution decodes a fire. If it cannot be executed, it returns an outcome instead.
 func newExecution(d *delivery, i int32, now rouse.Instant) (*execution, rouse.Outcome) {
 	f := &d.fires[i]
 	reminder, err := form.Read(f.Spec)
@@ -129,7 +131,7 @@ func newExecution(d *delivery, i int32, now rouse.Instant) (*execution, rouse.Ou
 	}}, rouse.Outcome{}
 }
 
-// take gives an execution its place.
+// take puts an execution in its place.
 func (s *Sink) take(e *execution, app string, out []report) []report {
 	a := s.app(app)
 	e.app = a
@@ -147,13 +149,13 @@ func (s *Sink) take(e *execution, app string, out []report) []report {
 	return s.route(e, false, out)
 }
 
-// putOff is how long an execution is put off that there is no room for: the later it is already, the longer.
+// putOff is how long an execution is deferred for which there is no room: longer if it is later already.
 func putOff(f *rouse.Fire, now rouse.Instant) time.Duration {
 	const least, most = time.Second, 30 * time.Second
 	return min(max(now.Sub(f.Due)/2, least), most)
 }
 
-// put ends an execution's time here, wherever it is, and returns the report that is to be made.
+// put removes an execution from wherever it is, and returns the report to make.
 func (s *Sink) put(e *execution, o rouse.Outcome) report {
 	e.unlist()
 	s.withdraw(e)
@@ -173,11 +175,11 @@ func (s *Sink) put(e *execution, o rouse.Outcome) report {
 	e.namesake, e.over = nil, true
 	a.inside--
 	s.inside--
-	s.forgetApp(a)
+	s.dropUnused(a)
 	return report{e.d, e.i, o}
 }
 
-// unlist takes an execution out of what it waits in.
+// unlist removes an execution from its list.
 func (e *execution) unlist() {
 	if e.list != nil {
 		e.list.Remove(e.at)
@@ -185,7 +187,7 @@ func (e *execution) unlist() {
 	}
 }
 
-// enlist lets an execution wait, in front of all others or behind them.
+// enlist adds an execution to the front or the back of a list.
 func (e *execution) enlist(l *list.List, front bool) {
 	e.list = l
 	if front {
@@ -195,7 +197,7 @@ func (e *execution) enlist(l *list.List, front bool) {
 	}
 }
 
-// withdraw takes an execution from the stream that it was sent to, or from another instance.
+// withdraw takes an execution back from its stream or from another instance.
 func (s *Sink) withdraw(e *execution) {
 	if e.lent != "" {
 		e.stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// hold keeps reminders from being sent, for whoever moves them. It ends by Release, or by itself.
+// hold prevents reminders from being sent while they are moved. It ends by ReleaseHold or expires.
 type hold struct {
 	names   map[string]bool
 	parked  list.List // *execution
@@ -26,17 +26,18 @@ const (
 	maxHeldNames  = 1000
 	maxHoldLength = time.Minute
 	maxMoved      = 100_000
-	movedFor      = time.Minute // longer than anything is on its way from a look at its row to here
+	movedFor      = time.Minute // longer than an execution takes from the check of its row to here
 )
 
-// mark remembers that a reminder was moved.
+// mark records that a reminder was moved.
 type mark struct {
 	token uint64
 	until time.Time
 }
 
-// Hold keeps reminders, named by their timers, from being sent for length from now, and waits for those that are being executed, as long
-// as ctx lasts. It returns those that still are: they are not held.
+// Hold prevents reminders, given by their timers' names, from being sent for the given length, and waits for
+// running executions until ctx ends. It returns the reminders that are still being executed; these are not
+// held.
 func (s *Sink) Hold(ctx context.Context, name string, timers []string, length time.Duration) (busy []string, err error) {
 	switch {
 	case name == "" || len(name) > 64:
@@ -62,7 +63,7 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	h := &hold{names: map[string]bool{}, until: time.Now().Add(length), changed: make(chan struct{}, 1)}
 	s.holds[name] = h
 	var back []report
-	lent := map[string][]string{} // timers, by the instances that execute them
+	lent := map[string][]string{} // timers, by the instance that executes them
 	for _, timer := range timers {
 		if h.names[timer] {
 			continue
@@ -75,7 +76,7 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 			case e.lent != "":
 				lent[e.lent] = append(lent[e.lent], timer)
 			case e.list == nil || s.held[timer] > 1:
-			case e.borrowed: // it is the instance at which it is due that lets it wait
+			case e.borrowed: // it waits at the instance at which it is due
 				back = append(back, s.put(e, parting))
 			default:
 				e.unlist()
@@ -84,7 +85,7 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 			e = next
 		}
 	}
-	for address, list := range lent { // what is in a queue there comes back, and is parked here
+	for address, list := range lent { // executions queued there come back and are parked here
 		s.loops.Go(func() { s.opts.Recall(ctx, address, list) })
 	}
 	if len(back) > 0 {
@@ -123,9 +124,9 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	return busy, nil
 }
 
-// ReleaseHold ends a hold, if it is there. What was kept back comes again at once, as the engine knows it by then. moved are the reminders
-// that were moved meanwhile, with the fencing token from which on an execution of them is of where they are now: what has a smaller one
-// was on its way here before, and is not sent.
+// ReleaseHold ends a hold, if it exists. The engine immediately checks parked executions again. moved are the
+// reminders that were moved during the hold, with the first fencing token of their new place: an execution
+// with a lower token was already on its way here, and is not sent.
 func (s *Sink) ReleaseHold(name string, moved map[string]uint64) {
 	s.mu.Lock()
 	until := time.Now().Add(movedFor)
@@ -152,7 +153,8 @@ func (s *Sink) release(name string, out []report) []report {
 	return out
 }
 
-// unhold takes a reminder out of a hold. What is parked there is for the engine to look at anew, unless another hold is on it.
+// unhold removes a reminder from a hold. The engine checks its parked executions again, unless another hold
+// applies.
 func (s *Sink) unhold(h *hold, timer string, out []report) []report {
 	delete(h.names, timer)
 	if s.held[timer]--; s.held[timer] > 0 {
@@ -189,7 +191,7 @@ func (s *Sink) holdOn(timer string) *hold {
 	return nil
 }
 
-// executing says whether a reminder is with a stream, or with another instance.
+// executing reports whether a reminder is with a stream or with another instance.
 func (s *Sink) executing(timer string) bool {
 	for e := s.byName[timer]; e != nil; e = e.namesake {
 		if e.stream != nil || e.lent != "" {
@@ -199,7 +201,7 @@ func (s *Sink) executing(timer string) bool {
 	return false
 }
 
-// ended tells holds that an execution of a reminder has ended.
+// ended notifies holds that an execution of a reminder has ended.
 func (s *Sink) ended(timer string) {
 	if s.held[timer] == 0 {
 		return
@@ -211,7 +213,7 @@ func (s *Sink) ended(timer string) {
 	}
 }
 
-// end lets whoever waits in Hold go on.
+// end wakes the caller that waits in Hold.
 func (h *hold) end() {
 	h.over = true
 	notify.Send(h.changed)

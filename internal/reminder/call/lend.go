@@ -11,18 +11,18 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
-// maxLent is how many executions may be with other instances at a time; beyond it they are put off.
+// maxLent is the maximum number of executions that other instances run at a time; further ones are deferred.
 const maxLent = 4096
 
-// Outcomes of executions of other instances that nothing was sent of.
+// Outcomes of borrowed executions that were not sent.
 var (
 	nowhere = rouse.Outcome{Verdict: rouse.Deferred, After: 500 * time.Millisecond, Detail: "no sidecar of the app is connected to that instance any more"}
 	parting = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the reminder is being moved"}
 )
 
-// far is where the sidecars of an app are connected, of those that are not connected here.
+// far is where the sidecars of an app are connected that are not connected here.
 type far struct {
-	at        map[string]string // instances, by the sidecars' addresses
+	at        map[string]string // instances by sidecar address
 	instances []string
 	turn      int
 }
@@ -33,8 +33,9 @@ func (f *far) next() string {
 	return f.instances[f.turn%len(f.instances)]
 }
 
-// SetElsewhere tells at which other instance that lives each sidecar is connected: by the apps' names and the sidecars' addresses. What waits
-// here for a sidecar of such an app goes there. What is at an instance that is none of them comes back.
+// SetElsewhere sets the live instances to which each remote sidecar is connected, by app name and sidecar
+// address. Executions that wait here for such a sidecar go there; those at an instance that is no longer
+// listed come back.
 func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
 	var out []report
 	known := map[string]bool{}
@@ -64,7 +65,7 @@ func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
 	finish(out)
 }
 
-// lend has another instance execute a reminder.
+// lend makes another instance execute a reminder.
 func (s *Sink) lend(e *execution, instance string) {
 	ctx, stop := context.WithCancel(e.d.ctx)
 	e.lent, e.stop = instance, stop
@@ -84,8 +85,9 @@ func (s *Sink) lend(e *execution, instance string) {
 	})
 }
 
-// Execute has a sidecar that is connected here execute a reminder that is due at another instance, and returns how that ended: Deferred if
-// nothing was sent, or if it is not known. It gives up when ctx ends. timer is the name of the reminder's timer.
+// Execute executes a reminder that is due at another instance with a sidecar that is connected here, and
+// returns the outcome: Deferred if nothing was sent or the result is unknown. It returns when ctx ends. timer
+// is the name of the reminder's timer.
 func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest) (rouse.Outcome, error) {
 	id, err := book.ParseID(r.GetReminderId())
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// What no sidecar is here for goes to an instance that has one, and comes back if that instance is gone; what waits goes there, too.
+// An execution without a sidecar here goes to an instance that has one, and comes back if that instance is
+// gone; this applies to waiting ones too.
 func TestExecutionsGoToOtherInstances(t *testing.T) {
 	var mu sync.Mutex
 	var lent []string
@@ -38,7 +39,7 @@ func TestExecutionsGoToOtherInstances(t *testing.T) {
 		return list
 	}
 	run(t, o, func(t *testing.T, ctx context.Context, s *Sink) {
-		answers = make(chan rouse.Outcome) // of the bubble
+		answers = make(chan rouse.Outcome) // created inside the bubble
 		s.SetTable(tableOf(1, "x", "one", "two"), nil)
 		waits := deliver(ctx, t, s, fires("x", 1))
 		waits.is("there is no sidecar anywhere", 0)
@@ -61,7 +62,7 @@ func TestExecutionsGoToOtherInstances(t *testing.T) {
 		}
 		first.is("it was answered there", rouse.Done)
 
-		// The sidecar of the bucket counts before others, wherever it is.
+		// The sidecar of the bucket is preferred, wherever it is.
 		one := join(s, "x", "one", 0)
 		s.SetElsewhere(map[string]map[string]string{"x": {"two": "c:1"}})
 		own, far := deliver(ctx, t, s, fires("x", 2)), deliver(ctx, t, s, fires("x", 12))
@@ -75,7 +76,7 @@ func TestExecutionsGoToOtherInstances(t *testing.T) {
 	})
 }
 
-// An execution of another instance is executed by a sidecar here, and neither waits nor goes on.
+// A borrowed execution is executed by a sidecar here; it neither waits nor goes on.
 func TestExecutionsOfOtherInstances(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one"), nil)
@@ -124,7 +125,8 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 	})
 }
 
-// TestAHoldRecallsWhatIsInAQueueElsewhere: what is lent to another instance, and waits in a queue there, comes back when it is held.
+// TestAHoldRecallsWhatIsInAQueueElsewhere: a lent execution that is queued at another instance comes back
+// when its reminder is held.
 func TestAHoldRecallsWhatIsInAQueueElsewhere(t *testing.T) {
 	back := make(chan []string, 1)
 	o := Options{
@@ -144,7 +146,7 @@ func TestAHoldRecallsWhatIsInAQueueElsewhere(t *testing.T) {
 		},
 	}
 	run(t, o, func(t *testing.T, ctx context.Context, s *Sink) {
-		back = make(chan []string, 1) // of the bubble
+		back = make(chan []string, 1) // created inside the bubble
 		s.SetTable(tableOf(1, "x", "one"), nil)
 		s.SetElsewhere(map[string]map[string]string{"x": {"one": "b:1"}})
 		lent := deliver(ctx, t, s, fires("x", 1))

@@ -19,13 +19,13 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// peer is a sidecar without a network, for tests in virtual time: it is the stream that Serve is given.
+// peer is a simulated sidecar for tests in virtual time: it is the stream that Serve gets.
 type peer struct {
 	grpc.ServerStream
 	ctx    context.Context
 	cut    context.CancelFunc
-	says   chan *reminderv1.SidecarStream
-	over   chan error // what Serve returned
+	sends  chan *reminderv1.SidecarStream
+	over   chan error // result of Serve
 	silent chan struct{}
 
 	mu      sync.Mutex
@@ -34,9 +34,9 @@ type peer struct {
 	beats   int
 }
 
-// join connects a sidecar that says something each second. It is connected when the bubble is quiet.
+// join connects a sidecar that sends a message each second. It is connected when the bubble is idle.
 func join(s *Sink, app, address string, concurrency uint32) *peer {
-	p := &peer{says: make(chan *reminderv1.SidecarStream, 1000), over: make(chan error, 1), silent: make(chan struct{})}
+	p := &peer{sends: make(chan *reminderv1.SidecarStream, 1000), over: make(chan error, 1), silent: make(chan struct{})}
 	p.ctx, p.cut = context.WithCancel(context.Background())
 	go func() {
 		p.over <- s.Serve(p, Client{app, "A", address}, concurrency, nil)
@@ -46,7 +46,7 @@ func join(s *Sink, app, address string, concurrency uint32) *peer {
 		for {
 			select {
 			case <-time.After(time.Second):
-				p.says <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
+				p.sends <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
 			case <-p.silent:
 				return
 			case <-p.ctx.Done():
@@ -63,7 +63,7 @@ func (p *peer) SendHeader(metadata.MD) error { return nil }
 
 func (p *peer) Recv() (*reminderv1.SidecarStream, error) {
 	select {
-	case m := <-p.says:
+	case m := <-p.sends:
 		if m == nil {
 			return nil, io.EOF
 		}
@@ -87,7 +87,7 @@ func (p *peer) Send(m *reminderv1.ReminderServiceStream) error {
 	return p.ctx.Err()
 }
 
-// take returns what has come since it was last asked, when the bubble is quiet.
+// take returns the messages since the last call, when the bubble is idle.
 func (p *peer) take() []*reminderv1.ExecuteReminderRequest {
 	synctest.Wait()
 	p.mu.Lock()
@@ -98,11 +98,11 @@ func (p *peer) take() []*reminderv1.ExecuteReminderRequest {
 }
 
 func (p *peer) answer(r *reminderv1.ExecuteReminderResponse) {
-	p.says <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
+	p.sends <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
 	synctest.Wait()
 }
 
-// fires makes fires of reminders of an app with these tokens.
+// fires creates fires of an app's reminders with these tokens.
 func fires(app string, tokens ...int32) []rouse.Fire {
 	list := make([]rouse.Fire, len(tokens))
 	for i, token := range tokens {
@@ -116,7 +116,7 @@ func fires(app string, tokens ...int32) []rouse.Fire {
 	return list
 }
 
-// outcomes are what was reported of a delivery.
+// outcomes are the reports of a delivery.
 type outcomes struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -137,7 +137,7 @@ func deliver(ctx context.Context, t *testing.T, s *Sink, list []rouse.Fire) *out
 	return o
 }
 
-// is demands the verdicts of fires, in their order; 0 is none yet.
+// is fails unless the fires have these verdicts, in order; 0 means none yet.
 func (o *outcomes) is(what string, want ...rouse.Verdict) {
 	o.t.Helper()
 	synctest.Wait()
@@ -150,7 +150,7 @@ func (o *outcomes) is(what string, want ...rouse.Verdict) {
 	}
 }
 
-// tableOf is a table of buckets of ten tokens, each of which has a sidecar.
+// tableOf is a table of buckets of ten tokens, each with a sidecar.
 func tableOf(generation uint64, app string, clients ...string) *book.Table {
 	b := book.Book{Generation: generation}
 	seats := map[string]book.Seat{}
@@ -162,7 +162,7 @@ func tableOf(generation uint64, app string, clients ...string) *book.Table {
 	return book.NewTable(&b, seats)
 }
 
-// run runs a test in a bubble, with a sink that runs until the end.
+// run runs a test in a bubble with a running sink.
 func run(t *testing.T, o Options, test func(t *testing.T, ctx context.Context, s *Sink)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(o)

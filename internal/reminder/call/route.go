@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// route lets an execution wait where it belongs: in a hold, with a stream, at another instance, or for somebody to come. One of another
-// instance that has no place here goes back.
+// route puts an execution where it belongs: a hold, a stream, another instance, or the waiting list. A
+// borrowed execution that has no place here goes back.
 func (s *Sink) route(e *execution, front bool, out []report) []report {
 	a := e.app
 	if h := s.holdOn(e.fire().Name); h != nil {
@@ -37,8 +37,9 @@ func (s *Sink) route(e *execution, front bool, out []report) []report {
 	return out
 }
 
-// pick returns the stream of the sidecar that has the reminder's bucket, or its actor, or the instance that this sidecar is connected to;
-// else the next in turn of the app's streams, or of the instances that have any; nothing if there is none.
+// pick returns the stream of the sidecar that has the reminder's bucket or its actor, or the instance to
+// which that sidecar is connected. Otherwise it returns the next of the app's streams in turn, or of the
+// instances that have any; nil if there is none.
 func (s *Sink) pick(e *execution) (st *stream, instance string) {
 	a := e.app
 	if st := s.own(e); st != nil {
@@ -57,7 +58,7 @@ func (s *Sink) pick(e *execution) (st *stream, instance string) {
 	return nil, ""
 }
 
-// instanceOf returns the other instance that the sidecar is connected to that an execution belongs to, "" if there is none.
+// instanceOf returns the other instance to which the execution's sidecar is connected, "" if there is none.
 func (s *Sink) instanceOf(e *execution) string {
 	if f := s.far[e.app.name]; f != nil {
 		return f.at[s.addressOf(e)]
@@ -65,7 +66,7 @@ func (s *Sink) instanceOf(e *execution) string {
 	return ""
 }
 
-// addressOf returns the address of the sidecar that an execution belongs to, "" if that is not known.
+// addressOf returns the address of the execution's sidecar, "" if unknown.
 func (s *Sink) addressOf(e *execution) string {
 	if e.host != "" {
 		return e.host
@@ -76,10 +77,10 @@ func (s *Sink) addressOf(e *execution) string {
 	return ""
 }
 
-// own returns the stream that an execution belongs to, nil if it is not here.
+// own returns the execution's stream, nil if it is not here.
 func (s *Sink) own(e *execution) *stream { return e.app.at[s.addressOf(e)] }
 
-// scatter sends what waits for a stream where it belongs by now. What belongs nowhere stays.
+// scatter moves a stream's queued executions to where they belong now. Those that belong nowhere stay.
 func (s *Sink) scatter(a *app, from *list.List) {
 	for el := from.Front(); el != nil; {
 		next := el.Next()

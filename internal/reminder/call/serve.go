@@ -13,20 +13,21 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// NodeHeader is the header of ConnectSidecar that says which instance a stream is to: one that was reached by another address than its own, such
-// as that of a load balancer.
+// NodeHeader is the header of ConnectSidecar with the instance that serves the stream: the sidecar may have
+// connected through another address, such as a load balancer's.
 const NodeHeader = "rouse-node"
 
 // Stream is a ConnectSidecar.
 type Stream = reminderv1.ReminderService_ConnectSidecarServer
 
-// Serve serves a sidecar that has said who it is, until its stream ends. first is what it said beside, nil if nothing.
+// Serve serves an authenticated sidecar until its stream ends. first is the message that came with its
+// registration, or nil.
 func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminderv1.SidecarStream) error {
 	st := newStream(c, concurrency)
 	if err := s.join(st); err != nil {
 		return err
 	}
-	var header metadata.MD // even without anything in it, it tells a sidecar that it is connected
+	var header metadata.MD // even if empty, it tells a sidecar that it is connected
 	if s.opts.Node != "" {
 		header = metadata.Pairs(NodeHeader, s.opts.Node)
 	}
@@ -38,16 +39,16 @@ func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminde
 	s.loops.Go(func() { s.leave(st, s.receive(stream, st, first)) })
 	s.loops.Go(func() { s.leave(st, s.send(stream, st)) })
 	s.mu.Unlock()
-	<-st.over // returning ends the stream, and so both goroutines, whatever they wait for
+	<-st.over // returning ends the stream, and with it both goroutines, whatever they wait for
 	return st.err
 }
 
-// send says what there is to say until the stream is over.
+// send sends queued messages until the stream is over.
 func (s *Sink) send(stream Stream, st *stream) error {
 	beat := time.NewTicker(s.opts.Heartbeat / 2)
 	defer beat.Stop()
 	var requests []*reminderv1.ExecuteReminderRequest
-	last := time.Now() // when something was sent
+	last := time.Now() // time of the last message
 	for {
 		s.mu.Lock()
 		if st.gone {
@@ -85,7 +86,8 @@ func (s *Sink) send(stream Stream, st *stream) error {
 	}
 }
 
-// news returns the table, if the sidecar does not know it. The first one is sent when the sidecar has a bucket to make reminders of.
+// news returns the table if the sidecar does not have it. The first one is sent when the sidecar has a bucket
+// to create reminders with.
 func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	if st.told {
 		return nil
@@ -97,7 +99,7 @@ func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	return Update(s.table, st.App, s.instances)
 }
 
-// receive hears what the sidecar says until the stream is over, and returns what it is told of that.
+// receive handles the sidecar's messages until the stream is over, and returns the error for the sidecar.
 func (s *Sink) receive(stream Stream, st *stream, first *reminderv1.SidecarStream) error {
 	if first.GetExecuteReminderRes() != nil {
 		s.answer(st, first.GetExecuteReminderRes())
@@ -105,7 +107,7 @@ func (s *Sink) receive(stream Stream, st *stream, first *reminderv1.SidecarStrea
 	for {
 		m, err := stream.Recv()
 		switch {
-		case errors.Is(err, io.EOF): // it has nothing more to say, so it cannot answer anything
+		case errors.Is(err, io.EOF): // the sidecar has closed its side, so it cannot answer anything
 			return nil
 		case err != nil:
 			if ctx := stream.Context(); ctx.Err() != nil {

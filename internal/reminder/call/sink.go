@@ -1,19 +1,21 @@
-// Package call is the sink of targets "reminder:APP/BUCKET": it has sidecars execute reminders, over the streams of ConnectSidecar.
+// Package call is the sink of targets "reminder:APP/BUCKET": sidecars execute reminders, over the streams of
+// ConnectSidecar.
 //
-//	Deliver ─► app: what waits for somebody to come ─► stream: queue, what is in hand ─► Send     (deliver.go, route.go, serve.go)
-//	outcomes ◄── answers, silence, the end of a stream, the end of ctx                            (answer.go, sweep.go)
+//	Deliver ─► app: waiting for a sidecar ─► stream: queued, then unanswered ─► Send     (deliver.go, route.go, serve.go)
+//	outcomes ◄── answers, silence, the end of a stream, the end of ctx               (stream.go, expire.go)
 //
 // It promises:
-//   - An execution is with one stream at a time: that of the sidecar that has the reminder's bucket, if it is connected here, else
-//     another one of the app, in turn. What was not sent follows when the table changes.
-//   - What no stream is there for goes to another instance that has one (lend.go), or waits in memory. When one comes, the engine is asked again at once whether it is still to be
-//     executed: it may have been deleted, replaced or moved meanwhile. No attempt is spent.
-//   - When a stream ends, or its sidecar is silent for too long, what it had not answered goes to others at once.
-//   - What is not answered in time has failed, and comes again later.
-//   - A sidecar that is slow to read or to answer holds up what it may have, and delays nobody else.
-//   - A reminder that is held is not sent (hold.go): that is how reminders move while nobody executes them.
+//   - An execution is with one stream at a time: that of the sidecar that has the reminder's bucket, if it is connected
+//     here, else another one of the app, in turn. Executions that were not sent follow when the table changes.
+//   - An execution without a stream goes to another instance that has one (lend.go), or waits in memory. When a stream
+//     comes, the engine immediately checks again whether to execute it: it may have been deleted, replaced or moved.
+//     No attempt is spent.
+//   - When a stream ends, or its sidecar is silent for too long, its unanswered executions go to others at once.
+//   - An execution that is not answered in time has failed, and is retried later.
+//   - A sidecar that reads or answers slowly holds up to its limit, and delays no other sidecar.
+//   - A held reminder is not sent (hold.go): that is how reminders move without being executed.
 //
-// There is one mutex. A stream has a handler and two goroutines; Run is the one that looks at clocks.
+// There is one mutex. A stream has a handler and two goroutines. Run checks all timeouts.
 package call
 
 import (
@@ -34,33 +36,36 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// Options bound a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields have the defaults in their comments.
 type Options struct {
-	Heartbeat time.Duration // how often either side says something; default 2 s
+	Heartbeat time.Duration // maximum interval between messages of either side; default 2 s
 	Timeout   time.Duration // for the answer to an execution; default 30 s
 
-	Node string // name of the instance, which sidecars are told; default none
+	Node string // name of the instance, sent to sidecars; default none
 
 	MaxStreams int // open streams; default 10,000
-	// MaxHeld bounds the executions in memory: those that wait, and those that are with streams. It should be well below the rows that the
-	// engine has in memory. Beyond it those of apps that have few are taken, and others put off. Default 131,072.
+	// MaxHeld bounds the executions in memory, waiting or with streams. It should be well below the engine's
+	// MaxRows. Beyond it, only executions of apps with few are accepted, and others are deferred. Default
+	// 131,072.
 	MaxHeld int
 
-	// Now returns the store's clock, 0 while that is not known; default the machine's.
+	// Now returns the store's clock, 0 while unknown; default the machine's clock.
 	Now func() rouse.Instant
-	// Changed is called, without the mutex, when a sidecar has come or gone.
+	// Changed is called, without the mutex, when a sidecar has connected or disconnected.
 	Changed func()
-	// Lend has another instance, at an address, execute a reminder by its Execute. Its outcome is Deferred if nothing was sent, or if it is not
-	// known. It returns when ctx ends. Nil: there are no others.
+	// Lend makes the instance at an address execute a reminder with Execute. The outcome is Deferred if
+	// nothing was sent or the result is unknown. It must return when ctx ends. Nil: there are no other
+	// instances.
 	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome
-	// Recall has the instance at an address return what was lent to it of some timers and not sent to a sidecar yet. It returns when ctx ends.
+	// Recall makes the instance at an address return the lent executions of timers that it has not sent to a
+	// sidecar yet. It must return when ctx ends.
 	Recall func(ctx context.Context, address string, timers []string)
-	// Host returns the address of the sidecar that an actor is on; "": that is not known, and its reminders are like others. It does not
-	// block, and does not call the sink.
+	// Host returns the address of the sidecar that hosts an actor. If it is "", the actor's reminders are
+	// treated like others. It must not block or call the sink.
 	Host func(app string, actor *reminderv1.Actor) string
 }
 
-// misses is how many heartbeats may be missed: after so many the other side is taken for gone.
+// misses is the number of missed heartbeats after which the other side counts as gone.
 const misses = 3
 
 func (o Options) withDefaults() Options {
@@ -92,11 +97,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is how many executions an app has here at most, few what one may have when there are too many in all.
+// outstanding is the maximum number of executions of an app, few the maximum of an app when the total is too
+// high.
 func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
 func (o *Options) few() int         { return min(max(o.MaxHeld/8, 1), 1024) }
 
-// batch is how many fires come in one Deliver at most.
+// batch is the maximum number of fires in one Deliver.
 const batch = 256
 
 // Sink is safe for concurrent use.
@@ -109,32 +115,32 @@ type Sink struct {
 	table     *book.Table
 	instances []*reminderv1.ReminderInstance
 	apps      map[string]*app
-	byName    map[string]*execution // all that are here, by their timer's name
+	byName    map[string]*execution // all executions here, by their timer's name
 	holds     map[string]*hold      // by their own names
 	held      map[string]int        // holds on a timer's name
-	moved     map[string]mark       // reminders that were moved just now, by their timers' names
-	far       map[string]*far       // where sidecars are that are not here, by their apps' names
+	moved     map[string]mark       // recently moved reminders, by their timers' names
+	far       map[string]*far       // remote sidecars, by app name
 	lent      map[*execution]struct{}
 	inside    int // executions in memory
 	streams   int
-	draining  bool // what waits is put off
-	closed    bool // there are no streams any more
+	draining  bool // waiting and new executions are deferred
+	closed    bool // no streams any more
 	counts    Counts
-	rates     map[string]uint64 // executions sent of each bucket, since they were last asked for
+	rates     map[string]uint64 // executions sent per bucket since the last call of Rates
 }
 
-// Counts is what has happened, for metrics.
+// Counts are the sink's counters, for metrics.
 type Counts struct {
 	Streams     int    // open now
-	Inside      int    // executions in memory, now
-	Waiting     int    // those of them that no stream is there for
-	Sent        uint64 // executions sent, those that came again included
-	Done        uint64 // answers that said so
-	Failed      uint64 // answers that said so
-	Unanswered  uint64 // that no answer came for in time
-	Elsewhere   uint64 // sent to another sidecar than the one that has the bucket
-	Undelivered uint64 // that found no stream
-	Lent        uint64 // handed to other instances
+	Inside      int    // executions in memory
+	Waiting     int    // of these, executions without a stream
+	Sent        uint64 // executions sent, including repeated ones
+	Done        uint64 // answers of success
+	Failed      uint64 // answers of failure
+	Unanswered  uint64 // executions without an answer in time
+	Elsewhere   uint64 // executions sent to a sidecar other than the bucket's
+	Undelivered uint64 // executions for which there was no stream
+	Lent        uint64 // executions handed to other instances
 	Lost        uint64 // streams that were silent for too long
 }
 
@@ -144,10 +150,10 @@ func New(o Options) *Sink {
 		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, lent: map[*execution]struct{}{}, rates: map[string]uint64{}}
 }
 
-// Heartbeat returns how often either side says something at least.
+// Heartbeat returns the maximum interval between messages of either side.
 func (s *Sink) Heartbeat() time.Duration { return s.opts.Heartbeat }
 
-// Counts returns what has happened so far.
+// Counts returns the counters since the start.
 func (s *Sink) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +165,7 @@ func (s *Sink) Counts() Counts {
 	return c
 }
 
-// Rates returns how many executions of each bucket were sent since it was last asked.
+// Rates returns the number of executions sent per bucket since the last call.
 func (s *Sink) Rates() map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +174,7 @@ func (s *Sink) Rates() map[string]uint64 {
 	return rates
 }
 
-// Check refuses a spec that is not of a reminder.
+// Check refuses a spec that was not made from a reminder.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	if err := form.Check(spec); err != nil {
 		return err
@@ -182,12 +188,12 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// Lane returns one lane for each bucket that reminders were put in.
+// Lane returns one lane per bucket.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
 }
 
-// Obstacle says that no sidecar is connected.
+// Obstacle reports that no sidecar is connected.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	name := form.Where(spec).App
 	s.mu.Lock()
@@ -198,10 +204,10 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	return ""
 }
 
-// Client is a sidecar that is connected.
+// Client is a connected sidecar.
 type Client struct{ App, Prefix, Address string }
 
-// Clients returns the sidecars that are connected, in order.
+// Clients returns the connected sidecars in order.
 func (s *Sink) Clients() []Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +222,8 @@ func (s *Sink) Clients() []Client {
 	return clients
 }
 
-// SetTable tells of a new table, and of all instances: connected sidecars are told, and what was not sent yet goes where it belongs now.
+// SetTable sets a new table and the list of all instances. Connected sidecars receive it, and queued
+// executions go where they belong now.
 func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance) {
 	s.mu.Lock()
 	s.table, s.instances = t, instances
@@ -232,14 +239,15 @@ func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance)
 	s.mu.Unlock()
 }
 
-// Release gives back what waits for a sidecar: it comes again at once, from here or from another node, which can have it now. It is
-// for when nodes come or go, so that buckets of timers can move although no sidecar executes anything.
+// Release gives back the executions that wait for a sidecar: they come again at once, from this or another
+// node. It is called when nodes come or go, so that buckets of timers can move although no sidecar executes
+// anything.
 func (s *Sink) Release() {
 	s.giveBack(rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"}, false)
 }
 
-// Drain puts off what waits, and what comes from now on, so that an engine that stops does not wait for sidecars to come. What was
-// sent stays with its stream.
+// Drain defers waiting and new executions, so that a stopping engine does not wait for sidecars. Executions
+// that were sent stay with their streams.
 func (s *Sink) Drain() {
 	s.mu.Lock()
 	s.draining = true
@@ -263,7 +271,7 @@ func (s *Sink) giveBack(o rouse.Outcome, all bool) {
 	finish(out)
 }
 
-// Close ends all streams, and refuses new ones.
+// Close ends all streams and refuses new ones.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed, s.draining = true, true
@@ -283,11 +291,11 @@ func (s *Sink) Close() {
 	}
 }
 
-// Wait waits for the goroutines of streams that have ended.
+// Wait waits for the goroutines of ended streams.
 func (s *Sink) Wait() { s.loops.Wait() }
 
-// Forget lets go of a reminder that was deleted: what was not sent yet is not.
-func (s *Sink) Forget(timer string) {
+// Delete drops the executions of a deleted reminder that have not been sent yet.
+func (s *Sink) Delete(timer string) {
 	var out []report
 	s.mu.Lock()
 	for e := s.byName[timer]; e != nil; {
@@ -306,17 +314,17 @@ var _ interface {
 	rouse.Obstructed
 } = (*Sink)(nil)
 
-// ending says whether nothing is delivered for ctx.
+// ending reports whether deliveries with ctx have ended.
 func (s *Sink) ending(ctx context.Context) bool { return s.draining || ctx.Err() != nil }
 
-// app is where the executions of an app meet the streams of its sidecars.
+// app connects the executions of an app with the streams of its sidecars.
 type app struct {
 	name    string
 	streams []*stream
 	at      map[string]*stream // by their sidecars' addresses
-	turn    int                // whose turn it is, of streams
-	waiting list.List          // *execution, for which no stream is there
-	inside  int                // executions of it
+	turn    int                // next stream to try
+	waiting list.List          // *execution, without a stream
+	inside  int                // its executions
 }
 
 func (s *Sink) app(name string) *app {
@@ -328,15 +336,15 @@ func (s *Sink) app(name string) *app {
 	return a
 }
 
-// forgetApp drops an app that nobody uses.
-func (s *Sink) forgetApp(a *app) {
+// dropUnused removes an app without streams and executions.
+func (s *Sink) dropUnused(a *app) {
 	if len(a.streams) == 0 && a.inside == 0 {
 		delete(s.apps, a.name)
 	}
 }
 
-// laneCache keeps names of lanes, so that asking for the lane of a fire makes no garbage: each in the one place that its hash says, so there
-// are never more than places.
+// laneCache keeps lane names, so that computing the lane of a fire allocates nothing. Each name is kept in
+// the slot of its hash, which bounds their number.
 type laneCache struct {
 	places [256]atomic.Pointer[laneName]
 }
@@ -351,7 +359,8 @@ func (c *laneCache) name(namespace, target string) string {
 	if l := p.Load(); l != nil && l.target == target && l.namespace == namespace {
 		return l.name
 	}
-	// Clones, because a target may be a part of a timer's row, all of which it would keep in memory. Neither of the two has a space.
+	// Cloned, because a target may be part of a timer's row and would keep all of it in memory. Neither
+	// contains a space.
 	l := &laneName{strings.Clone(namespace), strings.Clone(target), target + " " + namespace}
 	p.Store(l)
 	return l.name

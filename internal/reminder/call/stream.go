@@ -13,27 +13,27 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// defaultConcurrency is how many executions a sidecar has in hand that does not say.
+// defaultConcurrency is the maximum of unanswered executions of a sidecar that specifies none.
 const defaultConcurrency = 1000
 
-// stream is one open ConnectSidecar. The sink's mutex guards what changes.
+// stream is one open ConnectSidecar call. The sink's mutex guards its mutable fields.
 type stream struct {
 	Client
 	concurrency int
 
 	queue  list.List // *execution, to be sent
-	hand   list.List // *execution, sent and not answered, in the order in which they were sent
+	hand   list.List // *execution, sent and unanswered, in the order in which they were sent
 	byFire map[string]*execution
 	byID   map[string]*execution // the last one of each reminder
 
-	heard time.Time // when the sidecar last said something
-	told  bool      // it knows the table
-	ready bool      // it has been told once
+	heard time.Time // time of the sidecar's last message
+	told  bool      // it has the current table
+	ready bool      // it has received a table
 
 	wake chan struct{} // there is something to send, or room, or the stream is over
-	over chan struct{} // closed when it is gone
+	over chan struct{} // closed when the stream has ended
 	gone bool
-	err  error // why it is gone
+	err  error // why it ended
 }
 
 func newStream(c Client, concurrency uint32) *stream {
@@ -45,8 +45,8 @@ func newStream(c Client, concurrency uint32) *stream {
 		wake: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// join adds a stream to its app, in place of an older one of the same sidecar. What waited for somebody to come is looked at anew by the
-// engine.
+// join adds a stream to its app, replacing an older one of the same sidecar. The engine checks again what
+// waited for a sidecar.
 func (s *Sink) join(st *stream) error {
 	var out []report
 	s.mu.Lock()
@@ -63,7 +63,7 @@ func (s *Sink) join(st *stream) error {
 		return fmt.Errorf("%d sidecars are the most: %w", s.opts.MaxStreams, rouse.ErrOverloaded)
 	}
 	a := s.app(st.App)
-	a.streams, a.at[st.Address] = append(a.streams, st), st // before the other one leaves, so that what that one has comes here
+	a.streams, a.at[st.Address] = append(a.streams, st), st // before the old one leaves, so that its executions come here
 	s.streams++
 	if before != nil {
 		_, out = s.part(before, status.Error(codes.Aborted, "the sidecar has connected again"), out)
@@ -84,7 +84,7 @@ func (s *Sink) join(st *stream) error {
 	return nil
 }
 
-// leave takes a stream out of its app, once. What it has goes to others, in front of what they have.
+// leave removes a stream from its app, once. Its executions go to other streams, in front of theirs.
 func (s *Sink) leave(st *stream, why error) {
 	s.mu.Lock()
 	parted, out := s.part(st, why, nil)
@@ -124,11 +124,11 @@ func (s *Sink) part(st *stream, why error, out []report) (bool, []report) {
 			out = s.route(e, true, out)
 		}
 	}
-	s.forgetApp(a)
+	s.dropUnused(a)
 	return true, out
 }
 
-// assign takes what is to be sent next, as far as the sidecar may have it.
+// assign takes the next executions to send, up to the sidecar's limit.
 func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
 	now := time.Now()
 	for st.queue.Len() > 0 && st.hand.Len() < st.concurrency && len(requests) < batch {
@@ -149,7 +149,8 @@ func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest)
 	return requests
 }
 
-// answer takes how an execution ended. What is not in hand was answered before, or has gone to another, and is passed over.
+// answer processes the result of an execution. One that is not with this stream was already answered or has
+// gone to another, and is ignored.
 func (s *Sink) answer(st *stream, r *reminderv1.ExecuteReminderResponse) {
 	s.mu.Lock()
 	e := st.byFire[r.GetFireId()]

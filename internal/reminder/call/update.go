@@ -12,7 +12,7 @@ var states = map[book.State]reminderv1.TokenBucketState{
 	book.Divided: reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_DIVIDED,
 }
 
-// Update returns the table as sidecars of an app see it; with an empty app, that of all.
+// Update returns the table for sidecars of an app; with an empty app, the whole table.
 func Update(t *book.Table, app string, instances []*reminderv1.ReminderInstance) *reminderv1.TokenBucketsUpdate {
 	u := &reminderv1.TokenBucketsUpdate{Generation: t.Generation, Instances: instances}
 	add := func(row *book.Row) {

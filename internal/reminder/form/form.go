@@ -1,11 +1,12 @@
-// Package form says what timer a reminder is, and what reminder a timer was made of. It is pure.
+// Package form converts reminders to timers and back. It is pure.
 //
-// A timer's name is the first id that its reminder had, and stays. What changes when a reminder moves are its target and its labels:
+// A timer's name is its reminder's first id and does not change. When a reminder moves, its target and labels
+// change:
 //
-//	target  reminder:orderapp/B3      the app, and the bucket that its id is of
+//	target  reminder:orderapp/B3      the app, and the bucket of its id
 //	labels  reminder-id, reminder-app, reminder-bucket, reminder-name, reminder-actor
 //
-// The payload is the reminder as the client gave it.
+// The payload is the reminder as the client sent it.
 package form
 
 import (
@@ -23,39 +24,39 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// Scheme begins the targets of reminders.
+// Scheme is the prefix of reminder targets.
 const Scheme = "reminder:"
 
-// ContentType is that of the payload: a message of the type Reminder.
+// ContentType is the payload's content type: a message of type Reminder.
 const ContentType = "application/vnd.rouse.reminder+protobuf"
 
 // Labels of a reminder's timer.
 const (
-	LabelID     = "reminder-id" // the one that it has now
+	LabelID     = "reminder-id" // its current id
 	LabelApp    = "reminder-app"
 	LabelBucket = "reminder-bucket"
 	LabelName   = "reminder-name"
 	LabelActor  = "reminder-actor" // type, "||" and id
 )
 
-// Bounds of what clients say, in bytes.
+// Bounds of client values, in bytes.
 const (
 	MaxApp   = 128
 	MaxActor = 127 // of a type, and of an id
 	MaxPairs = 64  // of metadata
 )
 
-// Place is where a reminder is at a time.
+// Place is where a reminder currently is.
 type Place struct {
 	App    string
 	ID     string
 	Bucket string
 }
 
-// Target returns the target of the timers of an app's bucket.
+// Target returns the target of timers in an app's bucket.
 func Target(app, bucket string) string { return Scheme + app + "/" + bucket }
 
-// CheckTarget refuses what is no target of a reminder.
+// CheckTarget refuses a target that is not a reminder's.
 func CheckTarget(target string) error {
 	rest, ok := strings.CutPrefix(target, Scheme)
 	app, bucket, slash := strings.Cut(rest, "/")
@@ -65,7 +66,7 @@ func CheckTarget(target string) error {
 	return nil
 }
 
-// CheckApp refuses what cannot be the id of an app.
+// CheckApp refuses an invalid app id.
 func CheckApp(field, app string) error {
 	if !plain(app, MaxApp, "/| ") {
 		return rouse.Refuse(field, app, "is no id of an app", fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without spaces, '/' and '|'", MaxApp))
@@ -73,7 +74,7 @@ func CheckApp(field, app string) error {
 	return nil
 }
 
-// CheckAddress refuses what cannot tell sidecars apart.
+// CheckAddress refuses an address that cannot identify a sidecar.
 func CheckAddress(field, address string) error {
 	if !plain(address, 256, " ") {
 		return rouse.Refuse(field, address, "is no address", "give 1 to 256 bytes of printable UTF-8 without spaces, such as 10.1.2.3:50002")
@@ -81,13 +82,13 @@ func CheckAddress(field, address string) error {
 	return nil
 }
 
-// plain says whether a text has 1 to limit bytes of printable UTF-8, and none of the characters given.
+// plain reports whether a text has 1 to limit bytes of printable UTF-8 and none of the given characters.
 func plain(text string, limit int, without string) bool {
 	return text != "" && len(text) <= limit && utf8.ValidString(text) && !strings.ContainsAny(text, without) &&
 		strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// CheckActor refuses what names no actor. Nil is none.
+// CheckActor refuses an invalid actor. Nil is valid: no actor.
 func CheckActor(a *reminderv1.Actor) error {
 	if a == nil {
 		return nil
@@ -100,7 +101,7 @@ func CheckActor(a *reminderv1.Actor) error {
 	return nil
 }
 
-// ActorLabel returns the label's value for an actor, "" for none.
+// ActorLabel returns the label value for an actor, "" for nil.
 func ActorLabel(a *reminderv1.Actor) string {
 	if a == nil {
 		return ""
@@ -108,7 +109,7 @@ func ActorLabel(a *reminderv1.Actor) string {
 	return a.ActorType + "||" + a.ActorId
 }
 
-// Actor returns the actor that a reminder is of, nil for none.
+// Actor returns a reminder's actor from the label, nil if it has none.
 func Actor(spec *rouse.Spec) *reminderv1.Actor {
 	typ, id, ok := strings.Cut(spec.Labels[LabelActor], "||")
 	if !ok {
@@ -117,16 +118,17 @@ func Actor(spec *rouse.Spec) *reminderv1.Actor {
 	return &reminderv1.Actor{ActorType: typ, ActorId: id}
 }
 
-// Timer is what a reminder comes to. With a First it is imported with that due time; without, it is put.
+// Timer is the timer of a reminder. If First is set, it is imported with that due time; otherwise it is put.
 type Timer struct {
 	Spec  rouse.Spec
 	First rouse.Instant
 }
 
-// retry is how an execution is tried again: nothing is given up before most of a day is over.
+// retry is the retry policy of executions: they are retried for most of a day.
 var retry = rouse.Retry{Attempts: rouse.MaxAttempts, Interval: time.Second, Factor: 2, Max: time.Minute}
 
-// New returns the timer of a reminder. Keys and values of its metadata may have as many bytes as given.
+// New returns the timer of a reminder. The keys and values of its metadata may have the given number of
+// bytes.
 func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.Instant, metadata int) (Timer, error) {
 	if r == nil {
 		return Timer{}, rouse.Refuse("reminder", "", "is missing", "say what to remind of")
@@ -153,7 +155,7 @@ func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.In
 	return t, t.when(r, now)
 }
 
-// Put places a timer's spec: its labels are new, so that those of others who have it stay.
+// Put sets the place in a timer's spec. It copies the labels, because other specs may share them.
 func Put(spec *rouse.Spec, at Place) {
 	labels := maps.Clone(spec.Labels)
 	if labels == nil {
@@ -168,7 +170,7 @@ func Where(spec *rouse.Spec) Place {
 	return Place{App: spec.Labels[LabelApp], ID: spec.Labels[LabelID], Bucket: spec.Labels[LabelBucket]}
 }
 
-// Read returns the reminder that a timer was made of, without the time of its next execution.
+// Read returns the reminder of a timer, without the time of its next execution.
 func Read(spec *rouse.Spec) (*reminderv1.Reminder, error) {
 	if spec.ContentType != ContentType {
 		return nil, rouse.Refuse("content_type", spec.ContentType, "is not that of a reminder", "make reminders through the ReminderService")
@@ -180,7 +182,7 @@ func Read(spec *rouse.Spec) (*reminderv1.Reminder, error) {
 	return r, nil
 }
 
-// Check refuses a spec that New does not make.
+// Check refuses a spec that New does not create.
 func Check(spec *rouse.Spec) error {
 	if err := CheckTarget(spec.Target); err != nil {
 		return err
@@ -192,7 +194,7 @@ func Check(spec *rouse.Spec) error {
 	return err
 }
 
-// check refuses what is out of bounds.
+// check refuses values out of bounds.
 func check(r *reminderv1.Reminder, metadata int) error {
 	if r.ReminderName != "" && !plain(r.ReminderName, rouse.MaxLabelValue, "") {
 		return rouse.Refuse("reminder.reminder_name", r.ReminderName, "is no name", fmt.Sprintf("give up to %d bytes of printable UTF-8", rouse.MaxLabelValue))
@@ -211,7 +213,7 @@ func check(r *reminderv1.Reminder, metadata int) error {
 	return nil
 }
 
-// Instant returns when a timestamp is, rounded up; 0 for none.
+// Instant returns a timestamp, rounded up; 0 for nil.
 func instant(field string, at *timestamppb.Timestamp) (rouse.Instant, error) {
 	if at == nil {
 		return 0, nil

@@ -19,7 +19,7 @@ var now = rouse.At(time.Date(2027, 5, 1, 12, 0, 0, 0, time.UTC))
 
 func at(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d).Time()) }
 
-// dues returns the first due times of a timer, as distances from now.
+// dues returns the first due times of a timer as offsets from now.
 func dues(t *testing.T, made Timer, n int) (list []time.Duration) {
 	t.Helper()
 	key := rouse.Key{Namespace: "reminders", Name: place.ID}

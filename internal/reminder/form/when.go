@@ -10,10 +10,11 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// unsure is by how much an engine may be behind the clock of its store: a delay counted from there is surely not cut short.
+// unsure is the maximum by which an engine may be behind its store's clock: a delay counted from a time later
+// by this is surely not too short.
 const unsure = 2 * time.Millisecond
 
-// when fills in when the timer is due.
+// when sets the due times of the timer.
 func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 	first, err := firstTime(r, now)
 	if err != nil {
@@ -30,7 +31,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 		switch {
 		case first == 0:
 			t.Spec.Schedule = "@after 0s"
-		case r.NextExecutionTime == nil: // counted from when the timer is made, by the store's clock
+		case r.NextExecutionTime == nil: // counted from the timer's creation, by the store's clock
 			t.Spec.Schedule = "@after " + first.Sub(now).String()
 		default:
 			t.Spec.Schedule = first.String()
@@ -46,7 +47,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 	}
 	t.Spec.Overlap = rouse.OverlapWait
 	if end != 0 && end < rouse.MaxInstant {
-		t.Spec.End = end + 1 // one at the very end still fires
+		t.Spec.End = end + 1 // an execution exactly at the end still fires
 	}
 	switch {
 	case cron && first == 0:
@@ -59,7 +60,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 	return nil
 }
 
-// firstTime returns the time of the first execution, 0 if nothing says it.
+// firstTime returns the time of the first execution, 0 if none is specified.
 func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error) {
 	at, err := instant("reminder.next_execution_time", r.NextExecutionTime)
 	if err != nil {
@@ -72,7 +73,7 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	if err != nil || d < 0 || d > 200*366*24*time.Hour {
 		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
 	}
-	if at != 0 { // both are in what GetReminder answers: the time is where the delay has led to
+	if at != 0 { // GetReminder returns both: the time is the result of the delay
 		return at, nil
 	}
 	if first := now.Add(d); first <= rouse.MaxInstant {
@@ -81,7 +82,8 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	return rouse.MaxInstant, nil
 }
 
-// recur fills in a schedule of more than one execution. cron says that it has times of its own, instead of an interval.
+// recur sets a schedule with more than one execution. cron reports whether it has its own times instead of an
+// interval.
 func (t *Timer) recur(text string) (cron bool, err error) {
 	s := &t.Spec
 	if d, err := rouse.ParseDuration(text); err == nil {
@@ -95,7 +97,7 @@ func (t *Timer) recur(text string) (cron bool, err error) {
 	case strings.HasPrefix(text, "R"):
 		count, period, ok := strings.Cut(text[1:], "/")
 		if !ok || strings.Contains(period, "/") {
-			break // it names its start, or nothing
+			break // it specifies its start, or nothing
 		}
 		if count != "" {
 			n, err := strconv.ParseUint(count, 10, 32)
@@ -118,7 +120,7 @@ func (t *Timer) recur(text string) (cron bool, err error) {
 	return true, nil
 }
 
-// duration reads Go's durations, and those of ISO 8601 that every clock measures in the same way.
+// duration reads Go durations and ISO 8601 durations without calendar units.
 func duration(text string) (time.Duration, error) {
 	d, err := rouse.ParseDuration(text)
 	if err != nil && strings.HasPrefix(text, "P") {

@@ -41,7 +41,7 @@ func (k *Notes) Say(ctx context.Context, i *Instance) error {
 	return err
 }
 
-// Instances returns what instances have said of themselves, those that are gone included.
+// Instances returns the reports of all instances, including those that are gone.
 func (k *Notes) Instances(ctx context.Context) (list []Instance, err error) {
 	err = k.notes.List(ctx, instancePrefix, func(n note.Note) error {
 		var i Instance
@@ -54,8 +54,8 @@ func (k *Notes) Instances(ctx context.Context) (list []Instance, err error) {
 	return list, err
 }
 
-// ForgetInstance removes what an instance has said.
-func (k *Notes) ForgetInstance(ctx context.Context, address string) error {
+// DeleteInstance deletes the report of an instance.
+func (k *Notes) DeleteInstance(ctx context.Context, address string) error {
 	notes, err := k.notes.Get(ctx, instancePrefix+address)
 	if err != nil || notes[0].Revision == 0 {
 		return err

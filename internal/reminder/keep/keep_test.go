@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-func newKeeper(t *testing.T) *Notes {
+func newNotes(t *testing.T) *Notes {
 	store := mem.New()
 	t.Cleanup(func() { store.Close() })
 	return New(store, "reminders", 4)
@@ -24,7 +24,7 @@ func newKeeper(t *testing.T) *Notes {
 var bucket = book.Bucket{ID: "B1", From: 1, To: 2000, Vector: "drftghrq", App: "x", Prefix: "B", State: book.Open}
 
 func TestEachAppHasOnePrefix(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	var asking sync.WaitGroup
 	var mu sync.Mutex
 	of := map[string]map[string]bool{}
@@ -57,7 +57,7 @@ func TestEachAppHasOnePrefix(t *testing.T) {
 // TestTokensAreGivenOnce has several dispensers of one bucket, as instances that believe in different tables have, of which some die and
 // some give back what they have.
 func TestTokensAreGivenOnce(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	var mu sync.Mutex
 	given := map[int32]int{}
 	var taking sync.WaitGroup
@@ -109,7 +109,7 @@ func TestTokensAreGivenOnce(t *testing.T) {
 
 // TestWhatIsGivenBackIsGiven: one dispenser after another leaves nothing out, if each gives back what it has.
 func TestWhatIsGivenBackIsGiven(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	want := int32(1)
 	for range 5 {
 		d := k.NewDispenser(bucket, 100)
@@ -124,7 +124,7 @@ func TestWhatIsGivenBackIsGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := d.Take(t.Context(), 1); !errors.Is(err, ErrSpent) {
-			t.Errorf("a closed one gives, or says %v", err)
+			t.Errorf("a closed bucket issues tokens, or returns %v", err)
 		}
 	}
 	if till, err := k.Till(t.Context(), &bucket); err != nil || till.ConsumedTill != want-1 || till.Reserved != want-1 {
@@ -134,7 +134,7 @@ func TestWhatIsGivenBackIsGiven(t *testing.T) {
 
 // TestADividedBucketGivesNothingTwice: the bucket is closed while a dispenser gives, and its parts go on after what it may have given.
 func TestADividedBucketGivesNothingTwice(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	d := k.NewDispenser(bucket, 50)
 	given := map[int32]bool{}
 	take := func(d *Dispenser) (n int) {
@@ -161,7 +161,7 @@ func TestADividedBucketGivesNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := k.CloseBucket(t.Context(), &bucket); err != nil || again != last {
-		t.Errorf("closed again it says %d, %v instead of %d", again, err, last)
+		t.Errorf("closed again it returns %d, %v instead of %d", again, err, last)
 	}
 	b := book.Book{Buckets: []book.Bucket{bucket}, Apps: map[string]*book.App{"x": {Prefix: "B", Made: 1, UpTo: 2000, Vector: bucket.Vector}}}
 	parts := b.Split("B1", 50, last)
@@ -239,7 +239,7 @@ func TestTokensAreGivenOnceThoughAnswersAreLost(t *testing.T) {
 
 // TestOneOfTwoLeadersWins: of two who make the table from the same one, one is refused, and goes on from what the other has written.
 func TestOneOfTwoLeadersWins(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	plan := func(read *Read, clients ...string) (book.Book, map[string]book.Seat) {
 		next, seats, _ := book.Plan(book.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{"x": clients}, Prefixes: map[string]string{"x": "A"},
 			Instances: []string{"i"}, Size: 10, Vector: book.Vector})
@@ -353,7 +353,7 @@ func TestAChangeOfTheTableWritesWhatHasChanged(t *testing.T) {
 }
 
 func TestInstancesAndAliases(t *testing.T) {
-	k := newKeeper(t)
+	k := newNotes(t)
 	for _, i := range []Instance{{Address: "b", Load: 1}, {Address: "a", Clients: []Client{{"x", "A", "c"}}}, {Address: "b", Load: 2, Low: []string{"A1"}}} {
 		if err := k.Say(t.Context(), &i); err != nil {
 			t.Fatal(err)
@@ -363,7 +363,7 @@ func TestInstancesAndAliases(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Clients[0].Address != "c" || list[1].Load != 2 {
 		t.Errorf("the instances are %+v, %v", list, err)
 	}
-	if err := k.ForgetInstance(t.Context(), "a"); err != nil {
+	if err := k.DeleteInstance(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	if list, err = k.Instances(t.Context()); err != nil || len(list) != 1 {

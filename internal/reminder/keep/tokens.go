@@ -79,8 +79,8 @@ func (k *Notes) OpenBucket(ctx context.Context, id string, given int32) error {
 	return errBusy
 }
 
-// ForgetBucket removes what is kept of a bucket that is no more.
-func (k *Notes) ForgetBucket(ctx context.Context, id string) error {
+// DeleteBucket deletes the notes of a bucket that no longer exists.
+func (k *Notes) DeleteBucket(ctx context.Context, id string) error {
 	notes, err := k.notes.Get(ctx, tillNote(id))
 	if err != nil || notes[0].Revision == 0 {
 		return err

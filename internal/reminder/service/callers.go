@@ -72,8 +72,8 @@ func (c *callers) note(ctx context.Context, who caller) {
 	c.known[at] = who
 }
 
-// forget deletes a connection, if it is that of a caller.
-func (c *callers) forget(ctx context.Context, who caller) {
+// remove deletes a connection, if it is that of a caller.
+func (c *callers) remove(ctx context.Context, who caller) {
 	at := connection(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,9 +83,9 @@ func (c *callers) forget(ctx context.Context, who caller) {
 }
 
 // of returns the caller: the one that the call names, or the one that was registered on its connection.
-func (c *callers) of(ctx context.Context, said *reminderv1.Caller) (caller, error) {
-	if said != nil {
-		who := caller{said.AppId, said.Address}
+func (c *callers) of(ctx context.Context, given *reminderv1.Caller) (caller, error) {
+	if given != nil {
+		who := caller{given.AppId, given.Address}
 		return who, who.check("caller.")
 	}
 	c.mu.Lock()

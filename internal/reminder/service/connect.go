@@ -70,7 +70,7 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 		return err
 	}
 	f.callers.note(ctx, who)
-	defer f.callers.forget(ctx, who)
+	defer f.callers.remove(ctx, who)
 	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address}, hello.GetConcurrency(), first)
 }
 
@@ -81,7 +81,7 @@ func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.Describ
 
 // Describe tells what is known of an app, or of all with "", as the store has it.
 func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
-	said, err := s.opts.Notes.Instances(ctx)
+	reported, err := s.opts.Notes.Instances(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.Describ
 	for _, i := range instances {
 		loads[i.Address] = 0
 	}
-	for i := range said {
-		if _, lives := loads[said[i].Address]; !lives {
+	for i := range reported {
+		if _, lives := loads[reported[i].Address]; !lives {
 			continue
 		}
-		loads[said[i].Address] = said[i].Load
-		for _, c := range said[i].Clients {
+		loads[reported[i].Address] = reported[i].Load
+		for _, c := range reported[i].Clients {
 			who := caller{c.App, c.Address}
 			if app != "" && app != who.app {
 				continue
@@ -106,7 +106,7 @@ func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.Describ
 			if at[who] == nil {
 				order = append(order, who)
 			}
-			at[who] = append(at[who], said[i].Address)
+			at[who] = append(at[who], reported[i].Address)
 		}
 	}
 	for _, i := range instances {

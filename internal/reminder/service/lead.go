@@ -15,7 +15,7 @@ type leader struct {
 	read  *keep.Read           // the book, as long as no other was written
 	seen  map[caller]time.Time // when each sidecar was last connected to an instance
 	hot   map[string]time.Time // since when buckets are hot
-	gone  map[string]time.Time // since when instances are gone that have said something
+	gone  map[string]time.Time // since when instances are gone that have reported something
 	level int                  // how many quarters of the most buckets there were last
 }
 
@@ -39,12 +39,12 @@ func (l *leader) begin(t *book.Table, now time.Time) {
 const (
 	MostBuckets  = 20_000 // those that are spent are merged long before
 	mergeBuckets = MostBuckets / 4
-	forgetAfter  = time.Minute // what an instance that is gone has said
+	deleteAfter  = time.Minute // what an instance that is gone has reported
 	leastToSplit = 4           // tokens
 )
 
 // lead makes the next table, if it should change.
-func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Instance) error {
+func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.Instance) error {
 	l, now := &s.leader, time.Now()
 	read, err := s.book(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Insta
 		situation.Prefixes[app] = known.Prefix
 	}
 	rates := map[string]float64{}
-	for i := range said {
-		in := &said[i]
+	for i := range reported {
+		in := &reported[i]
 		if !slices.Contains(situation.Instances, in.Address) {
 			s.passAway(ctx, in.Address, now)
 			continue
@@ -132,7 +132,7 @@ func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Insta
 		if _, stays := seats[id]; stays {
 			continue
 		}
-		if err := s.opts.Notes.ForgetBucket(ctx, id); err != nil {
+		if err := s.opts.Notes.DeleteBucket(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -175,11 +175,11 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 		s.leader.gone[address] = now
 		return
 	}
-	if now.Sub(since) < forgetAfter {
+	if now.Sub(since) < deleteAfter {
 		return
 	}
-	if err := s.opts.Notes.ForgetInstance(ctx, address); err != nil {
-		s.failed(ctx, "forget an instance that is gone", err)
+	if err := s.opts.Notes.DeleteInstance(ctx, address); err != nil {
+		s.failed(ctx, "delete an instance that is gone", err)
 		return
 	}
 	delete(s.leader.gone, address)

@@ -28,13 +28,13 @@ import (
 // Which instances may be executing a reminder can change while they are asked. So it is found out again before the write, which
 // is made only if all of them were asked, the reminder has not changed since, and nothing of it comes due before the write is over.
 const (
-	moveWait   = 5 * time.Second  // for executions in progress
-	holdWithin = 6 * time.Second  // for the answers of instances that were asked for a hold
-	holdLength = 10 * time.Second // from when the hold is asked for
-	editWithin = 2 * time.Second  // for the writes; the rest is for clocks that do not run alike
-	moveBatch  = 100              // reminders that are held together
-	moveTries  = 3                // of one reminder, which others may change or take over
-	maxBeside  = 1000             // rows in addition to the reminders' timers that are looked through
+	moveWait    = 5 * time.Second  // for executions in progress
+	holdWithin  = 6 * time.Second  // for the answers of instances that were asked for a hold
+	holdLength  = 10 * time.Second // from when the hold is asked for
+	editWithin  = 2 * time.Second  // for the writes; the rest is for clocks that do not run alike
+	moveBatch   = 100              // reminders that are held together
+	moveTries   = 3                // of one reminder, which others may change or take over
+	maxDetached = 1000             // rows in addition to the reminders' timers that are looked through
 )
 
 // moving is a reminder on its way to a bucket of the caller.
@@ -151,23 +151,23 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	if err != nil {
 		return nil, err
 	}
-	beside, all, err := s.beside(ctx)
-	if err != nil || len(beside) == 0 && all == nil {
+	detached, all, err := s.detached(ctx)
+	if err != nil || len(detached) == 0 && all == nil {
 		return lists, err
 	}
 	for i := range timers {
 		lists[i] = append(lists[i], all...)
-		lists[i] = append(lists[i], beside[timers[i].Key.Name]...)
+		lists[i] = append(lists[i], detached[timers[i].Key.Name]...)
 		slices.Sort(lists[i])
 		lists[i] = slices.Compact(lists[i])
 	}
 	return lists, nil
 }
 
-// beside returns which instances may be executing occurrences that have rows of their own, such as a dead letter that was redriven, by the timers'
+// detached returns which instances may be executing occurrences that have rows of their own, such as a dead letter that was redriven, by the timers'
 // names; or, if there is too much of it, all instances.
-func (s *Service) beside(ctx context.Context) (at map[string][]string, all []string, err error) {
-	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxBeside}
+func (s *Service) detached(ctx context.Context) (at map[string][]string, all []string, err error) {
+	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxDetached}
 	if n, err := s.opts.Timers.Count(ctx, q); err != nil || n == 0 {
 		return nil, nil, err
 	}

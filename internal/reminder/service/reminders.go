@@ -134,7 +134,7 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 			}
 			why := "the sidecar " + who.address + " has no bucket with tokens yet: try again"
 			if failure != nil {
-				why += "; another instance said: " + rouse.Shorten(failure.Error(), rouse.MaxDetail)
+				why += "; another instance reported: " + rouse.Shorten(failure.Error(), rouse.MaxDetail)
 			}
 			return nil, "", refused(codes.Unavailable, noBucket, why,
 				nil, durationpb.New(time.Second))
@@ -239,6 +239,6 @@ func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.Delete
 	if err != nil {
 		return nil, err
 	}
-	f.opts.Calls.Forget(name)
+	f.opts.Calls.Delete(name)
 	return &reminderv1.DeleteReminderResponse{InFlight: d.InFlight}, nil
 }

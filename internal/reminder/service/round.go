@@ -15,7 +15,7 @@ import (
 
 // round is what the goroutine that looks around remembers between its rounds.
 type round struct {
-	said     keep.Instance // last, to the others
+	reported keep.Instance // last, to the others
 	when     time.Time     // that was
 	rated    time.Time     // when rates were last asked for
 	rates    map[string]float64
@@ -31,7 +31,7 @@ const (
 	roundWithin = 15 * time.Second
 	leastApart  = 20 * time.Millisecond // of two rounds
 	sayEvery    = 2 * time.Second       // when only figures have changed
-	mostRates   = 32                    // buckets whose rates are said
+	mostRates   = 32                    // buckets whose rates are reported
 )
 
 // handovers are when, after instances have come or gone, what waits is given back: a bucket of timers moves to another node when
@@ -76,18 +76,18 @@ func (s *Service) lookAround(ctx context.Context) error {
 		return err
 	}
 	leads := s.opts.Leader()
-	var said []keep.Instance
+	var reported []keep.Instance
 	if leads || len(living) > 1 {
-		if said, err = s.opts.Notes.Instances(ctx); err != nil {
+		if reported, err = s.opts.Notes.Instances(ctx); err != nil {
 			return err
 		}
 	}
-	if at := s.elsewhere(said, living); !reflect.DeepEqual(at, s.round.far) {
+	if at := s.elsewhere(reported, living); !reflect.DeepEqual(at, s.round.far) {
 		s.round.far = at
 		s.opts.Calls.SetElsewhere(at)
 	}
 	if leads {
-		if err := s.lead(ctx, living, said); err != nil {
+		if err := s.lead(ctx, living, reported); err != nil {
 			return err
 		}
 	} else {
@@ -97,10 +97,10 @@ func (s *Service) lookAround(ctx context.Context) error {
 }
 
 // elsewhere returns at which other instance each sidecar is connected, by its app and its address.
-func (s *Service) elsewhere(said []keep.Instance, living []Instance) map[string]map[string]string {
+func (s *Service) elsewhere(reported []keep.Instance, living []Instance) map[string]map[string]string {
 	apps := map[string]map[string]string{}
-	for i := range said {
-		in := &said[i]
+	for i := range reported {
+		in := &reported[i]
 		lives := slices.ContainsFunc(living, func(other Instance) bool { return other.Address == in.Address })
 		if !lives || in.Address == s.opts.Address {
 			continue
@@ -144,7 +144,7 @@ func (s *Service) say(ctx context.Context) error {
 	s.mu.Lock()
 	i.Low, i.Spent, i.Load = slices.Sorted(maps.Keys(s.low)), slices.Sorted(maps.Keys(s.spent)), s.load
 	s.mu.Unlock()
-	last := s.round.said
+	last := s.round.reported
 	figures := i.Load != last.Load || !maps.Equal(i.Rates, last.Rates)
 	last.Load, last.Rates = i.Load, i.Rates
 	if last.Address != "" && reflect.DeepEqual(i, last) && !(figures && time.Since(s.round.when) >= sayEvery) {
@@ -153,7 +153,7 @@ func (s *Service) say(ctx context.Context) error {
 	if err := s.opts.Notes.Say(ctx, &i); err != nil {
 		return err
 	}
-	s.round.said, s.round.when = i, time.Now()
+	s.round.reported, s.round.when = i, time.Now()
 	return nil
 }
 

@@ -284,7 +284,7 @@ func TestWhoCalls(t *testing.T) {
 		return err
 	}
 	if err := ask(nil); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("nobody knows who calls: %v", err)
+		t.Errorf("the caller is unknown: %v", err)
 	}
 	if err := ask(&reminderv1.Caller{AppId: "x", Address: "one"}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("it is not connected: %v", err)

@@ -11,25 +11,25 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// sweepEvery is how often clocks are looked at.
-const sweepEvery = 200 * time.Millisecond
+// expireEvery is the interval at which timeouts are checked.
+const expireEvery = 200 * time.Millisecond
 
-// Run looks at clocks until ctx ends: at heartbeats, answers, holds, and whether who delivered still wants to know.
+// Run checks timeouts until ctx ends: heartbeats, answers, holds, and contexts of deliveries.
 func (s *Sink) Run(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.sweep(time.Now())
+			s.expire(time.Now())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// sweep ends what is over at now.
-func (s *Sink) sweep(now time.Time) {
+// expire ends everything that has timed out by now.
+func (s *Sink) expire(now time.Time) {
 	var out []report
 	silent := false
 	s.mu.Lock()
@@ -63,7 +63,7 @@ func (s *Sink) sweep(now time.Time) {
 	}
 }
 
-// late reports what a sidecar has had for too long.
+// late reports the executions that a sidecar has had for too long.
 func (s *Sink) late(st *stream, now time.Time, out []report) []report {
 	for el := st.hand.Front(); el != nil; el = st.hand.Front() {
 		e := el.Value.(*execution)
@@ -77,11 +77,11 @@ func (s *Sink) late(st *stream, now time.Time, out []report) []report {
 	return out
 }
 
-// abandon gives up what was delivered for a context that has ended. As after a crash, what was sent may have arrived and may come again; no
-// attempt is spent on the service's own end.
+// abandon defers all executions of a context that has ended. As after a crash, a sent one may have arrived
+// and may come again; it spends no attempt.
 func (s *Sink) abandon(out []report) []report {
 	over := false
-	for _, e := range s.byName { // one is enough to tell: an engine has one context
+	for _, e := range s.byName { // checking one is enough: an engine has one context
 		if !e.borrowed {
 			over = e.d.ctx.Err() != nil
 			break

@@ -9,14 +9,15 @@ import (
 	"github.com/rousehq/rouse/internal/note"
 )
 
-// What was not there for so long is forgotten: hosts that have other addresses now, and instances.
+// Hosts and instances that have been gone for that long are deleted.
 const (
-	forgetAfter = 24 * time.Hour
-	sweepEvery  = 10 * time.Minute
+	deleteAfter     = 24 * time.Hour
+	deleteGoneEvery = 10 * time.Minute
 )
 
-// sweep forgets hosts and instances that are long gone. Each write is on the condition that nobody has written the note meanwhile.
-func (s *Service) sweep(ctx context.Context) error {
+// deleteGone deletes hosts and instances that have long been gone. Each delete is conditional on the note's
+// revision.
+func (s *Service) deleteGone(ctx context.Context) error {
 	now := s.opts.Timers.Now()
 	instances, err := s.opts.Instances(ctx)
 	if err != nil || now == 0 {
@@ -48,7 +49,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	}
 	var gone []note.Write
 	for key, k := range all {
-		if k.at.Add(forgetAfter) > now {
+		if k.at.Add(deleteAfter) > now {
 			continue
 		}
 		if k.host != 0 {
@@ -61,7 +62,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	err = s.notes.List(ctx, movesNote, func(n note.Note) error {
 		var b movesBody
 		err := n.Read(&b)
-		if b.At.Add(forgetAfter) <= now && !slices.Contains(instances, b.Instance) {
+		if b.At.Add(deleteAfter) <= now && !slices.Contains(instances, b.Instance) {
 			gone = append(gone, note.Delete(short(movesNote+b.Instance), n.Revision))
 		}
 		return err
