@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// StartRedisCluster starts a Redis Cluster of three masters without replicas, the slots shared evenly among them, and returns
-// when each of them says that it is complete. One that is down takes its third of the keys with it; the others go on.
+// StartRedisCluster starts a Redis Cluster of three masters without replicas, with the slots distributed
+// evenly, and returns when each of them reports that it is complete. If one goes down, its third of the keys
+// is unavailable; the others continue.
 func StartRedisCluster(t testing.TB) []*Server {
 	t.Helper()
 	path := find(t, "redis-server")
 	const masters, slots = 3, 16384
 	nodes := make([]*Server, masters)
-	buses := make([]int, masters) // the ports on which the nodes talk to each other
+	buses := make([]int, masters) // the ports of the cluster bus
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	do := func(node int, args ...any) {
@@ -29,7 +30,7 @@ func StartRedisCluster(t testing.TB) []*Server {
 		p := launchClusterNode(t, path)
 		addr := p.ports[0].addr()
 		nodes[i], buses[i] = newServer(t, p, redisURL(addr), addr), p.ports[1].port
-		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // different from the beginning, otherwise they have to agree on that first
+		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // different from the start, otherwise the nodes have to agree on that first
 		do(i, "CLUSTER", "ADDSLOTSRANGE", i*slots/masters, (i+1)*slots/masters-1)
 	}
 	for i, n := range nodes[1:] {
@@ -56,7 +57,7 @@ func StartRedisCluster(t testing.TB) []*Server {
 	return nodes
 }
 
-// launchClusterNode starts a server that is ready to be a member of a Cluster.
+// launchClusterNode starts a server that can join a Cluster.
 func launchClusterNode(t testing.TB, path string) *process {
 	t.Helper()
 	p, err := launch("cluster", 2, nil, func(p *process) error {
@@ -74,7 +75,8 @@ func launchClusterNode(t testing.TB, path string) *process {
 	return p
 }
 
-// AddRedisReplicas gives each master of a Cluster a replica, and returns the replicas when they have what their masters have.
+// AddRedisReplicas adds a replica to each master of a Cluster, and returns the replicas when they are in
+// sync.
 func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 	t.Helper()
 	path := find(t, "redis-server")

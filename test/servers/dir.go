@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// home is the directory of everything that this test binary starts, and what keeps it: a broom waits for the end of the test
-// binary to remove it.
+// home is the directory of everything that this test binary starts. A process, the broom, removes it when the
+// test binary ends.
 type home struct {
 	dir  string
-	held *os.File // the broom's input, which is open as long as the test binary runs
+	held *os.File // the broom's input, which is open while the test binary runs
 }
 
 var ours = sync.OnceValues(func() (home, error) {
@@ -32,8 +32,9 @@ var ours = sync.OnceValues(func() (home, error) {
 	return home{dir: dir, held: held}, err
 })
 
-// broom waits until its input ends, which is when the test binary has ended in whatever way. What a server that dies at the
-// same moment still writes is removed at the next try. PostgreSQL has a segment of shared memory, which outlives a SIGKILL.
+// broom waits until its input ends, which is when the test binary has ended for whatever reason. Files that a
+// dying server still writes are removed by the next attempt. PostgreSQL has a segment of shared memory, which
+// outlives a SIGKILL.
 const broom = `
 cat >/dev/null
 for pid in "$0"/*/data/postmaster.pid; do
@@ -45,7 +46,7 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done
 `
 
-// sweep starts the broom, and gives the end of its input.
+// sweep starts the broom, and returns the writing end of its input.
 func sweep(dir string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -54,7 +55,7 @@ func sweep(dir string) (*os.File, error) {
 	cmd := exec.Command("/bin/sh", "-c", broom, dir)
 	cmd.Stdin = r
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it hears no signal that is meant for us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it receives no signals meant for this process
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("sweep up behind the servers: %w", err), r.Close(), w.Close())
 	}

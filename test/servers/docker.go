@@ -16,12 +16,12 @@ import (
 	"testing"
 )
 
-// StartDocker starts a Docker Engine without networks, whose images and containers are in the server's directory. It is in name
-// spaces of its own, so that containers, mounts and all end with it, as with a machine that is switched off: Kill and Stop are the
-// same. The URL is that of its socket.
+// StartDocker starts a Docker Engine without networks, whose images and containers are in the server's
+// directory. It runs in its own namespaces, so that containers, mounts and all end with it, like a machine
+// that is switched off: Kill and Stop are the same. The URL is that of its socket.
 //
-// It needs root with all its rights, and a dockerd, which scripts/install-servers does not install: call it only if somebody has
-// asked for it.
+// It needs root with all capabilities, and a dockerd, which scripts/install-servers does not install: use it
+// only in tests that run on explicit request.
 func StartDocker(t testing.TB) *Server {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -35,7 +35,7 @@ func StartDocker(t testing.TB) *Server {
 		socket = filepath.Join(p.dir, "docker.sock")
 		group = filepath.Base(filepath.Dir(p.dir)) + "-" + filepath.Base(p.dir)
 		p.path = "unshare"
-		run := filepath.Join(p.dir, "run") // what is in it is of processes that have ended
+		run := filepath.Join(p.dir, "run") // its content belongs to processes that have ended
 		p.args = []string{"--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "/bin/sh", "-c", `rm -rf "$0" && exec dockerd "$@"`, run,
 			"-H", "unix://" + socket, "--data-root", filepath.Join(p.dir, "data"), "--exec-root", run, "--pidfile", filepath.Join(run, "pid"),
 			"--exec-opt=native.cgroupdriver=cgroupfs", "--cgroup-parent=" + group,
@@ -76,7 +76,8 @@ func dockerReady(ctx context.Context, socket string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// removeGroups removes the control groups that an engine has left, which are in a tree of their own or in one for each controller.
+// removeGroups removes the control groups that an engine has left, in a tree of its own or in one for each
+// controller.
 func removeGroups(name string) error {
 	trees, _ := filepath.Glob("/sys/fs/cgroup/*/" + name) // the pattern is well-formed
 	for _, tree := range append(trees, "/sys/fs/cgroup/"+name) {

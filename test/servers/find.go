@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// places are directories where servers are, besides those of PATH: Debian keeps some out of the PATH of users.
+// places are directories of servers in addition to those of PATH: Debian keeps some out of the PATH of users.
 var places = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"}
 
-// find gives the path of a program. Without it, the test fails, or is skipped if servers are optional.
+// find returns the path of a program. If it is missing, the test fails, or is skipped if servers are
+// optional.
 func find(t testing.TB, program string) string {
 	t.Helper()
 	if path, err := exec.LookPath(program); err == nil {
@@ -29,7 +30,7 @@ func find(t testing.TB, program string) string {
 	return ""
 }
 
-// findPostgres gives the directory of PostgreSQL's programs, the newest if there are several.
+// findPostgres returns the directory of PostgreSQL's programs, the newest if there are several.
 func findPostgres(t testing.TB) string {
 	t.Helper()
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well-formed

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// verdict is a test that notes how it was ended, instead of ending.
+// verdict is a test that records how it was ended, instead of ending.
 type verdict struct {
 	testing.TB
 	failed, skipped string
@@ -27,7 +27,7 @@ func (v *verdict) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// TestMissing holds that a server that is not there is never passed over by accident.
+// TestMissing: a missing server is never skipped by accident.
 func TestMissing(t *testing.T) {
 	look := func() *verdict {
 		v := &verdict{TB: t}

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// taken is what servers say of a port that another program has.
+// taken matches the messages of servers about a port that is in use.
 var taken = regexp.MustCompile(`(?i)address already in use|eaddrinuse`)
 
-// launch starts a server in a new directory and on new ports. If a program that is none of ours has taken a port in between, it
-// does so again.
+// launch starts a server in a new directory and on new ports. If another program has taken a port in between,
+// it retries with new ones.
 //
-// describe fills in what is special to the server; dir and ports are made.
+// describe sets what is specific to the server; dir and ports are set already.
 func launch(name string, ports int, as *syscall.Credential, describe func(*process) error) (*process, error) {
 	const tries = 3
 	var err error
@@ -24,7 +24,7 @@ func launch(name string, ports int, as *syscall.Credential, describe func(*proce
 				return p, nil
 			}
 		}
-		_ = p.close() // the error that counts is why it did not start
+		_ = p.close() // the important error is why it did not start
 		if !taken.MatchString(err.Error()) {
 			break
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLaunchWhenPortIsTaken holds that a server finds another port, and that it says what else is wrong with it.
+// TestLaunchWhenPortIsTaken: a server gets another port, and other failures are reported.
 func TestLaunchWhenPortIsTaken(t *testing.T) {
 	t.Parallel()
 	path := find(t, "redis-server")
@@ -21,7 +21,7 @@ func TestLaunchWhenPortIsTaken(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				t.Cleanup(func() { _ = l.Close() }) // nobody was connected
+				t.Cleanup(func() { _ = l.Close() }) // it had no connections
 			}
 			describeRedis(p, path, settings)
 			return nil

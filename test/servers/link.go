@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// link is one connection through a proxy, which is two: the client's with us and ours with the server.
+// link is one connection through a proxy, which consists of two: from the client and to the server.
 type link struct {
 	p      *Proxy
 	ctx    context.Context // ends with the link
@@ -18,19 +18,19 @@ type link struct {
 
 	// Of the proxy's mutex.
 	client, server *net.TCPConn // server is nil until it is there
-	lost           bool         // something of it has vanished
+	lost           bool         // some of its data was dropped
 }
 
-// packet is what was read at once.
+// packet contains the data of one read.
 type packet struct {
 	at   time.Time
 	data []byte
-	err  error // no data: how the reading ended, io.EOF in good order
+	err  error // no data: how reading ended, io.EOF for a regular end
 }
 
 const (
 	packetSize = 16 << 10
-	underWay   = 1024 // packets of one direction; more are not read, which is how TCP tells a sender to wait
+	underWay   = 1024 // packets of one direction; no more are read, so that TCP slows down the sender
 	dialTime   = 10 * time.Second
 )
 
@@ -48,8 +48,8 @@ func (p *Proxy) begin(client *net.TCPConn) {
 	p.wg.Go(l.run)
 }
 
-// run passes on what both sides say, until both have ended or the link is reset. If only one has, or the other cannot hear of it,
-// the other's connection stays open.
+// run forwards data in both directions until both sides have ended or the link is reset. If only one side has
+// ended, or the other cannot be told, the other's connection stays open.
 func (l *link) run() {
 	defer l.end()
 	dialer := net.Dialer{Timeout: dialTime}
@@ -78,7 +78,7 @@ func (l *link) run() {
 	<-done
 }
 
-// end forgets the link. Both sides have ended it themselves, or it was reset.
+// end removes the link. Both sides have ended it themselves, or it was reset.
 func (l *link) end() {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *link) end() {
 	}
 }
 
-// reset ends both connections without good order. The proxy is locked.
+// reset ends both connections with a TCP reset. The proxy is locked.
 func (l *link) reset() {
 	l.cancel()
 	for _, conn := range []*net.TCPConn{l.client, l.server} {
@@ -115,7 +115,7 @@ func (l *link) pass(d direction, from, to *net.TCPConn) {
 		case !l.arrives(d, pk.at):
 		case pk.err == nil:
 			if _, err := to.Write(pk.data); err != nil {
-				l.broken(1 - d) // the other side has ended, and says so this way
+				l.broken(1 - d) // the other side has closed, which shows in this way
 			}
 		case errors.Is(pk.err, io.EOF):
 			_ = to.CloseWrite() // fails if to has ended already
@@ -150,7 +150,7 @@ func (l *link) read(from *net.TCPConn, packets chan<- packet) {
 	}
 }
 
-// arrives waits until a packet that was sent at some time arrives, and says whether it does.
+// arrives waits until a packet sent at a time arrives, and reports whether it does.
 func (l *link) arrives(d direction, sent time.Time) bool {
 	for {
 		l.p.mu.Lock()
@@ -176,7 +176,7 @@ func (l *link) arrives(d direction, sent time.Time) bool {
 	}
 }
 
-// broken resets the link because one side did so, unless the network keeps that from the other side.
+// broken resets the link because one side did, unless the network hides that from the other side.
 func (l *link) broken(d direction) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()

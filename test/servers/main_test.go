@@ -8,5 +8,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that servers, also shared ones, leave no goroutine behind.
+// TestMain checks that servers, also shared ones, leave no goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

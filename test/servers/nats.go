@@ -14,15 +14,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// NATS gives the URL of a fresh, empty NATS with JetStream, a process of its own that ends with the test.
+// NATS returns the URL of a fresh, empty NATS with JetStream, a separate process that ends with the test.
 func NATS(t testing.TB) string {
 	t.Helper()
 	return StartNATS(t).URL()
 }
 
-// StartNATS starts a NATS with JetStream, whose streams are files in the server's directory. What it acknowledges is with the
-// kernel, so it outlives Kill; it is on the disk only some time later: NATS syncs every two minutes, and what would change that
-// (sync_interval: always) is known to NATS 2.10 and later.
+// StartNATS starts a NATS with JetStream, whose streams are files in the server's directory. Acknowledged
+// messages are in the kernel's memory, so they survive Kill; they reach the disk later: NATS syncs every two
+// minutes, and only NATS 2.10 and later can change that (sync_interval: always).
 func StartNATS(t testing.TB) *Server {
 	t.Helper()
 	path := find(t, "nats-server")

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// PgBouncer gives the URL of the same database as a URL of PostgreSQL, through a PgBouncer in transaction mode: a session lasts
-// for one transaction, so neither prepared statements nor advisory locks of a session outlive it.
+// PgBouncer returns a URL for the same database as a URL of PostgreSQL, through a PgBouncer in transaction
+// mode: a session lasts for one transaction, so neither prepared statements nor advisory locks of a session
+// outlive it.
 func PgBouncer(t testing.TB, postgres string) string {
 	t.Helper()
 	u, err := url.Parse(postgres)

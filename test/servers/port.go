@@ -17,14 +17,14 @@ const (
 	lastPort  = 32000
 )
 
-// claim is a port that this test binary has until release, also while no server listens on it.
+// claim is a port that this test binary reserves until release, also while no server listens on it.
 type claim struct {
 	port int
 	mark net.Listener
 }
 
-// claimPort takes a free port. Test binaries run side by side: what tells them of each other's ports is a socket of a name that
-// only exists in memory (Linux), which the kernel gives back when the test binary ends.
+// claimPort reserves a free port. Test binaries run concurrently: they mark their ports with sockets whose
+// names exist only in memory (Linux), and which the kernel releases when the test binary ends.
 func claimPort() (*claim, error) {
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -32,7 +32,7 @@ func claimPort() (*claim, error) {
 		if runtime.GOOS == "linux" {
 			mark, err := net.Listen("unix", fmt.Sprintf("@rouse-test-port-%d", port))
 			if err != nil {
-				continue // another test binary's, or ours
+				continue // reserved by another test binary, or this one
 			}
 			c.mark = mark
 		}
@@ -61,6 +61,6 @@ func (c *claim) addr() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
 
 func (c *claim) release() {
 	if c.mark != nil {
-		_ = c.mark.Close() // nobody was connected
+		_ = c.mark.Close() // it had no connections
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// StartPostgres starts a PostgreSQL with a data directory of its own. What is committed on it is on the disk (fsync and
-// synchronous_commit are on, as they are by default). Settings are name=value, as in postgresql.conf. The URL is of the
-// superuser and the database postgres.
+// StartPostgres starts a PostgreSQL with its own data directory. Its commits are on disk (fsync and
+// synchronous_commit are on, as they are by default). Settings are name=value, as in postgresql.conf. The URL
+// has the superuser and the database postgres.
 func StartPostgres(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	p, err := startPostgres(findPostgres(t), pairs(t, settings))
@@ -29,8 +29,9 @@ func StartPostgres(t testing.TB, settings ...string) *Server {
 	return newServer(t, p, postgresURL(p.ports[0].addr(), "postgres"), p.ports[0].addr())
 }
 
-// Postgres gives the URL of a fresh, empty database. All such databases of a test binary are on one server; it does not sync
-// (fsync is off) and so is fit for every test but those of a crash of the machine. The database is dropped when the test ends.
+// Postgres returns the URL of a fresh, empty database. All such databases of a test binary are on one server,
+// which does not sync (fsync is off): use it for every test except those of a crash of the machine. The
+// database is dropped when the test ends.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	bin := findPostgres(t)

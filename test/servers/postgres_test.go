@@ -39,7 +39,7 @@ func queryString(t *testing.T, conn *pgx.Conn, sql string, args ...any) string {
 	return s
 }
 
-// TestPostgresIsFresh holds that databases of one server know nothing of each other, and end with their tests.
+// TestPostgresIsFresh: databases of one server are independent, and are removed with their tests.
 func TestPostgresIsFresh(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, Postgres(t))
@@ -59,7 +59,7 @@ func TestPostgresIsFresh(t *testing.T) {
 	}
 }
 
-// TestPostgresSettings holds that durability is on for a server of its own, and that settings arrive.
+// TestPostgresSettings: durability is on for a separate server, and settings are applied.
 func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, StartPostgres(t, "work_mem=5MB", "application_name=a b=c").URL())
@@ -75,7 +75,7 @@ func TestPostgresSettings(t *testing.T) {
 	}
 }
 
-// TestPostgresPause holds that a pause reaches sessions too, which are processes of their own.
+// TestPostgresPause: a pause includes sessions, which are separate processes.
 func TestPostgresPause(t *testing.T) {
 	t.Parallel()
 	s := StartPostgres(t)
@@ -92,7 +92,7 @@ func TestPostgresPause(t *testing.T) {
 	}
 }
 
-// TestPgBouncer holds that sessions through PgBouncer share those of the server, one transaction at a time.
+// TestPgBouncer: sessions through PgBouncer share those of the server, one transaction at a time.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	direct := Postgres(t)

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// process is a server's process and those that it starts.
+// process is a server's process and its children.
 //
-// No goroutine waits for it: tests that look for goroutines that are left over find none of ours, although shared servers run
-// to the end of the test binary.
+// No goroutine waits for it: so tests that check for leftover goroutines find none, although shared servers
+// run until the test binary ends.
 type process struct {
 	name  string
 	dir   string
@@ -27,11 +27,11 @@ type process struct {
 	args  []string
 	env   []string
 
-	// ready says whether the server answers.
+	// ready returns nil once the server answers.
 	ready func(context.Context) error
 
-	// stopSignal asks for an end in good order, endSignal for a quick one that leaves nothing behind; it may lose what SIGKILL
-	// would lose. 0 is SIGKILL.
+	// stopSignal requests a regular shutdown, endSignal a quick one that leaves nothing behind and may lose
+	// what SIGKILL would lose. 0 is SIGKILL.
 	stopSignal, endSignal syscall.Signal
 
 	mu  sync.Mutex
@@ -60,7 +60,7 @@ func (p *process) start() error {
 	cmd.Dir = p.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "LC_ALL=C", "TZ=UTC"}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true} // a terminal's Ctrl-C is not for the server
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true} // Ctrl-C in a terminal must not reach the server
 	endWithParent(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -88,7 +88,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// reap takes note of the end of the server, and says whether it has ended.
+// reap collects the server's exit status, and reports whether it has ended.
 func (p *process) reap(options int) bool {
 	for {
 		pid, err := syscall.Wait4(p.pid, nil, options, nil)
@@ -112,14 +112,14 @@ func (p *process) kill() error {
 	return p.killTree()
 }
 
-// killTree stops the first process, so that it starts no other, before it kills all.
+// killTree stops the first process, so that it starts no more processes, and then kills all.
 func (p *process) killTree() error {
 	if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
 	below, err := descendants(p.pid)
 	for _, pid := range append(below, p.pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // one that is gone already is as good
+		_ = syscall.Kill(pid, syscall.SIGKILL) // fails only if it has ended already
 	}
 	p.reap(0)
 	return errors.Join(err, p.gone(below))
@@ -191,7 +191,7 @@ func (p *process) pause() error {
 			if stopped(pid) {
 				continue
 			}
-			_ = syscall.Kill(pid, syscall.SIGSTOP) // if it is gone, the next look does not find it
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // if it has ended, the next scan does not find it
 			err = fmt.Errorf("pause %s: process %d goes on", p.name, pid)
 		}
 		return err
@@ -211,7 +211,7 @@ func (p *process) resume() error {
 	return err
 }
 
-// close ends the server, if it runs, and removes what it has left.
+// close ends the server if it runs, and removes its files.
 func (p *process) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +231,7 @@ func (p *process) close() error {
 
 func (p *process) log() string { return filepath.Join(p.dir, "log") }
 
-// tail is the end of what the server wrote to its log.
+// tail returns the end of the server's log.
 func (p *process) tail() string {
 	const most = 2 << 10
 	b, err := os.ReadFile(p.log())

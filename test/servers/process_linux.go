@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// endWithParent makes a child end when we do, however we end.
+// endWithParent makes a child end when this process ends, for whatever reason.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// descendants are the processes that pid has started, and those that they have started. Sessions and process groups do not tell:
-// PostgreSQL's backends each have their own.
+// descendants returns the processes that pid has started, and their descendants. Sessions and process groups
+// do not suffice: PostgreSQL's backends each have their own.
 func descendants(pid int) ([]int, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
@@ -42,13 +42,13 @@ func descendants(pid int) ([]int, error) {
 	return all, nil
 }
 
-// alive says whether a process runs. One that has ended and waits for its parent to see it does not.
+// alive reports whether a process runs. A zombie does not count.
 func alive(pid int) bool {
 	state, _, err := stat(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && state != 'Z' && state != 'X'
 }
 
-// stopped says whether all threads of a process stand still.
+// stopped reports whether all threads of a process are stopped.
 func stopped(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)
@@ -64,7 +64,8 @@ func stopped(pid int) bool {
 	return true
 }
 
-// stat reads state and parent of a process or thread. They follow its name, which is in brackets and may have any in it.
+// stat reads state and parent of a process or thread. They follow its name, which is in brackets and may
+// contain brackets.
 func stat(path string) (state byte, parent int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

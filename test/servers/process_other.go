@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// endWithParent can do nothing here: only Linux ends a child with its parent. Servers of tests that end in the usual way are
-// ended by them.
+// endWithParent does nothing here: only Linux ends a child with its parent. Tests that end regularly end
+// their servers.
 func endWithParent(*syscall.SysProcAttr) {}
 
 // row is a process as ps shows it.
@@ -53,17 +53,18 @@ func descendants(pid int) ([]int, error) {
 	return all, nil
 }
 
-// alive says whether a process runs. One that has ended and waits for its parent to see it does not.
+// alive reports whether a process runs. A zombie does not count.
 func alive(pid int) bool { return state(pid, 'Z') == '+' }
 
-// stopped says whether a process stands still, or is gone.
+// stopped reports whether a process is stopped or has ended.
 func stopped(pid int) bool { return state(pid, 'Z', 'T') != '+' }
 
-// state is the state of a process if it is one of those given, '+' if it is another, and 0 if there is no such process.
+// state returns the state of a process if it is one of those given, '+' if it is another, and 0 if there is
+// no such process.
 func state(pid int, of ...byte) byte {
 	rows, err := table()
 	if err != nil {
-		return '+' // the caller asks again
+		return '+' // the caller retries
 	}
 	for _, r := range rows {
 		if r.pid != pid {

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// TestNothingOutlivesTheTestBinary kills a test binary that has servers: they and their directories go with it.
+// TestNothingOutlivesTheTestBinary kills a test binary with servers: their processes and directories must
+// disappear.
 func TestNothingOutlivesTheTestBinary(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")

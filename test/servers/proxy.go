@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Proxy stands between clients and a server and passes on what they say, until it is told to be a bad network. Its methods may
-// be called from any goroutine; they hold for the connections that are there and for those that come, until they are called
-// again or Heal is. What is on its way at that moment may still arrive. The proxy ends with the test.
+// Proxy forwards connections between clients and a server, and can simulate a bad network. Its methods may be
+// called from any goroutine; they apply to existing and new connections until they are called again or Heal
+// is. Data in transit at that moment may still arrive. The proxy ends with the test.
 type Proxy struct {
 	t      testing.TB
 	server string
@@ -27,13 +27,13 @@ type Proxy struct {
 	changed chan struct{} // closed when now changes
 }
 
-// fault is what the network does to what is said.
+// fault is what the network does to the data.
 type fault struct {
 	delay time.Duration
 	cut   [2]bool // by direction
 }
 
-// direction is a way through the proxy.
+// direction is a direction through the proxy.
 type direction int
 
 const (
@@ -70,22 +70,22 @@ func (p *Proxy) URL(server string) string {
 	return u.String()
 }
 
-// Delay makes everything take d longer, each way. It does not make the network narrower, as long as not more than about a
-// thousand packets are on their way.
+// Delay delays everything by d, each way. It does not reduce the bandwidth, as long as not more than about a
+// thousand packets are in transit.
 func (p *Proxy) Delay(d time.Duration) { p.change(func(f *fault) { f.delay = d }) }
 
-// CutToServer makes what clients say vanish, the end of their connections included; these stay open on the server's side. With
-// CutToClient, it makes the network a black hole.
+// CutToServer drops the data of clients, including the end of their connections, which stay open on the
+// server's side. Together with CutToClient, the network is a black hole.
 func (p *Proxy) CutToServer() { p.change(func(f *fault) { f.cut[toServer] = true }) }
 
-// CutToClient makes what the server says vanish, the end of its connections included: requests are done, and no answer tells of
-// it.
+// CutToClient drops the data of the server, including the end of its connections: requests are executed, but
+// no answer arrives.
 func (p *Proxy) CutToClient() { p.change(func(f *fault) { f.cut[toClient] = true }) }
 
-// Reset ends all connections by a reset, on both sides. New ones are not touched.
+// Reset ends all connections by a reset, on both sides. It does not affect new ones.
 func (p *Proxy) Reset() { p.resetIf(func(*link) bool { return true }) }
 
-// Refuse says whether new connections are refused, as if nothing listened.
+// Refuse sets whether new connections are refused, as if no server listened.
 func (p *Proxy) Refuse(yes bool) {
 	p.t.Helper()
 	var err error
@@ -99,8 +99,7 @@ func (p *Proxy) Refuse(yes bool) {
 	}
 }
 
-// Heal makes the network a good one. A connection of which something has vanished is reset: what comes later cannot follow what
-// is missing.
+// Heal makes the network work again. A connection with dropped data is reset: later data cannot follow a gap.
 func (p *Proxy) Heal() {
 	p.t.Helper()
 	p.change(func(f *fault) { *f = fault{} })
@@ -116,7 +115,7 @@ func (p *Proxy) change(f func(*fault)) {
 	p.changed = make(chan struct{})
 }
 
-// resetIf resets the connections for which f says so. It is asked while p is locked.
+// resetIf resets the connections for which f returns true. f is called while p is locked.
 func (p *Proxy) resetIf(f func(*link) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +126,7 @@ func (p *Proxy) resetIf(f func(*link) bool) {
 	}
 }
 
-// listen takes connections again, if it does not.
+// listen accepts connections again, if it does not.
 func (p *Proxy) listen() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// talk is a connection to Redis whose requests are lines, and so are the answers that are asked for here.
+// talk is a connection to Redis for requests and answers of one line.
 type talk struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -32,7 +32,7 @@ func dial(t *testing.T, addr string) *talk {
 	return &talk{conn: conn, r: bufio.NewReader(conn)}
 }
 
-// ask sends a request and gives its answer, or the error after a time.
+// ask sends a request and returns its answer, or an error after a timeout.
 func (k *talk) ask(request string, within time.Duration) (string, error) {
 	if err := k.conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func (k *talk) must(t *testing.T, request, want string) {
 	}
 }
 
-// silent holds that a request gets no answer and its connection stays open.
+// silent checks that a request gets no answer and its connection stays open.
 func (k *talk) silent(t *testing.T, request string) {
 	t.Helper()
 	if got, err := k.ask(request, brief); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -59,7 +59,7 @@ func (k *talk) silent(t *testing.T, request string) {
 	}
 }
 
-// behind starts a Redis, a proxy in front of it, and a connection that goes past it.
+// behind starts a Redis, a proxy in front of it, and a connection that bypasses the proxy.
 func behind(t *testing.T) (*Proxy, *talk) {
 	t.Helper()
 	s := StartRedis(t)
@@ -85,7 +85,7 @@ func (k *talk) await(t *testing.T, request, want string) {
 	}
 }
 
-// hasClient says whether the server has a connection of a name.
+// hasClient reports whether the server has a connection with a name.
 func (k *talk) hasClient(t *testing.T, name string) bool {
 	t.Helper()
 	list, err := redisCall(t.Context(), k.conn.RemoteAddr().String(), "CLIENT", "LIST").Text()
@@ -225,13 +225,13 @@ func TestProxyResetAndRefuse(t *testing.T) {
 	p.Refuse(false)
 	k = dial(t, p.Addr())
 	k.must(t, "CLIENT SETNAME through", "+OK")
-	if err := k.conn.Close(); err != nil { // in good order: the server hears of it
+	if err := k.conn.Close(); err != nil { // regularly: the server notices
 		t.Fatal(err)
 	}
 	direct.awaitGone(t, "through")
 }
 
-// TestProxyOfNothing holds that a server that is down looks so through the proxy.
+// TestProxyOfNothing: through the proxy, a server that is down looks down.
 func TestProxyOfNothing(t *testing.T) {
 	t.Parallel()
 	s := StartRedis(t)
@@ -252,7 +252,7 @@ func TestProxyOfNothing(t *testing.T) {
 	}
 	p.CutToClient()
 	k = dial(t, p.Addr())
-	k.silent(t, "PING") // nor does one hear in a black hole that it is down
+	k.silent(t, "PING") // in a black hole, its end does not show either
 	s.Start()
 	p.Heal()
 	if got, err := k.ask("PING", plenty); err == nil {

@@ -21,16 +21,16 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// StartRabbitMQ starts a RabbitMQ, which takes some seconds. The URL is of the user guest and the virtual host "/". What it
-// confirms of a durable queue is on the disk.
+// StartRabbitMQ starts a RabbitMQ, which takes some seconds. The URL has the user guest and the virtual host
+// "/". Confirmed messages of a durable queue are on disk.
 func StartRabbitMQ(t testing.TB) *Server {
 	t.Helper()
 	s, _ := startServer(t, false)
 	return s
 }
 
-// StartManagedRabbitMQ starts a RabbitMQ as StartRabbitMQ does, with its management plugin, and gives the URL of its HTTP API
-// as well. The statistics of that are as fresh as they can be.
+// StartManagedRabbitMQ is like StartRabbitMQ, with the management plugin, and also returns the URL of its
+// HTTP API. Its statistics are as fresh as possible.
 func StartManagedRabbitMQ(t testing.TB) (s *Server, api string) {
 	t.Helper()
 	s, b := startServer(t, true)
@@ -43,7 +43,7 @@ func startServer(t testing.TB, managed bool) (*Server, *broker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // after the broker's own end
+	t.Cleanup(func() { // after the broker has ended
 		if err := b.epmd.close(); err != nil {
 			t.Error(err)
 		}
@@ -51,16 +51,16 @@ func startServer(t testing.TB, managed bool) (*Server, *broker) {
 	return newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr()), b
 }
 
-// RabbitMQ gives the URL of a fresh, empty virtual host. All such hosts of a test binary are on one broker, whose start takes
-// some seconds. The host, its queues and its connections end with the test.
+// RabbitMQ returns the URL of a fresh, empty virtual host. All such hosts of a test binary are on one broker,
+// whose start takes some seconds. The host, its queues and its connections end with the test.
 func RabbitMQ(t testing.TB) string {
 	t.Helper()
 	address, _ := plain.fresh(t, false)
 	return address
 }
 
-// ManagedRabbitMQ gives the URL of a fresh, empty virtual host as RabbitMQ does, on a broker that has the management plugin, and
-// the URL of its HTTP API, which knows all hosts. This broker is another one than that of RabbitMQ, as the plugin takes seconds.
+// ManagedRabbitMQ is like RabbitMQ, on a broker with the management plugin, and also returns the URL of its
+// HTTP API, which includes all hosts. It uses a separate broker, because the plugin takes seconds.
 func ManagedRabbitMQ(t testing.TB) (address, api string) {
 	t.Helper()
 	address, b := managed.fresh(t, true)
@@ -77,7 +77,7 @@ type sharedBroker struct {
 
 var plain, managed sharedBroker
 
-// fresh makes a virtual host, which ends with the test.
+// fresh creates a virtual host, which ends with the test.
 func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 	t.Helper()
 	bin := findBroker(t)
@@ -103,8 +103,8 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 	return b.url(host), b
 }
 
-// broker is a RabbitMQ and the port mapper that Erlang asks where it is. The mapper is our child, and private, because one that
-// Erlang starts by itself is a daemon of the machine, which stays.
+// broker is a RabbitMQ and the port mapper of Erlang. The mapper is a private child process, because one that
+// Erlang starts by itself is a daemon that stays.
 type broker struct {
 	programs brokerPrograms
 	epmd     *process
@@ -113,7 +113,7 @@ type broker struct {
 	cookie   string // Erlang's password
 	managed  bool   // it has the management plugin, on the third of its ports
 
-	calling sync.Mutex // erl_call has the same name in Erlang whenever it runs, so there must be one at a time
+	calling sync.Mutex // every erl_call has the same Erlang node name, so only one may run at a time
 }
 
 type brokerPrograms struct{ server, epmd, call string }
@@ -161,7 +161,7 @@ func startBroker(programs brokerPrograms, managed bool) (*broker, error) {
 	}
 	b.p, err = launch("rabbitmq", 3, as, func(p *process) error { return b.describe(p) })
 	if err != nil {
-		_ = b.epmd.close() // the error that counts is the broker's
+		_ = b.epmd.close() // the important error is the broker's
 		return nil, err
 	}
 	return b, nil
@@ -170,7 +170,7 @@ func startBroker(programs brokerPrograms, managed bool) (*broker, error) {
 func (b *broker) describe(p *process) error {
 	plugins := filepath.Join(p.dir, "enabled_plugins")
 	enabled := "[].\n"
-	if b.managed { // it comes with the broker, so nothing is fetched
+	if b.managed { // part of the broker, so nothing is downloaded
 		enabled = "[rabbitmq_management].\n"
 		settings := fmt.Sprintf("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %d\nmanagement.rates_mode = none\n"+
 			"collect_statistics_interval = 500\n", p.ports[2].port)
@@ -187,9 +187,9 @@ func (b *broker) describe(p *process) error {
 	b.node = fmt.Sprintf("rouse%d@localhost", p.ports[0].port)
 	p.path = b.programs.server
 	p.env = []string{
-		"detached=1", // the script becomes the broker instead of waiting for it; the broker then ends with us
+		"detached=1", // the script becomes the broker instead of waiting for it; so the broker ends with this process
 		fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port),
-		"RABBITMQ_CONF_ENV_FILE=/dev/null", // nothing of the machine's own broker
+		"RABBITMQ_CONF_ENV_FILE=/dev/null", // ignore the configuration of the machine's own broker
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(p.dir, "rabbitmq"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(p.dir, "advanced"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + plugins,
@@ -230,8 +230,8 @@ func (b *broker) url(host string) string {
 	return fmt.Sprintf("amqp://guest:guest@%s/%s", b.p.ports[0].addr(), host)
 }
 
-// eval has the broker evaluate an Erlang expression, which must give ok. RabbitMQ's own commands do the same, but start an
-// Erlang for it, which takes seconds.
+// eval makes the broker evaluate an Erlang expression, which must return ok. RabbitMQ's own commands do the
+// same, but start an Erlang VM, which takes seconds.
 func (b *broker) eval(expression string) error {
 	b.calling.Lock()
 	defer b.calling.Unlock()

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// TestRabbitMQIsFresh holds that virtual hosts of one broker know nothing of each other, and end with their tests.
+// TestRabbitMQIsFresh: virtual hosts of one broker are independent, and are removed with their tests.
 func TestRabbitMQIsFresh(t *testing.T) {
 	t.Parallel()
 	var gone string
@@ -36,7 +36,7 @@ func TestRabbitMQIsFresh(t *testing.T) {
 	}
 }
 
-// TestManagedRabbitMQ holds that the HTTP API answers, and that it is of the broker that the URL leads to.
+// TestManagedRabbitMQ: the HTTP API answers, and belongs to the broker at the URL.
 func TestManagedRabbitMQ(t *testing.T) {
 	t.Parallel()
 	address, api := ManagedRabbitMQ(t)

@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis gives the URL of a fresh, empty Redis, a process of its own that ends with the test.
+// Redis returns the URL of a fresh, empty Redis, a separate process that ends with the test.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return StartRedis(t).URL()
 }
 
-// StartRedis starts a Redis as one would have it for data that counts: every write in the append-only file, which is synced
-// each second, and no eviction. What it acknowledges is with the kernel, so it outlives Kill. Settings are name=value, as in
-// redis.conf.
+// StartRedis starts a Redis configured for important data: every write goes to the append-only file, which is
+// synced each second, and there is no eviction. Acknowledged writes are in the kernel's memory, so they
+// survive Kill. Settings are name=value, as in redis.conf.
 func StartRedis(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	path, more := find(t, "redis-server"), pairs(t, settings)
@@ -52,13 +52,13 @@ func describeRedis(p *process, path string, settings [][2]string) {
 	describeReady(p)
 }
 
-// describeReady is what sentinels have in common with other kinds of Redis.
+// describeReady sets what sentinels share with other kinds of Redis.
 func describeReady(p *process) {
 	p.ready = func(ctx context.Context) error { return redisCall(ctx, p.ports[0].addr(), "PING").Err() }
 	p.stopSignal = syscall.SIGTERM
 }
 
-// redisCall runs one command on a connection of its own.
+// redisCall runs one command on a separate connection.
 func redisCall(ctx context.Context, addr string, args ...any) *redis.Cmd {
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
 	defer c.Close() //nolint:errcheck // the command's error counts

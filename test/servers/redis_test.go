@@ -28,7 +28,7 @@ func TestRedisIsDurable(t *testing.T) {
 	}
 }
 
-// TestSentinel holds that the replica becomes the master when the master is killed, and that clients find it.
+// TestSentinel: the replica becomes the master when the master is killed, and clients find it.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t)

@@ -12,24 +12,26 @@ import (
 	"testing"
 )
 
-// Sentinel is a Redis with a replica, and a sentinel that makes the replica the master when the master does not answer for one
-// and a half seconds. Replication is asynchronous: what the master acknowledged last may be lost with it.
+// Sentinel is a Redis with a replica, and a sentinel that promotes the replica when the master does not
+// answer for one and a half seconds. Replication is asynchronous: the last acknowledged writes may be lost
+// with the master.
 type Sentinel struct {
-	// Master and Replica are what they are called at first; a failover changes the roles.
+	// Master and Replica are named by their first roles; a failover changes the roles.
 	Master, Replica *Server
 
-	// Watcher is the sentinel itself. Its URL is one of go-redis' failover client (ParseFailoverURL): it leads to whoever is
-	// the master.
+	// Watcher is the sentinel itself. Its URL is for go-redis' failover client (ParseFailoverURL), which
+	// connects to the current master.
 	Watcher *Server
 
-	// Name is what the sentinel calls the master.
+	// Name is the sentinel's name for the master.
 	Name string
 }
 
-// downAfter is in milliseconds. A sentinel takes up to a second to connect to a new master, and must not take that for its end.
+// downAfter is in milliseconds. A sentinel takes up to a second to connect to a new master, which must not
+// count as an outage.
 const downAfter = 1500
 
-// StartSentinel starts all three, and returns when the sentinel could do a failover.
+// StartSentinel starts all three, and returns when a failover is possible.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	path := find(t, "redis-server")
@@ -74,20 +76,20 @@ sentinel failover-timeout %[3]s 5000
 	return s
 }
 
-// AwaitMaster returns when the sentinel says that server is the master, and the server takes writes.
+// AwaitMaster returns when the sentinel reports that server is the master, and the server accepts writes.
 func (s *Sentinel) AwaitMaster(t testing.TB, server *Server) {
 	t.Helper()
 	s.await(t, server.Addr()+" is the master", func(ctx context.Context) error {
 		addr, err := redisCall(ctx, s.Watcher.Addr(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name).StringSlice()
 		if err == nil && strings.Join(addr, ":") != server.Addr() {
-			err = fmt.Errorf("the sentinel says %v", addr)
+			err = fmt.Errorf("the sentinel reports %v", addr)
 		}
 		if err != nil {
 			return err
 		}
 		role, err := redisCall(ctx, server.Addr(), "ROLE").Slice()
 		if err == nil && (len(role) == 0 || role[0] != "master") {
-			err = fmt.Errorf("it says %v", role)
+			err = fmt.Errorf("its role is %v", role)
 		}
 		return err
 	})

@@ -1,18 +1,20 @@
 //go:build unix
 
-// Package servers starts the real servers that tests use: PostgreSQL, Redis, RabbitMQ, NATS and what stands around them. It is
-// for tests only.
+// Package servers starts the real servers that tests use: PostgreSQL, Redis, RabbitMQ, NATS and related ones.
+// It is for tests only.
 //
-// Every server is private to its test or to the test binary: it listens on a port of 127.0.0.1 that was free, keeps its data
-// in a directory of its own, and reads no configuration of the machine. It is a child of the test binary and dies with it,
-// whatever ends the test binary; directories that are left then are removed by a small process that outlives it by an instant.
+// Every server is private to its test or to the test binary: it listens on a free port of 127.0.0.1, keeps
+// its data in its own directory, and ignores the machine's configuration. It is a child of the test binary
+// and ends with it for whatever reason; a small process that briefly outlives the test binary removes
+// remaining directories.
 //
-// There are two kinds of functions. Postgres, Redis, RabbitMQ, NATS and PgBouncer give the URL of something fresh and empty, and
-// are quick to call: where starting is slow they share one server in the test binary. StartPostgres, StartRedis and their like
-// give a Server to be killed, stopped, paused and started again. A Proxy stands in front of either and makes a bad network.
+// There are two kinds of functions. Postgres, Redis, RabbitMQ, NATS and PgBouncer return the URL of something
+// fresh and empty, and are fast: where starting is slow, they share one server in the test binary.
+// StartPostgres, StartRedis and the like return a Server that can be killed, stopped, paused and started
+// again. A Proxy in front of either simulates a bad network.
 //
-// A server that is not installed fails the test and says what to do. With ROUSE_SERVERS=optional in the environment, the test
-// is skipped instead.
+// A server that is not installed fails the test with instructions. With ROUSE_SERVERS=optional in the
+// environment, the test is skipped instead.
 package servers
 
 import (
@@ -22,11 +24,11 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to start or to stop, on a machine that has much else to do.
+// patience is the timeout for starting or stopping a server, on a busy machine.
 const patience = 60 * time.Second
 
-// Server is one server that a test may treat badly. Its methods may be called from any goroutine, one at a time. What they
-// cannot do they report as an error of the test.
+// Server is one server that a test can stop or disturb. Its methods may be called from any goroutine, one at
+// a time. They report errors as errors of the test.
 type Server struct {
 	t    testing.TB
 	p    *process
@@ -34,12 +36,12 @@ type Server struct {
 	addr string
 }
 
-// newServer gives a process that runs to a test. It ends with the test.
+// newServer returns a running process as a Server of a test. It ends with the test.
 func newServer(t testing.TB, p *process, url, addr string) *Server {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the last that %s said:\n%s", p.name, p.tail())
+			t.Logf("the end of the log of %s:\n%s", p.name, p.tail())
 		}
 		if err := p.close(); err != nil {
 			t.Error(err)
@@ -57,16 +59,16 @@ func (s *Server) Addr() string { return s.addr }
 // Dir is the server's directory, its log in it. It is removed when the test ends.
 func (s *Server) Dir() string { return s.p.dir }
 
-// Pid is the process id of the server's first process, 0 if it does not run.
+// Pid returns the process id of the server's first process, 0 if it does not run.
 func (s *Server) Pid() int { return s.p.id() }
 
-// Kill ends the server and every process that it has started by SIGKILL, and returns when they are gone.
+// Kill ends the server and all its processes by SIGKILL, and returns when they have ended.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.must(s.p.kill())
 }
 
-// Stop asks the server to end in good order, and returns when it is gone. Clients are not waited for.
+// Stop requests a regular shutdown, and returns when the server has ended. It does not wait for clients.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.must(s.p.stop())
@@ -78,14 +80,14 @@ func (s *Server) Start() {
 	s.must(s.p.start())
 }
 
-// Pause stops the server and every process that it has started by SIGSTOP, and returns when they stand still. To its clients
-// it looks like a machine that hangs: connections are accepted by the kernel, and nothing answers.
+// Pause stops the server and all its processes by SIGSTOP, and returns when they are stopped. To clients it
+// looks like a machine that hangs: the kernel accepts connections, and there are no answers.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.must(s.p.pause())
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.must(s.p.resume())
@@ -98,7 +100,7 @@ func (s *Server) must(err error) {
 	}
 }
 
-// poll calls f until it returns nil, and gives its last error if that takes longer than ctx lasts.
+// poll calls f until it returns nil, and returns its last error when ctx ends.
 func poll(ctx context.Context, f func(context.Context) error) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -15,7 +15,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// subjects are the servers that are killed and paused. put makes one thing durable, get looks whether it is there.
+// subjects are the servers that are killed and paused. put makes one thing durable, get checks that it
+// exists.
 var subjects = []struct {
 	name     string
 	start    func(testing.TB) *Server
@@ -100,14 +101,14 @@ var subjects = []struct {
 	},
 }
 
-// brief is how long a request to a server that stands still is given, plenty how long one that must succeed.
+// brief is the timeout of a request to a paused server, plenty that of a request that must succeed.
 const (
 	brief  = 500 * time.Millisecond
 	plenty = 20 * time.Second
 )
 
-// TestServers kills, stops and pauses each server: what it has acknowledged is there when it runs again, and it answers if and
-// only if it runs.
+// TestServers kills, stops and pauses each server: what it has acknowledged exists when it runs again, and it
+// answers if and only if it runs.
 func TestServers(t *testing.T) {
 	for _, subject := range subjects {
 		t.Run(subject.name, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// one is an error unless a query for a number gives 1.
+// one returns an error unless a query for a number returns 1.
 func one(row pgx.Row) error {
 	var n int
 	if err := row.Scan(&n); err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// asUser gives the user that a server runs as: the first of names that exists if we are root, which several servers refuse;
-// otherwise ourselves, which is nil.
+// asUser returns the user for a server: for root, which several servers refuse, the first existing one of
+// names; otherwise nil, the current user.
 func asUser(names ...string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
