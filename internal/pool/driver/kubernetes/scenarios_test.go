@@ -304,10 +304,10 @@ func foreignWorkload(t *testing.T, w *harness) {
 		if _, err := w.admin.apply(t.Context(), d.workloads.at, name, theirs); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "none of this pool's") {
+		if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "does not belong to this key") {
 			t.Errorf("it is taken: %v", err)
 		}
-		if err := d.Drain(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "none of this pool's") {
+		if err := d.Drain(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "does not belong to this key") {
 			t.Errorf("it is deleted: %v", err)
 		}
 	}
