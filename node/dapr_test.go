@@ -220,10 +220,10 @@ func TestDaprSidecarsOfTwoNodes(t *testing.T) {
 
 func TestDaprConfig(t *testing.T) {
 	for say, edit := range map[string]func(*Config){
-		"is no address":                func(c *Config) { c.DaprListen = "50006" },
-		"can be reached from other":    func(c *Config) { c.DaprListen = ":50006" },
-		"is for nodes that deliver":    func(c *Config) { c.Roles = []string{"api", "scheduler"} },
-		"does not go with a queue":     func(c *Config) { c.Queue = "nats://127.0.0.1" },
+		"is no address":                 func(c *Config) { c.DaprListen = "50006" },
+		"can be reached from other":     func(c *Config) { c.DaprListen = ":50006" },
+		"is for nodes that deliver":     func(c *Config) { c.Roles = []string{"api", "scheduler"} },
+		"does not go with a queue":      func(c *Config) { c.Queue = "nats://127.0.0.1" },
 		"dapr-advertise: \"x\"":         func(c *Config) { c.DaprAdvertise = "x" },
 		"dapr-cert: and dapr-key":       func(c *Config) { c.DaprCert, c.DaprTrustAnchors = "c", "t" },
 		"dapr-sentry: is asked":         func(c *Config) { c.DaprCert, c.DaprKey, c.DaprSentry, c.DaprTrustAnchors = "c", "k", "s:1", "t" },
@@ -233,7 +233,7 @@ func TestDaprConfig(t *testing.T) {
 		"dapr-trust-domain: is empty":   func(c *Config) { c.DaprSentry, c.DaprTrustAnchors, c.DaprTrustDomain = "s:1", "t", "" },
 		"dapr-workload-api: gives":      func(c *Config) { c.DaprWorkloadAPI, c.DaprTrustAnchors = "unix:/a", "t" },
 		"dapr-namespace: is empty":      func(c *Config) { c.DaprSentry, c.DaprTrustAnchors, c.DaprNamespace = "s:1", "t", "" },
-		"":                             func(c *Config) {},
+		"":                              func(c *Config) {},
 		"dapr-listen: is not looked at": func(c *Config) { c.DaprListen = "" },
 	} {
 		c := config(t, "mem:")

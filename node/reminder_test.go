@@ -260,10 +260,10 @@ func TestAReminderIsMadeExecutedReadAndDeleted(t *testing.T) {
 
 func TestReminderConfig(t *testing.T) {
 	for say, edit := range map[string]func(*Config){
-		"":                           func(*Config) {},
-		"there is no API":            func(c *Config) { c.Listen = "" },
-		"roles leaves out executor":  func(c *Config) { c.Roles = []string{"api", "scheduler"} },
-		"does not go with a queue":   func(c *Config) { c.Queue = "nats://127.0.0.1" },
+		"":                            func(*Config) {},
+		"there is no API":             func(c *Config) { c.Listen = "" },
+		"roles leaves out executor":   func(c *Config) { c.Roles = []string{"api", "scheduler"} },
+		"does not go with a queue":    func(c *Config) { c.Queue = "nats://127.0.0.1" },
 		"reminder-bucket-size: is 5":  func(c *Config) { c.ReminderBucketSize = 5 },
 		"reminder-heartbeat: is 1ms":  func(c *Config) { c.ReminderHeartbeat = time.Millisecond },
 		"reminder-timeout: is 2h0m0s": func(c *Config) { c.ReminderTimeout = 2 * time.Hour },
