@@ -55,7 +55,7 @@ type BulkFailure struct {
 // names, and returns them all. An error of progress, or the end of ctx, ends it. After any error, changes
 // that were made stay, and changes in flight may still be made; the counts are what is known to be done.
 //
-// It is not tried again. Most actions can be asked for once more, and find then what is left to do; a skip would skip more.
+// It is not retried. Most actions can be repeated and then do the rest; a skip would skip more.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
 	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
 		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains}

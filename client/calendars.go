@@ -17,7 +17,7 @@ type SavedCalendar struct {
 }
 
 // PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
-// it to their new due times. An empty namespace is "default". It is tried again; Moved then counts what the
+// it to their new due times. An empty namespace is "default". It is retried; Moved then counts what the
 // last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
@@ -36,7 +36,7 @@ func (c *Client) putCalendar(ctx context.Context, request *rousev1.PutCalendarRe
 	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetWarnings()}, err
 }
 
-// Calendar returns a calendar with its days, or rouse.ErrNotFound. It is tried again.
+// Calendar returns a calendar with its days, or rouse.ErrNotFound. It is retried.
 func (c *Client) Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
 	request := &rousev1.GetCalendarRequest{Namespace: namespace, Name: name}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Calendar, error) { return c.calendars.GetCalendar(ctx, request) })
@@ -46,7 +46,7 @@ func (c *Client) Calendar(ctx context.Context, namespace, name string) (rouse.Ca
 	return rousev1.CalendarFromProto(p)
 }
 
-// Calendars returns the calendars of a namespace, without their days. It is tried again.
+// Calendars returns the calendars of a namespace, without their days. It is retried.
 func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
 	request := &rousev1.ListCalendarsRequest{Namespace: namespace}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListCalendarsResponse, error) { return c.calendars.ListCalendars(ctx, request) })
@@ -62,7 +62,7 @@ func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calen
 }
 
 // DeleteCalendar deletes a calendar. One that a timer uses is refused with rouse.ErrConflict. It is tried
-// again: a second try that finds nothing takes it that the first one did its work.
+// again: a second try that finds nothing assumes that the first one succeeded.
 func (c *Client) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	request := &rousev1.DeleteCalendarRequest{Namespace: namespace, Name: name}
 	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {

@@ -7,8 +7,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Skip gives up the next count occurrences, 1 if count is 0; the schedule goes on after them. If one is on its way, it ends as it
-// would, and those after it are skipped. It is not tried again: that would skip more.
+// Skip gives up the next count occurrences, 1 if count is 0; the schedule continues after them. One in flight
+// ends normally, and those after it are skipped. It is not retried: that would skip more.
 func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32, reason string) (rouse.Timer, error) {
 	request := &rousev1.SkipRequest{Namespace: namespace, Name: name, Count: count, Reason: reason}
 	return timer(once(func() (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
@@ -16,7 +16,7 @@ func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32,
 
 // Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so (Schedule, Also,
 // Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them are replaced. A new generation
-// begins. It is tried again, unless it has an IfRevision; see Replace.
+// begins. It is retried, unless it has an IfRevision; see Replace.
 func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
 	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: conditionOf(cs).revision}
 	call := func(bool) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }
@@ -36,7 +36,7 @@ type Backfilled struct {
 // Backfill fires the occurrences that the schedule had from a past time on and before until, which is not after now. They have
 // the fire ids that they had, or would have had, so a receiver can tell which of them it knows. A dry run fires nothing.
 //
-// Only a dry run is tried again: what the first try sent may have ended, and a second one would send it once more.
+// Only a dry run is retried: what the first try sent may have ended, and a second one would send it once more.
 func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(from), UntilMs: int64(until), DryRun: dryRun}
 	call := func(bool) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) }

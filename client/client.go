@@ -64,10 +64,10 @@ type Client struct {
 	peers map[string]*peer // connections to other nodes, by address
 }
 
-// Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that
-// gRPC knows, such as "unix:/run/rouse.sock"; or several of them, of nodes of one service, with commas between. Without a
-// scheme, this host is talked to in plain text and others under TLS. The connection is made by the first call, and made again
-// whenever it is lost.
+// Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or
+// any target that gRPC knows, such as "unix:/run/rouse.sock"; or several of them, of nodes of one service,
+// with commas between. Without a scheme, connections to this host are in plain text, others use TLS. The
+// connection is made by the first call, and restored whenever it is lost.
 func Dial(target string, o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -169,7 +169,7 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// address returns the gRPC target of a target, and whether it is talked to in plain text.
+// address returns the gRPC target of a target, and whether connections to it are in plain text.
 func address(target string, o Options) (address string, plain bool, err error) {
 	plain = o.TLS == nil && (o.Insecure || local(target))
 	if !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {

@@ -11,14 +11,14 @@ import (
 // Debounce makes one fire of many calls with one name: it comes when there was no call for quiet, but at most maxWait after the
 // first call; a maxWait of 0 is no bound. The spec has no schedule, and that of the newest call wins.
 //
-// It is not tried again: if the first try has had its effect and its fire has come already, a second one would be another fire.
+// It is not retried: if the first try has had its effect and its fire has come already, a second one would be another fire.
 // A caller that rather has one fire too many than none calls it again.
 func (c *Client) Debounce(ctx context.Context, namespace, name string, spec rouse.Spec, quiet, maxWait time.Duration) (Replaced, error) {
 	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Quiet: quiet, MaxWait: maxWait})
 }
 
 // Throttle makes few fires of many calls with one name: the first comes at once, and then at most one in every. The spec has no
-// schedule, and that of the newest call wins. It is not tried again, for the reason that Debounce gives.
+// schedule, and that of the newest call wins. It is not retried, for the reason that Debounce gives.
 func (c *Client) Throttle(ctx context.Context, namespace, name string, spec rouse.Spec, every time.Duration) (Replaced, error) {
 	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Every: every})
 }

@@ -36,7 +36,7 @@ func conditionOf(cs []Condition) (c condition) {
 }
 
 // Create makes a timer, and refuses a name that is taken with rouse.ErrExists. An empty namespace is "default". An empty name
-// is made up here, so such a call is tried again; one with a name is not, because its second try could not tell whether the
+// is made up here, so such a call is retried; one with a name is not, because its second try could not tell whether the
 // timer that it finds is its own.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
@@ -68,7 +68,7 @@ type Replaced struct {
 	InFlight bool
 }
 
-// Replace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it
+// Replace makes a timer, or begins a new generation of one that has the name. It is retried, unless it
 // has an IfRevision: that cannot tell its own first try from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
@@ -112,7 +112,7 @@ type Created struct {
 }
 
 // BatchCreate makes up to rouse.MaxBatch timers of one namespace in one durable step. Each has an outcome of its own, in their
-// order. It is tried again in mode CreateOrReplace with names for all.
+// order. It is retried in mode CreateOrReplace with names for all.
 func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, timers []NewTimer) ([]Created, error) {
 	request := batchRequest(namespace, mode, timers)
 	repeatable := mode == CreateOrReplace

@@ -111,14 +111,14 @@ func (f *follow) run() error {
 	return nil
 }
 
-// afresh has a connection tried at once: links have a pause of their own. Until it stands again, calls on one that could not be
-// made fail with the error of the last try, so this waits for it, within ctx.
+// afresh reconnects immediately: links have a backoff of their own. Until it stands again, calls on one that
+// could not be made fail with the error of the last try, so this waits for it, within ctx.
 func afresh(ctx context.Context, conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()
 	conn.WaitForStateChange(ctx, connectivity.TransientFailure) // at once if it is in another state
 }
 
-// learned returns a link to a node that others told of.
+// learned returns a link to a node that others reported.
 func (f *follow) learned(address, id string) *link {
 	l := &link{address: address, expect: id}
 	var conn *grpc.ClientConn

@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// hand is the fires that a subscription has in hand: it gathers outcomes into messages, and asks for more time for what is
-// still there.
+// hand is the fires that a subscription has in progress: it gathers outcomes into messages, and asks for more
+// time for what is still there.
 type hand struct {
 	sub  *Subscription
 	wake chan struct{} // there is something to send, or an earlier time to look
@@ -25,7 +25,7 @@ type hand struct {
 	closed  bool
 }
 
-// held is a fire in hand.
+// held is a fire in progress.
 type held struct {
 	timeout time.Duration // the attempt's time in all: how much is asked for
 	extend  time.Time     // when to ask for more
@@ -66,7 +66,7 @@ func (h *hand) take(fires []*rousev1.Fire) {
 	}
 }
 
-// begin returns the context for the handler of a fire, or nil if it is not in hand any more.
+// begin returns the context for the handler of a fire, or nil if it is no longer in progress.
 func (h *hand) begin(life context.Context, tag uint64) context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()

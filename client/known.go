@@ -17,7 +17,7 @@ func (f *follow) several() bool {
 	return len(f.links) > 1
 }
 
-// elsewhere reports whether any stream stands.
+// elsewhere reports whether any stream is open.
 func (f *follow) elsewhere() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func (f *follow) holder(node string) *link {
 	return nil
 }
 
-// stands notes that a link's stream stands, unless another link's stream is on the node.
+// stands notes that a link's stream is open, unless another link's stream is on the node.
 func (f *follow) stands(l *link, node string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *follow) fell(l *link) {
 	f.adjust()
 }
 
-// longest is how long a link may wait before it is tried again.
+// longest is how long a link may wait before it is retried.
 func (f *follow) longest(l *link) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *follow) longest(l *link) time.Duration {
 	return mostPause
 }
 
-// adjust begins and ends links, so that there is one to each node that is known, and has those tried at once whose node has come.
-// The mutex is held.
+// adjust begins and ends links, so that there is one to each known node. Links whose node has come back
+// reconnect immediately. The mutex is held.
 func (f *follow) adjust() {
 	if f.over || f.o.OneNode {
 		return
@@ -113,8 +113,8 @@ func (f *follow) adjust() {
 	}
 }
 
-// gather finds out which nodes there are: all that any node knows to which a stream stands. When none does, it stays at what was
-// known, but of none of these it is known that it lives. The mutex is held.
+// gather collects the known nodes: all that any node with an open stream reports. Without an open stream, the
+// known nodes stay the same, but none counts as live. The mutex is held.
 func (f *follow) gather() {
 	known, told := map[string]string{}, false
 	for _, address := range slices.Sorted(maps.Keys(f.links)) {

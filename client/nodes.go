@@ -21,7 +21,8 @@ type Node struct {
 	Claims   []string // namespaces whose timers it claims, if not all
 }
 
-// Nodes returns the nodes that serve the store, in the order of their ids. A node that is alone tells of itself. It is tried again.
+// Nodes returns the nodes that serve the store, in the order of their ids. A single node returns itself. It
+// is retried.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
 		return c.admin.ListNodes(ctx, &rousev1.ListNodesRequest{})

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Now returns what the service's clock shows, as its latest answer told, and the time since then; until then this machine's clock. The
-// clock of a development server may be far ahead.
+// Now returns the service's clock: the time of its latest answer plus the time since then; before the first
+// answer, this machine's clock. The clock of a development server may be far ahead.
 func (c *Client) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // hear notes the service's clock with each answer.

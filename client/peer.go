@@ -17,7 +17,7 @@ type peer struct {
 	users int
 }
 
-// acquire returns a connection to a node at an address that the service told.
+// acquire returns a connection to a node at an address that the service reported.
 func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,10 +50,9 @@ func (c *Client) release(address string) {
 	}
 }
 
-// peerAddress returns the gRPC target of a node's address, and whether it is talked to in plain text. What
-// the service tells is taken for an address only, never for a scheme of gRPC's, and never weakens what the
-// caller asked for: under TLS a node is reached under TLS, and a remote node cannot send the client to this
-// host.
+// peerAddress returns the gRPC target of a node's address, and whether connections to it are in plain text. A
+// reported address is only an address, never a scheme of gRPC's, and never weakens what the caller asked for:
+// with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
 func (c *Client) peerAddress(told string) (target string, plain bool, err error) {
 	target, plain, err = address(told, c.opts)
 	if err != nil {

@@ -59,9 +59,9 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("request %s: %s: %s", e.ID, strings.ReplaceAll(string(e.Status), "_", " "), e.Detail)
 }
 
-// Call sends a request to a pool. When it returns without an error, the request is durable: its answer is there, or it is Pending. A
-// request that has ended without an answer is a *CallError. With an ID it is sent again while the service is unavailable, and done
-// once; without one it is not sent twice.
+// Call sends a request to a pool. When it returns without an error, the request is durable: it has an answer,
+// or is Pending. A request that has ended without an answer is a *CallError. With an ID it is sent again
+// while the service is unavailable, and done once; without one it is not sent twice.
 func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
 	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		Labels: r.Labels, Id: r.ID, Wait: given(r.Wait), Deadline: given(r.Deadline), Keep: given(r.Keep), Attempts: r.Attempts, Timeout: given(r.Timeout)}

@@ -36,7 +36,7 @@ type WorkOptions struct {
 }
 
 // Work takes the requests of the worker's key until ctx ends, as Serve does: a handler's answer is the answer
-// to the request, an error has it tried again, and one that is Permanent does not. When ctx ends, such as
+// to the request, after an error it is retried, unless the error is Permanent. When ctx ends, such as
 // with SIGTERM in a program that uses signal.NotifyContext, requests in progress are finished, and those that
 // have not begun go to others without a loss.
 func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error {

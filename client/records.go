@@ -11,7 +11,7 @@ import (
 )
 
 // Records returns how occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for the
-// whole namespace. An error ends the list. Each page is tried again.
+// whole namespace. An error ends the list. Each page is retried.
 func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[rouse.Record, error] {
 	return func(yield func(rouse.Record, error) bool) {
 		request := &rousev1.ListRecordsRequest{Namespace: namespace, Name: name, PageSize: pageSize}
@@ -64,7 +64,7 @@ func (c *Client) Follow(ctx context.Context, namespace, name string, do func(rec
 	}
 }
 
-// Redrive gives a dead letter a new set of attempts. It is not tried again.
+// Redrive gives a dead letter a new set of attempts. It is not retried.
 func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) error {
 	_, err := once(func() (*rousev1.RedriveResponse, error) {
 		return c.timers.Redrive(ctx, &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID})
@@ -72,8 +72,8 @@ func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) er
 	return err
 }
 
-// Purge deletes a dead letter. It is tried again: a second try that finds nothing takes it that the first one
-// did its work.
+// Purge deletes a dead letter. It is retried: a second try that finds nothing assumes that the first one
+// succeeded.
 func (c *Client) Purge(ctx context.Context, namespace, name, fireID string) error {
 	request := &rousev1.PurgeRequest{Namespace: namespace, Name: name, FireId: fireID}
 	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.PurgeResponse, error) {

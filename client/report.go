@@ -33,7 +33,7 @@ func (c *Client) Complete(ctx context.Context, r Receipt) error {
 }
 
 // Fail reports that the work of an accepted fire failed, with an error that Permanent and RetryAfter may have
-// made. It is tried again, like Complete.
+// made. It is retried, like Complete.
 func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Failed{Failed: failureOf(0, failure)}
@@ -41,7 +41,7 @@ func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	return err
 }
 
-// Heartbeat gives an accepted fire more time, from now, and returns its new deadline. It is tried again.
+// Heartbeat gives an accepted fire more time, from now, and returns its new deadline. It is retried.
 func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (rouse.Instant, error) {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Heartbeat{Heartbeat: durationpb.New(more)}

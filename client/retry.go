@@ -12,14 +12,14 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// once makes a call that is not tried again.
+// once makes a call without retries.
 func once[T any](call func() (T, error)) (T, error) {
 	v, err := call()
 	return v, translate(err)
 }
 
-// again makes a call that may be made twice, for as long as it seems worth it. call is told whether an earlier try may have
-// had its effect.
+// again makes a call that may be made twice, for as long as it seems worth it. call gets whether an earlier
+// try may have had its effect.
 func again[T any](ctx context.Context, patience time.Duration, call func(unsure bool) (T, error)) (T, error) {
 	end := time.Now().Add(patience)
 	unsure := false

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// ring is the connections to the addresses that a client was given. Calls go to them in turn, past those that do not stand, so
-// that a node which is down costs no call, not even one that must not be made twice.
+// ring is the connections to the addresses that a client was given. Calls go to them in turn, skipping those
+// that are down, so that a node which is down costs no call, not even one that must not be made twice.
 type ring struct {
 	members []member
 	turn    atomic.Uint32
@@ -34,8 +34,8 @@ func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return r.pick(ctx).NewStream(ctx, desc, method, opts...)
 }
 
-// pick returns the connection for the next call: the next in turn that stands; if none does, the first that
-// can be made to; if none can, the next in turn, whose call returns what is wrong.
+// pick returns the connection for the next call: the next in turn that is up; if none is, the first that can
+// be connected; if none can, the next in turn, whose call returns what is wrong.
 func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 	n := len(r.members)
 	if n == 1 {
@@ -65,7 +65,7 @@ func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 	return r.members[turn].conn
 }
 
-// stands waits until a connection stands, or cannot be made.
+// stands waits until a connection is up, or fails.
 func stands(ctx context.Context, conn *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, patienceEach)
 	defer cancel()

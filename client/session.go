@@ -83,8 +83,8 @@ func (s *session) leave(tags ...uint64) {
 	_ = s.sub.Leave(tags) // if that fails the stream is over, and Recv returns why
 }
 
-// serve handles the fires of a stream that stands until it ends or ctx does, and then lets handlers end for up to drain. The
-// stream's own context outlives ctx.
+// serve handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up to
+// drain. The stream's own context outlives ctx.
 func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain time.Duration) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)

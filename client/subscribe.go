@@ -94,10 +94,10 @@ type Handler func(ctx context.Context, f Fire) error
 // to another subscriber. It returns an error only if no stream can ever stand: the subscription is refused.
 //
 // Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on,
-// follows nodes that come and go, and continues with the others when any of them fails. A fire
-// that a node could not finish comes again from another one, with the same id. Other nodes are talked to as
-// those that Dial was given: under TLS with the same configuration, or in plain text where the caller asked
-// for it, and with the same token.
+// follows nodes that come and go, and continues with the others when any of them fails. A fire that a node
+// could not finish comes again from another one, with the same id. Other nodes are reached like those that
+// Dial was given: over TLS with the same configuration, or in plain text where the caller asked for it, and
+// with the same token.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle Handler) error {
 	return c.Serve(ctx, o, func(ctx context.Context, f Fire) (*Answer, error) { return nil, handle(ctx, f) })
 }

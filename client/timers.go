@@ -9,12 +9,12 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Get returns a timer, or rouse.ErrNotFound. It is tried again.
+// Get returns a timer, or rouse.ErrNotFound. It is retried.
 func (c *Client) Get(ctx context.Context, namespace, name string) (rouse.Timer, error) {
 	return c.DeadLetter(ctx, namespace, name, "")
 }
 
-// DeadLetter returns the dead letter of a fire, or rouse.ErrNotFound. It is tried again.
+// DeadLetter returns the dead letter of a fire, or rouse.ErrNotFound. It is retried.
 func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string) (rouse.Timer, error) {
 	request := &rousev1.GetRequest{Namespace: namespace, Name: name, FireId: fireID}
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Get(ctx, request) }))
@@ -24,7 +24,7 @@ func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string)
 const pageSize = 500
 
 // List returns the timers that a query matches, in the order of namespace and name, as they are read page by page. A Limit that
-// is not 0 ends the list there; After is not used. An error ends it as well. Each page is tried again.
+// is not 0 ends the list there; After is not used. An error ends it as well. Each page is retried.
 func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
 	return func(yield func(rouse.Timer, error) bool) {
 		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize}
@@ -55,7 +55,7 @@ func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer,
 	}
 }
 
-// Count returns how many timers a query matches. It is tried again.
+// Count returns how many timers a query matches. It is retried.
 func (c *Client) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	request := &rousev1.CountRequest{Filter: rousev1.FilterToProto(&q)}
 	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.CountResponse, error) { return c.timers.Count(ctx, request) })
@@ -68,7 +68,7 @@ type Deleted struct {
 	Generation uint64 // of the timer that was deleted; 0 if an earlier try of the same call deleted it
 }
 
-// Delete deletes a timer, or returns rouse.ErrNotFound. It is tried again: a second try that finds nothing takes it that the
+// Delete deletes a timer, or returns rouse.ErrNotFound. It is retried: a second try that finds nothing takes it that the
 // first one did its work, and cannot say more.
 func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condition) (Deleted, error) {
 	request := &rousev1.DeleteRequest{Namespace: namespace, Name: name, ExpectedRevision: conditionOf(cs).revision}
@@ -82,7 +82,7 @@ func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condi
 	return Deleted{InFlight: response.GetInFlight(), Generation: response.GetGeneration()}, err
 }
 
-// Pause stops scheduled occurrences until Resume. It is tried again.
+// Pause stops scheduled occurrences until Resume. It is retried.
 func (c *Client) Pause(ctx context.Context, namespace, name, reason string) (rouse.Timer, error) {
 	return c.PauseUntil(ctx, namespace, name, reason, 0)
 }
@@ -94,7 +94,7 @@ func (c *Client) PauseUntil(ctx context.Context, namespace, name, reason string,
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))
 }
 
-// Resume ends a pause. It is tried again.
+// Resume ends a pause. It is retried.
 func (c *Client) Resume(ctx context.Context, namespace, name string) (rouse.Timer, error) {
 	request := &rousev1.ResumeRequest{Namespace: namespace, Name: name}
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Resume(ctx, request) }))

@@ -49,7 +49,7 @@ type Preview struct {
 	Next     []Coming
 }
 
-// Preview tells the next due times of a spec; nothing is stored. It is tried again.
+// Preview tells the next due times of a spec; nothing is stored. It is retried.
 func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error) {
 	request := &rousev1.PreviewRequest{Spec: rousev1.SpecToProto(&r.Spec), Namespace: r.Namespace, Name: r.Name, FromMs: int64(r.After),
 		Count: uint32(max(0, r.Count))}
@@ -65,7 +65,7 @@ type Simulation struct {
 }
 
 // Simulate tells what would fire from a time on, now if that is 0, and before until, of all timers that a query matches: up to
-// limit fires, 1,000 if that is 0. Nothing is changed. After and Limit of the query are not used. It is tried again.
+// limit fires, 1,000 if that is 0. Nothing is changed. After and Limit of the query are not used. It is retried.
 func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulation, error) {
 	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), Limit: uint32(max(0, limit))}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.SimulateResponse, error) { return c.timers.Simulate(ctx, request) })

@@ -12,7 +12,7 @@ import (
 const MaxImport = 1000
 
 // Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before them calendars. Each
-// timer has an outcome of its own, in their order. It is tried again in mode CreateOrReplace: writing the same state twice
+// timer has an outcome of its own, in their order. It is retried in mode CreateOrReplace: writing the same state twice
 // is writing it once.
 func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, calendars []rouse.Calendar) ([]Created, error) {
 	request := &rousev1.ImportRequest{Mode: rousev1.Mode(mode), Timers: make([]*rousev1.Timer, len(timers))}
@@ -37,7 +37,7 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 }
 
 // Backup writes a consistent copy of the service's store to w, as a tar archive, while the service goes on, and returns how many
-// bytes it wrote. After an error, what w has is no backup. It is not tried again.
+// bytes it wrote. After an error, what w has is no backup. It is not retried.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
