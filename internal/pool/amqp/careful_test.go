@@ -52,7 +52,7 @@ func TestSessionsThatEndAlike(t *testing.T) {
 	}
 	h.eventually("orphans are taken one by one", alone(1))
 	h.eventually("dead letters are taken one by one", func() bool { return fmt.Sprint(h.windows("core-dl")) == "[1]" })
-	if !strings.Contains(h.log.String(), "taken one by one") {
+	if !strings.Contains(h.log.String(), "consumed one by one") {
 		t.Error("the log does not tell of it")
 	}
 	var answers []<-chan amqp091.Delivery

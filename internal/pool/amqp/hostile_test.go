@@ -127,8 +127,8 @@ func TestReturnsAreOfOneMessage(t *testing.T) {
 	if c.extra != 0 {
 		t.Errorf("%d requests were answered twice", c.extra)
 	}
-	if text := h.log.String(); strings.Contains(text, "given back") || strings.Contains(text, "client gone") {
-		t.Error("messages were taken for ones that came back")
+	if text := h.log.String(); strings.Contains(text, "requeued") || strings.Contains(text, "client gone") {
+		t.Error("messages were treated as returned ones")
 	}
 }
 
