@@ -94,7 +94,7 @@ func (p *process) reap(options int) bool {
 		pid, err := syscall.Wait4(p.pid, nil, options, nil)
 		switch {
 		case err == syscall.EINTR:
-		case err != nil || pid == p.pid: // an error says that there is no such child
+		case err != nil || pid == p.pid: // an error means that there is no such child
 			p.pid = 0
 			return true
 		default:
