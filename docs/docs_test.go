@@ -3,8 +3,8 @@
 // Package docs_test keeps the pages true: it runs their commands, reads their JSON, YAML and Go, and follows their references.
 //
 // A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
-// marked text or json, it says what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
-// listener of the README; a PostgreSQL, Redis or RabbitMQ is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
+// marked text or json, it shows what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
+// listener of the README; a PostgreSQL, Redis or RabbitMQ is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that shows what it prints, or a
 // file of tests, which are run.
 package docs_test
 

@@ -57,7 +57,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// notOfTheAPI says why JSON is nothing that the API takes.
+// notOfTheAPI returns why the API would not accept a JSON text.
 func notOfTheAPI(body []byte) string {
 	var timer api.NewTimer
 	if err := api.Decode(body, &timer); err == nil {
@@ -99,7 +99,7 @@ func deliver(t *testing.T, answer string) (event []byte, o rouse.Outcome) {
 	return event, o
 }
 
-// notUnderstood says why a body is no answer that the webhook sink understands.
+// notUnderstood returns why the webhook sink would not understand a response body.
 func notUnderstood(t *testing.T, body string) string {
 	if _, o := deliver(t, body); strings.Contains(o.Detail, "cannot be read") || o.Verdict == rouse.Failed && o.After == 0 {
 		return "the sink takes it for " + o.Verdict.String() + ": " + o.Detail
@@ -107,7 +107,7 @@ func notUnderstood(t *testing.T, body string) string {
 	return ""
 }
 
-// notLikeOurs says how an event differs from one that the webhook sink sends.
+// notLikeOurs returns how an event differs from those of the webhook sink.
 func notLikeOurs(t *testing.T, text string) string {
 	sent, _ := deliver(t, "")
 	var shown, ours map[string]any
@@ -190,7 +190,7 @@ func TestGo(t *testing.T) {
 				run.Dir = dir
 				out, err := run.CombinedOutput()
 				if cancel(); err != nil || !want.matches(string(out)) {
-					t.Errorf("%s:%d: it ended with %v and printed\n%s\nthe page says\n%s", page, b.line, err, out, want.text)
+					t.Errorf("%s:%d: it ended with %v and printed\n%s\nthe page shows\n%s", page, b.line, err, out, want.text)
 				}
 			}
 		}

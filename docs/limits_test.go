@@ -28,22 +28,22 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 		t.Fatalf("limits.md has %d rows with constants", len(rows))
 	}
 	for _, row := range rows {
-		said, file, name := row[1], row[2], row[3]
+		shown, file, name := row[1], row[2], row[3]
 		value, ok := constantIn(t, filepath.Join("..", file), name)
 		if !ok {
 			t.Errorf("limits.md names the constant %s of %s, which is not there, or no number", name, file)
 			continue
 		}
-		if want, ok := limitValue(said); !ok || want != value {
-			t.Errorf("limits.md has %q for %s of %s, which is %d", said, name, file, value)
+		if want, ok := limitValue(shown); !ok || want != value {
+			t.Errorf("limits.md has %q for %s of %s, which is %d", shown, name, file, value)
 		}
 	}
 }
 
 // limitValue reads 2,000 or 16 MiB or 10 s, the first number of a cell; durations are in nanoseconds.
-func limitValue(said string) (int64, bool) {
-	said, _, _ = strings.Cut(said, " (")
-	number, unit, _ := strings.Cut(strings.TrimSpace(said), " ")
+func limitValue(shown string) (int64, bool) {
+	shown, _, _ = strings.Cut(shown, " (")
+	number, unit, _ := strings.Cut(strings.TrimSpace(shown), " ")
 	n, err := strconv.ParseInt(strings.ReplaceAll(number, ",", ""), 10, 64)
 	if err != nil {
 		return 0, false

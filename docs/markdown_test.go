@@ -60,7 +60,7 @@ func blocks(t *testing.T, page string) (list []block) {
 	return list
 }
 
-// result is what a page says that a block prints, if it says anything.
+// result is the output of a block according to the page, if it shows one.
 type result struct{ as, text string }
 
 // after returns the result of the i-th block: the block after it, if that is a text or JSON.
@@ -71,7 +71,7 @@ func after(list []block, i int, ports *strings.Replacer) (r result) {
 	return r
 }
 
-// matches says whether an output is, as a whole, what the page says.
+// matches reports whether the whole output matches the page.
 func (r result) matches(output string) bool {
 	if r.as == "json" {
 		var want, got any
@@ -80,7 +80,7 @@ func (r result) matches(output string) bool {
 	return regexp.MustCompile(`^` + pattern(r.text) + `$`).MatchString(tidy(output))
 }
 
-// appearsIn says whether a background process printed the lines one after another.
+// appearsIn reports whether a background process printed the lines in order.
 func (r result) appearsIn(output string) bool {
 	return r.as == "text" && regexp.MustCompile(`(?m)^`+pattern(r.text)+`$`).MatchString(tidy(output))
 }
@@ -100,7 +100,7 @@ func pattern(text string) string {
 
 var (
 	spaces = regexp.MustCompile(` {2,}`)
-	notice = regexp.MustCompile(`(?m)^.*: line \d+: +\d+ (Killed|Terminated).*\n`) // what bash says of a job that was ended
+	notice = regexp.MustCompile(`(?m)^.*: line \d+: +\d+ (Killed|Terminated).*\n`) // message of bash about a killed job
 )
 
 // tidy makes the widths of tables not matter.
@@ -115,7 +115,7 @@ func tidy(s string) string {
 // counted are members whose numbers depend on what else was written to the store.
 var counted = []string{"revision", "generation", "token"}
 
-// within says whether all that a page shows of a value is there: members may be left out, and … in a text stands for anything.
+// within reports whether a value contains all that a page shows of it: members may be left out, and … in a text stands for anything.
 func within(want, got any, name string) bool {
 	switch w := want.(type) {
 	case map[string]any:

@@ -145,17 +145,17 @@ func TestRoles(t *testing.T) {
 
 var metricNames = regexp.MustCompile(`\brouse_[a-z_]+`)
 
-// documentedMetrics returns the metrics in the table of operations.md, with what is said of them.
+// documentedMetrics returns the metrics in the table of operations.md, with their descriptions.
 func documentedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, line := range strings.Split(read(t, "operations.md"), "\n") {
-		names, said, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		names, description, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		if !strings.HasPrefix(line, "| `rouse_") {
 			continue
 		}
 		for _, name := range metricNames.FindAllString(names, -1) {
-			found[name] += said
+			found[name] += description
 		}
 	}
 	return found
@@ -178,8 +178,8 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("operations.md does not tell of %s", m[1])
 		}
 	}
-	for name, said := range documented {
-		if !there[name] && !strings.Contains(said, "there after the first") && !strings.Contains(said, "only with an") {
+	for name, description := range documented {
+		if !there[name] && !strings.Contains(description, "there after the first") && !strings.Contains(description, "only with an") {
 			t.Errorf("there is no %s, which operations.md tells of", name)
 		}
 	}

@@ -29,7 +29,7 @@ const (
 var buildsExample = regexp.MustCompile(`(?m)^go build -o bin/(\w+) \./examples/\w+$`)
 
 // taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that belongs to the role rouse, an
-// empty Redis, and a RabbitMQ with its management plugin, and returns pairs of what the page says and where it is.
+// empty Redis, and a RabbitMQ with its management plugin, and returns pairs of the address in the page and the actual one.
 func taken(t *testing.T, list []block) (places []string) {
 	t.Helper()
 	name := func(what string) bool {

@@ -38,7 +38,7 @@ type shell struct {
 	n                int           // blocks begun
 }
 
-// newShell starts bash with bin/rouse beneath it, as after make build. places are what is put in place of what pages name, beside
+// newShell starts bash with bin/rouse beneath it, as after make build. places are what is put in place of what pages name, in addition to
 // the addresses of rouse.
 func newShell(t *testing.T, places ...string) *shell {
 	t.Helper()
@@ -108,7 +108,7 @@ var (
 	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version|nodes|reminders)\b|curl -s '?http)`)
 )
 
-// run runs a block to its end, waits for what it began, and holds what it printed against what the page says.
+// run runs a block to its end, waits for what it began, and compares its output with the page.
 func (s *shell) run(b block, want result) {
 	s.t.Helper()
 	out, told := s.once(b)
@@ -118,9 +118,9 @@ func (s *shell) run(b block, want result) {
 		if other := listensOn.FindStringSubmatch(kind[2]); other != nil {
 			api = s.ports.Replace(other[1])
 		}
-		says := map[string]string{"serve": " serves on " + api, "dev": " serves on " + api, "listen": "listening on http://" + s.hook}[kind[1]]
+		announced := map[string]string{"serve": " serves on " + api, "dev": " serves on " + api, "listen": "listening on http://" + s.hook}[kind[1]]
 		s.until(b, func() (bool, string) {
-			return strings.Contains(s.printed()[told:], says), "nothing says" + says + ":\n" + s.printed()[told:]
+			return strings.Contains(s.printed()[told:], announced), "nothing prints" + announced + ":\n" + s.printed()[told:]
 		})
 	}
 	for _, kind := range ends.FindAllStringSubmatch(b.text, -1) {
@@ -137,17 +137,17 @@ func (s *shell) run(b block, want result) {
 	// What a block prints is judged at once, but a look is tried again, as a fire may be on its way. If the block prints
 	// nothing, the page means what the processes in the background print.
 	looks := !slices.ContainsFunc(strings.Split(strings.TrimSpace(b.text), "\n"), func(line string) bool { return !reads.MatchString(line) })
-	said := func() string {
-		return fmt.Sprintf("it printed\n%s\nand what is in the background\n%s\nthe page says\n%s", out, s.printed()[told:], want.text)
+	report := func() string {
+		return fmt.Sprintf("it printed\n%s\nand what is in the background\n%s\nthe page shows\n%s", out, s.printed()[told:], want.text)
 	}
 	if !looks && tidy(out) != "" && !want.matches(out) {
-		s.t.Fatalf("%s:%d: %s", b.page, b.line, said())
+		s.t.Fatalf("%s:%d: %s", b.page, b.line, report())
 	}
 	s.until(b, func() (bool, string) {
 		if want.matches(out) || tidy(out) == "" && want.appearsIn(s.printed()[told:]) {
 			return true, ""
 		}
-		why := said()
+		why := report()
 		if looks {
 			out, _ = s.once(b)
 		}

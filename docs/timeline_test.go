@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestTimelines draws the pictures of the pages anew, with the code that decides what fires, and compares them. A block marked
+// TestTimelines draws the pictures of the pages again, with the code that decides what fires, and compares them. A block marked
 // "timeline NAME" is the picture of that name; ROUSE_UPDATE=1 writes them into the pages.
 func TestTimelines(t *testing.T) {
 	drawn := map[string]bool{}
@@ -36,7 +36,7 @@ func TestTimelines(t *testing.T) {
 				continue
 			}
 			if os.Getenv("ROUSE_UPDATE") == "" {
-				t.Errorf("%s:%d: the timeline shows\n%sbut what happens is\n%sROUSE_UPDATE=1 go test -run Timelines ./docs draws it anew", page, b.line, b.text, want)
+				t.Errorf("%s:%d: the timeline shows\n%sbut what happens is\n%sROUSE_UPDATE=1 go test -run Timelines ./docs redraws it", page, b.line, b.text, want)
 				continue
 			}
 			fence := "```" + b.lang + "\n"
@@ -78,7 +78,7 @@ type play struct {
 	before   func(minute int, t *rouse.Timer) []rouse.Record // what people do
 	until    int
 	row      []rune
-	rows     [][]rune // of occurrences beside the timer
+	rows     [][]rune // of occurrences next to the timer
 	schedule rouse.Schedule
 }
 

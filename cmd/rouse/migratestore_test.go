@@ -221,7 +221,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	}
 }
 
-func TestProgressSaysHowLongItWillTake(t *testing.T) {
+func TestProgressShowsTheRemainingTime(t *testing.T) {
 	p := &progress{what: "pass 1, rows", total: 4000, left: true, began: time.Unix(0, 0)}
 	if got, want := p.line(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
 		t.Errorf("%q, want %q", got, want)
