@@ -39,7 +39,7 @@ func ComingOf(c *rouse.Coming, local string) Coming {
 	return Coming{Due: TimeOf(c.Due), SentAt: TimeOf(c.At), Local: local, Mark: c.Mark}
 }
 
-// Explanation reports why a timer did or did not fire, and what comes next.
+// Explanation is why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string   `json:"summary"`        // one sentence
 	Reasons []Reason `json:"reasons"`        // the most important first

@@ -249,7 +249,7 @@ type Deleted struct {
 	Generation uint64 `json:"generation"`
 }
 
-// Pause reports why a timer is paused, and for how long.
+// Pause is why a timer is paused, and for how long.
 type Pause struct {
 	Reason string `json:"reason,omitzero"`
 	Until  Time   `json:"until,omitzero"` // when the pause ends by itself; default never

@@ -84,7 +84,7 @@ type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 
-// run follows until ctx ends, and returns why if that is for Subscribe to say.
+// run follows until ctx ends. It returns the error that Subscribe should return.
 func (f *follow) run() error {
 	f.mu.Lock()
 	nodes := &f.client.nodes

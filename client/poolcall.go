@@ -44,7 +44,7 @@ type CallError struct {
 	Attempts uint32 // how often a worker had it
 }
 
-// CallStatus reports why a request has ended without an answer.
+// CallStatus is why a request has ended without an answer.
 type CallStatus string
 
 // How requests end without an answer.

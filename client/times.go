@@ -72,7 +72,7 @@ func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	return Simulation{comings(p.GetFires()), p.GetTimers(), p.GetMore()}, err
 }
 
-// Explanation reports why a timer did or did not fire, and what comes next.
+// Explanation is why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string         // one sentence
 	Reasons []Reason       // the most important first

@@ -185,7 +185,7 @@ func (c *composed) checkOneShots() error {
 	return nil
 }
 
-// whyNot reports why a single time does not come to be.
+// whyNot returns why a single time is never due.
 func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	const out, other = " is taken out by except", "give another time, or leave the exception out"
 	b := &budget{left: rouse.MaxScheduleSteps}

@@ -26,7 +26,7 @@ func (p *property) param(name string) string {
 	return ""
 }
 
-// parseProperty reads an unfolded line. If it is none, wrong reports why.
+// parseProperty reads an unfolded line. If it is not one, wrong is the reason.
 func parseProperty(line string) (p property, wrong string) {
 	end := strings.IndexAny(line, ":;")
 	if end < 0 || !propertyName(line[:end]) {

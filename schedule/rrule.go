@@ -104,7 +104,7 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 	return r, nil
 }
 
-// never reports why nothing is left of a set whose rule has times.
+// never returns why a set whose rule has times has none left.
 func (r *rrule) never() string {
 	if len(r.except)+len(r.days) > 0 {
 		return "EXDATE takes out all of it"

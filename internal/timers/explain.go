@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Explanation reports why a timer did or did not fire, and what comes next.
+// Explanation is why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string
 	Reasons []Reason

@@ -125,7 +125,7 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 	}
 }
 
-// redrivenRuns sets how often the dead letter of a run may have been redriven by a time.
+// redrivenRuns returns how often the dead letter of a run may have been redriven by a time.
 func (g *generation) redrivenRuns(due, by Time) (n int) {
 	for _, r := range g.timer.calls.redrives {
 		if r.Manual && r.Res != Fail && r.Gen == g.put.Gen && sameMilli(r.Due, due) && r.T0 <= by {
