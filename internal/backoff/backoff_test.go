@@ -93,8 +93,10 @@ func TestSleepEndsWithItsContextOrASignal(t *testing.T) {
 			t.Errorf("ended after %v", d)
 		}
 		b := New(time.Minute, time.Minute)
-		if b.Wait(ctx) || b.Wait(ctx) {
-			t.Error("a loop goes on after the end of its context")
+		for range 2 {
+			if b.Wait(ctx) {
+				t.Error("a loop goes on after the end of its context")
+			}
 		}
 		wake := make(chan struct{}, 1)
 		b.WaitOr(t.Context(), wake)

@@ -7,7 +7,7 @@ import (
 
 type inner struct {
 	Wait time.Duration `name:"wait" default:"90s" help:"How long."`
-	none int
+	None int           // no setting
 }
 
 type outer struct {

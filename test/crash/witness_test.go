@@ -48,9 +48,6 @@ func newWitness(t testing.TB, change ...func(*history.Config)) *witness {
 	return w
 }
 
-// fault writes that something breaks now; the function it returns, that it is whole again.
-func (w *witness) fault(kind string) (heal func()) { return w.Fault(kind, "", 0) }
-
 // asks notes that something of a timer is asked for again.
 func (w *witness) asks(timer string) {
 	w.mu.Lock()
