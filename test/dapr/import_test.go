@@ -19,7 +19,7 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// schedulerAt returns a client of a scheduler, which need not be there yet.
+// schedulerAt returns a client of a scheduler, which may not be running yet.
 func schedulerAt(t *testing.T, port string) schedulerv1.SchedulerClient {
 	t.Helper()
 	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -30,7 +30,7 @@ func schedulerAt(t *testing.T, port string) schedulerv1.SchedulerClient {
 	return schedulerv1.NewSchedulerClient(conn)
 }
 
-// triggers takes the next n triggers of an app, and reports success of each.
+// triggers receives the next n triggers of an app and answers each with success.
 func triggers(t *testing.T, from schedulerv1.SchedulerClient, app string, n int) (names []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -50,11 +50,12 @@ func triggers(t *testing.T, from schedulerv1.SchedulerClient, app string, n int)
 	if err != nil {
 		t.Fatalf("after %q: %v", names, err)
 	}
-	time.Sleep(time.Second) // the last answer is on its way, and ends with the stream
+	time.Sleep(time.Second) // the last answer must arrive before the stream ends
 	return names
 }
 
-// Jobs of Dapr's own scheduler, read from its etcd, go on where they are: counters, due times, intervals, limits, data and policies.
+// Jobs that are read from the etcd of Dapr's own scheduler continue exactly: counters, due times, intervals,
+// limits, data and policies.
 func TestImportFromTheEtcdOfDaprsScheduler(t *testing.T) {
 	old, etcd, api, moved := port(t), port(t), port(t), port(t)
 	start(t, "scheduler", "--id", "s", "--listen-address", "127.0.0.1", "--port", old, "--healthz-port", port(t), "--metrics-port", port(t),

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// patience bounds what a test waits for. Nothing is judged by it.
+// patience bounds every wait of a test. It is no measurement.
 const patience = 2 * time.Minute
 
-// programs returns where the programs are.
+// programs returns the folder of the programs.
 func programs(t *testing.T) string {
 	dir := os.Getenv("DAPR_PROGRAMS")
 	if dir == "" {
@@ -66,13 +66,13 @@ func (p *process) begin() {
 	}(p.cmd)
 }
 
-// kill ends it as the machine does that is out of memory.
+// kill ends the process like the out-of-memory killer.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.gone
 }
 
-// tail keeps the last bytes that a process said.
+// tail keeps the last bytes of a process's output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -93,7 +93,7 @@ func (l *tail) String() string {
 	return string(l.text[max(0, len(l.text)-6000):])
 }
 
-// port returns a port that nobody listens on.
+// port returns a free port.
 func port(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +104,7 @@ func port(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// eventually waits for a condition.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// Jobs that recur are called as often as they are to be, at least, though rouse and the sidecar are killed meanwhile.
+// Recurring jobs are called at least as often as scheduled, although rouse and the sidecar are killed during
+// the test.
 func TestJobsSurviveKills(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	const jobs, repeats = 10, 8
 	for i := range jobs {
 		w.must("POST", fmt.Sprintf("/v1.0-alpha1/jobs/j%d", i), map[string]any{"schedule": "@every 1s", "repeats": repeats, "data": map[string]any{"n": i}})
@@ -31,9 +32,9 @@ func TestJobsSurviveKills(t *testing.T) {
 	})
 }
 
-// Reminders of actors come to their actors, also after a kill, until they are deleted.
+// Actors receive their reminders, also after a kill, until the reminders are deleted.
 func TestActorRemindersSurviveKills(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	const actors = 5
 	path := func(i int) string { return fmt.Sprintf("/actors/cart/a%d/method/remind/pay", i) }
 	for i := range actors {
@@ -62,10 +63,10 @@ func TestActorRemindersSurviveKills(t *testing.T) {
 	}
 }
 
-// Workflows, whose every step is a reminder, come to their ends with the right results, though rouse and the sidecar are killed in
-// the middle of them.
+// Workflows, each step of which uses a reminder, complete with correct results although rouse and the sidecar
+// are killed halfway.
 func TestWorkflowsSurviveKills(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	start(t, "flow", "127.0.0.1:"+w.grpc)
 	const flows, steps = 20, 40
 	for i := range flows {

@@ -11,8 +11,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler (tools/dapr), with rouse in its place.
-// FOCUS is a regular expression for names of cases. It takes an hour or more, and so it wants to be asked for by DAPR_SUITE.
+// TestSuite runs those cases of Dapr's own integration tests (tools/dapr) that involve its scheduler, with
+// rouse in its place. FOCUS is a regular expression for names of cases. It takes an hour or more, so it runs
+// only if DAPR_SUITE is set.
 func TestSuite(t *testing.T) {
 	dir := programs(t)
 	if os.Getenv("DAPR_SUITE") == "" {
@@ -36,11 +37,11 @@ func TestSuite(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := os.ReadFile(log)
+	output, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := regexp.MustCompile(`(?m)^case (PASS|FAIL|SKIP) (\S+)$`).FindAllSubmatch(said, -1)
+	results := regexp.MustCompile(`(?m)^case (PASS|FAIL|SKIP) (\S+)$`).FindAllSubmatch(output, -1)
 	count := map[string]int{}
 	for _, r := range results {
 		if count[string(r[1])]++; string(r[1]) == "FAIL" {
@@ -48,9 +49,9 @@ func TestSuite(t *testing.T) {
 		}
 	}
 	if failed != nil {
-		t.Errorf("%v; all that was said is in %s", failed, log)
+		t.Errorf("%v; the output is in %s", failed, log)
 	}
 	if t.Logf("%d cases pass, %d fail, %d are left out", count["PASS"], count["FAIL"], count["SKIP"]); count["PASS"] == 0 {
-		t.Errorf("no case passes: %s", strings.TrimSpace(string(said[max(0, len(said)-2000):])))
+		t.Errorf("no case passes: %s", strings.TrimSpace(string(output[max(0, len(output)-2000):])))
 	}
 }

@@ -1,5 +1,6 @@
-// Command crosscheck type-checks all packages of the module for other systems and processors than this machine's, with their tests where these
-// can run: on Unix. It finds what a build there would refuse, at a tenth of a build's cost: of dependencies it reads declarations only.
+// Command crosscheck type-checks all packages of the module for other operating systems and processors than
+// this machine's, with their tests for targets that can run them (Unix). It finds compile errors at a tenth
+// of the cost of a build, because it reads only the declarations of dependencies.
 //
 //	crosscheck [-dir DIR] GOOS/GOARCH …
 package main

@@ -22,7 +22,7 @@ import (
 	_ "github.com/dapr/dapr/tests/integration/suite/scheduler"
 )
 
-// leftOut are the cases that are not of rouse, with the reason.
+// leftOut are the cases that do not apply to rouse, with the reason.
 var leftOut = map[string]string{
 	"scheduler/leases":             "revokes the lease of the stock scheduler's leadership in its etcd",
 	"scheduler/embed/":             "is of the stock scheduler's etcd",
@@ -38,8 +38,8 @@ var leftOut = map[string]string{
 	"daprd/workflow/disk/":                       "fills the disk of the stock scheduler's etcd",
 }
 
-// TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by
-// which those tests find the programs are set by package test/dapr.
+// TestSuite runs those cases of Dapr's own integration tests that involve its scheduler, with rouse in its
+// place. Package test/dapr sets the variables by which these tests find the programs.
 func TestSuite(t *testing.T) {
 	if os.Getenv(binary.EnvKey("scheduler")) == "" {
 		t.Skip("there are no programs to test: make test-dapr-suite builds them")
@@ -67,7 +67,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// tell prints how a case ended at once: go test does not print it before all cases have ended, and one that hangs has no end.
+// tell prints the result of a case immediately: go test prints results only after all cases, and a case may
+// hang.
 func tell(t *testing.T, name string) {
 	how := "PASS"
 	switch {

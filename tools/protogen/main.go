@@ -1,9 +1,10 @@
-// Protogen turns the proto sources under api/ into Go, with no other tool than the Go command: it compiles them with
-// protocompile and hands them to the plugins protoc-gen-go and protoc-gen-go-grpc, which this module names as tools.
+// Protogen generates Go code from the proto sources under api/ with only the Go command: it compiles them
+// with protocompile and passes them to the plugins protoc-gen-go and protoc-gen-go-grpc, which this module
+// declares as tools.
 //
 //	go -C tools run ./protogen -root ..
 //
-// With -check it writes nothing, and fails if a committed file differs from what it would write.
+// With -check it writes nothing, and fails if a committed file differs from the generated one.
 package main
 
 import (
@@ -86,7 +87,7 @@ func sources(dir string) (files []string, err error) {
 	return files, err
 }
 
-// appendFile appends f after its imports, as plugins expect.
+// appendFile appends f after its imports, because plugins expect that order.
 func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor, seen map[string]bool) []*descriptorpb.FileDescriptorProto {
 	if seen[f.Path()] {
 		return out

@@ -1,5 +1,6 @@
-// Command flow is an application of Dapr's workflows: it works through a workflow "steps", whose input says how many steps it has. Each
-// waits a moment, which makes Dapr create a reminder, and calls an activity, which makes it create another.
+// Command flow is an application of Dapr's workflows. Its workflow "steps" has as many steps as its input
+// specifies. Each step waits briefly, for which Dapr creates a reminder, and calls an activity, for which
+// Dapr creates another.
 //
 //	flow DAPRD-GRPC-ADDRESS
 package main
@@ -17,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// steps waits and works so many times, and returns the sum of what the activity made of the numbers.
+// steps is the workflow. It returns the sum of the activity's results.
 func steps(ctx *workflow.WorkflowContext) (any, error) {
 	var n int
 	if err := ctx.GetInput(&n); err != nil {
@@ -64,7 +65,7 @@ func main() {
 	}
 	defer conn.Close()
 	client := workflow.NewClient(conn)
-	for ctx.Err() == nil { // the sidecar may not be there yet, or be gone for a while
+	for ctx.Err() == nil { // the sidecar may not have started yet, or may be restarting
 		err := client.StartWorker(ctx, r)
 		if err == nil {
 			fmt.Println("working")

@@ -18,12 +18,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// beacon answers as the etcd of the stock scheduler does where the tests look into it: there is a key for each member that leads, and one for
-// each job. It has what rouse's API has when it is asked.
+// beacon imitates the etcd of the stock scheduler where the tests look into it: it has a key for each leading
+// member and one for each job. Every request reads the current state from rouse's API.
 type beacon struct {
 	etcdserverpb.UnimplementedKVServer
 	id        string // of this member
-	addresses string // the file in which rouse's API is named when rouse is there
+	addresses string // the file that contains the address of rouse's API once rouse runs
 }
 
 // light serves the beacon until the server is stopped.
@@ -34,7 +34,7 @@ func light(id, port, addresses string) (*grpc.Server, error) {
 	}
 	s := grpc.NewServer()
 	etcdserverpb.RegisterKVServer(s, &beacon{id: id, addresses: addresses})
-	go s.Serve(l) // ends with the process, or when it is stopped
+	go s.Serve(l) // ends with the process, or when the server is stopped
 	return s, nil
 }
 
@@ -74,11 +74,11 @@ func (b *beacon) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeReq
 	return out, nil
 }
 
-// within returns the keys in a range as etcd has ranges: of one key, to an end, or to the end of all.
+// within returns the keys in an etcd range: one key, up to an end, or all following keys.
 func (b *beacon) within(ctx context.Context, from, end []byte) (map[string]string, error) {
 	api := b.api()
 	if api == "" {
-		return nil, nil // rouse is not there yet, and has none
+		return nil, nil // rouse has not started yet
 	}
 	all, err := b.keys(ctx, api)
 	maps.DeleteFunc(all, func(key, _ string) bool {
@@ -93,7 +93,7 @@ func (b *beacon) within(ctx context.Context, from, end []byte) (map[string]strin
 	return all, err
 }
 
-// api returns the address of rouse's API, "" if it is not known yet.
+// api returns the address of rouse's API, "" if unknown.
 func (b *beacon) api() string {
 	text, err := os.ReadFile(b.addresses)
 	if err != nil {
@@ -107,7 +107,8 @@ func (b *beacon) api() string {
 	return ""
 }
 
-// keys returns those of the members that live, and of all jobs with the paths of their timers. A rouse that is alone on its store does not call itself by the member's id.
+// keys returns the keys of live members, and those of all jobs with the paths of their timers. A rouse that
+// is alone on its store does not use the member's id.
 func (b *beacon) keys(ctx context.Context, api string) (map[string]string, error) {
 	all := map[string]string{}
 	var nodes struct {
@@ -144,7 +145,8 @@ func (b *beacon) keys(ctx context.Context, api string) (map[string]string, error
 	}
 }
 
-// keyOf returns the stock scheduler's key of the job of a timer, "" if it is of none. No part of such a name has a slash.
+// keyOf returns the stock scheduler's key of a timer's job, "" if the timer is not a job. No part of such a
+// name contains a slash.
 func keyOf(namespace, name string) string {
 	namespace, ok := strings.CutPrefix(namespace, "dapr.")
 	parts := strings.Split(name, "/")
@@ -159,12 +161,12 @@ func keyOf(namespace, name string) string {
 	return "dapr/jobs/" + strings.Join(slices.Insert(parts, 1, namespace), "||")
 }
 
-// path returns that of a timer in rouse's API.
+// path returns a timer's path in rouse's API.
 func path(namespace, name string) string {
 	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" + strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
 }
 
-// call asks rouse's API.
+// call sends a request to rouse's API.
 func call(ctx context.Context, method, url string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -1,9 +1,10 @@
-// Command standin runs "rouse dapr-scheduler" where Dapr's own integration tests expect the stock scheduler. Those look into its etcd for
-// the members that lead and for the keys of jobs; so there is something like one next to it, on the port that they name, which has
-// those keys (beacon.go).
+// Command standin runs "rouse dapr-scheduler" where Dapr's own integration tests expect the stock scheduler.
+// Those tests look into its etcd for leading members and for the keys of jobs, so standin serves these keys
+// on the etcd port (beacon.go).
 //
-// Those tests hand on no environment, so what it needs lies beside it: rouse, and, for schedulers that are members of one cluster and
-// share a store, the file standin.store with the URL of a PostgreSQL, in which each cluster gets a database.
+// The tests pass on no environment, so what standin needs is in its own folder: rouse and, for schedulers
+// that form a cluster with a shared store, the file standin.store with the URL of a PostgreSQL server, in
+// which each cluster gets a database.
 package main
 
 import (
@@ -31,7 +32,7 @@ import (
 
 func main() {
 	log.SetPrefix("standin: ")
-	runtime.LockOSThread() // the thread that starts rouse is the one whose death rouse is told of
+	runtime.LockOSThread() // rouse is killed when the thread that started it ends
 	code, err := run(os.Args[1:])
 	if err != nil {
 		log.Fatal(err)
@@ -39,7 +40,7 @@ func main() {
 	os.Exit(code)
 }
 
-// flag returns what a flag of the form --name=value says.
+// flag returns the value of a flag --name=value.
 func flag(args []string, name string) string {
 	for _, a := range args {
 		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
@@ -67,7 +68,7 @@ func run(args []string) (int, error) {
 		}
 		defer b.Stop()
 	}
-	_ = os.Remove(addresses) // of an earlier run
+	_ = os.Remove(addresses) // from an earlier run
 	store := []string{"--data=" + data + "/rouse", "--listen=127.0.0.1:" + apiPort(), "--address-file=" + addresses}
 	if cluster := flag(args, "etcd-initial-cluster"); strings.Contains(cluster, ",") {
 		url, err := database(filepath.Join(here, "standin.store"), cluster)
@@ -78,7 +79,7 @@ func run(args []string) (int, error) {
 	}
 	cmd := exec.Command(filepath.Join(here, "rouse"), append(append([]string{"dapr-scheduler"}, args...), store...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // who kills this one means that one
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // when this process is killed, rouse is killed
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
@@ -97,7 +98,8 @@ func run(args []string) (int, error) {
 	return max(cmd.ProcessState.ExitCode(), 0), nil
 }
 
-// database returns the URL of the database of a cluster, in the PostgreSQL whose URL is in a file. Whichever member is first makes it.
+// database returns the URL of a cluster's database in the PostgreSQL server whose URL is in a file. The first
+// member creates it.
 func database(file, cluster string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -119,12 +121,13 @@ func database(file, cluster string) (string, error) {
 	var failed *pgconn.PgError
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+u.Path)
 	if errors.As(err, &failed) && (failed.Code == "42P04" || failed.Code == "23505") {
-		err = nil // another member was first
+		err = nil // another member created it first
 	}
 	return u.String(), err
 }
 
-// apiPort returns a free port that is not one of those which systems give out: those tests let go of such ports just before they use them.
+// apiPort returns a free port outside the ephemeral range: the tests release ephemeral ports just before they
+// use them.
 func apiPort() string {
 	for {
 		port := strconv.Itoa(10_000 + rand.IntN(20_000))

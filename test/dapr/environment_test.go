@@ -17,19 +17,19 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// world is rouse, Dapr's placement service and a sidecar with an application.
-type world struct {
+// environment is rouse, Dapr's placement service, and a sidecar with an application.
+type environment struct {
 	t              *testing.T
 	app            *app
 	rouse, sidecar *process
 	http, grpc     string // of the sidecar
 }
 
-// newWorld starts it. Actors keep their state in Redis.
-func newWorld(t *testing.T) *world {
+// newEnvironment starts an environment. Actors keep their state in Redis.
+func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	programs(t)
-	w := &world{t: t, app: newApp(t), http: port(t), grpc: port(t)}
+	w := &environment{t: t, app: newApp(t), http: port(t), grpc: port(t)}
 	scheduler, placement := port(t), port(t)
 	data, resources := t.TempDir(), t.TempDir()
 
@@ -66,7 +66,7 @@ spec:
 }
 
 // ready waits until the sidecar serves its application.
-func (w *world) ready() {
+func (w *environment) ready() {
 	w.t.Helper()
 	eventually(w.t, "the sidecar is healthy", func() bool {
 		status, _ := w.call("GET", "/v1.0/healthz", nil)
@@ -74,16 +74,16 @@ func (w *world) ready() {
 	})
 }
 
-// killed kills a process, and starts it again.
-func (w *world) killed(p *process) {
+// killed kills a process and restarts it.
+func (w *environment) killed(p *process) {
 	w.t.Helper()
 	p.kill()
 	p.begin()
 	w.ready()
 }
 
-// call asks the sidecar; status 0 means that it did not answer.
-func (w *world) call(method, path string, body any) (status int, answer string) {
+// call sends a request to the sidecar; status 0 means that it did not answer.
+func (w *environment) call(method, path string, body any) (status int, answer string) {
 	var text []byte
 	var err error
 	if body != nil {
@@ -108,8 +108,8 @@ func (w *world) call(method, path string, body any) (status int, answer string) 
 	return res.StatusCode, string(all)
 }
 
-// must asks the sidecar until it does what it is asked.
-func (w *world) must(method, path string, body any) string {
+// must repeats a request until the sidecar answers with success.
+func (w *environment) must(method, path string, body any) string {
 	w.t.Helper()
 	var status int
 	var answer string
@@ -123,7 +123,7 @@ func (w *world) must(method, path string, body any) string {
 	return answer
 }
 
-// app is the application beside the sidecar. It has actors of one type.
+// app is the sidecar's application. It has actors of one type.
 type app struct {
 	server *httptest.Server
 	mu     sync.Mutex
