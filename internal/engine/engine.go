@@ -1,7 +1,7 @@
 // Package engine runs timers: it claims what comes due soon, waits on a wheel, queues fairly, hands fires to
 // a sink, and settles their outcomes.
 //
-//	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, put.go, edit.go)
+//	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, edits.go)
 //	strategy ─► store.Claim ────────────────────────────────► window        (read.go)
 //	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (window.go, lane.go, deliver.go, settle.go)
 //

@@ -154,7 +154,7 @@ func TestWhatAStreamHadGoesToTheNext(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyWatchesForWaits(t *testing.T) {
+func TestTriggersWithoutAWatchWait(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		e.deliver(fires(t, app("a"), 2)...)
 		p := join(s, jobsOf("b"))
@@ -243,7 +243,7 @@ func TestStreamThatDoesNotAnswerHoldsABoundedNumber(t *testing.T) {
 	})
 }
 
-func TestForgottenJobsAreNotSent(t *testing.T) {
+func TestDeletedJobsAreNotSent(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		ref, err := job.Of("x", app("a"))
 		if err != nil {

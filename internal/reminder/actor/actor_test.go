@@ -330,7 +330,7 @@ func TestAPlaceIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// A host that says goodbye is OFF at once, and its actors move with higher generations. When it returns, it
+// A host that disconnects in order is OFF at once, and its actors move with higher generations. When it returns, it
 // has a new life: actors placed in the old one are on no host.
 func TestActorsLeaveAHostThatGoes(t *testing.T) {
 	w := open(t, 2, 2*time.Second)

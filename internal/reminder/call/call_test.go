@@ -58,7 +58,7 @@ func TestExecutionsGoToTheSidecarOfTheirBucket(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyIsThereForWaits(t *testing.T) {
+func TestExecutionsWithoutASidecarWait(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one"), nil)
 		join(s, "y", "one", 0) // another app

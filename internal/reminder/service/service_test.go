@@ -229,7 +229,7 @@ func TestAHotBucketIsDivided(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyNeedsIsCollected(t *testing.T) {
+func TestUnusedBucketsAreCollected(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(o *Options) { o.Size, o.Collect = 20, 50*time.Millisecond })
 	c := h.connect(t, "x", "one")
