@@ -99,7 +99,7 @@ func TestReminderFiles(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		`{"key":"actors||a","value":"nonsense"}`:                                  "is no list of reminders",
-		`{"key":"actors||a||u||reminders||1","value":[]}`:                         "which lists count",
+		`{"key":"actors||a||u||reminders||1","value":[]}`:                         "which lists are current",
 		`{"key":"actors||a||metadata","value":"[]"}`:                              "is no metadata",
 		`{"actors||a||metadata":{"actorRemindersMetadata":{"partitionCount":1}}}`: "is not in the file",
 	} {
