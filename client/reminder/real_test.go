@@ -14,6 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client/reminder"
 	"github.com/rousehq/rouse/node"
+	_ "github.com/rousehq/rouse/store/redis"
 	"github.com/rousehq/rouse/test/servers"
 )
 
