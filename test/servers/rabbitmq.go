@@ -237,10 +237,18 @@ func (b *broker) eval(expression string) error {
 	defer b.calling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, b.programs.call, "-sname", b.node, "-c", b.cookie, "-e")
-	cmd.Env = []string{"LC_ALL=C", "HOME=" + b.p.dir, fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port)}
-	cmd.Stdin = strings.NewReader(expression + ".\n")
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	var err error
+	for {
+		cmd := exec.CommandContext(ctx, b.programs.call, "-sname", b.node, "-c", b.cookie, "-e")
+		cmd.Env = []string{"LC_ALL=C", "HOME=" + b.p.dir, fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port)}
+		cmd.Stdin = strings.NewReader(expression + ".\n")
+		out, err = cmd.CombinedOutput()
+		if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "failed to connect") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // the broker may still have the node of the call before, whose name is the same
+	}
 	if err == nil && strings.TrimSpace(string(out)) != "{ok, ok}" {
 		err = errors.New("not ok")
 	}
