@@ -60,7 +60,7 @@ func mustCurrent(t *testing.T, tm *Timer) Occurrence {
 func TestAOneShotTimerThatFiredEndsWithARecord(t *testing.T) {
 	tm := oneShot(t0 + 5000)
 	step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Done, Code: 200}, t0+5000, t0+5010, nil)
-	if step.To != nil || step.Keep || step.Beside != nil {
+	if step.To != nil || step.Keep || step.Detached != nil {
 		t.Errorf("step %+v, want the row removed", step)
 	}
 	if len(step.Log) != 1 || step.Log[0].Ending != EndFired || step.Log[0].Due != t0+5000 || step.Log[0].Attempts != 1 {
@@ -88,19 +88,19 @@ func TestAFailureIsRetriedWithBackoffThenDies(t *testing.T) {
 	}
 	id := tm.Fire(occ).ID
 	step := tm.After(occ, 7, Outcome{Verdict: Failed, Code: 500, Detail: "boom"}, t0, t0, nil)
-	if step.To != nil || step.Beside == nil || step.Beside.Key.Fire != id || step.Beside.State() != StateDead || step.Beside.LastError != "boom" {
+	if step.To != nil || step.Detached == nil || step.Detached.Key.Fire != id || step.Detached.State() != StateDead || step.Detached.LastError != "boom" {
 		t.Fatalf("step %+v, want a dead letter", step)
 	}
 	if len(step.Log) != 1 || step.Log[0].Ending != EndDead || step.Log[0].Attempts != 3 {
 		t.Errorf("log %+v", step.Log)
 	}
 
-	redriven := step.Beside.Redrive(t0 + 1)
+	redriven := step.Detached.Redrive(t0 + 1)
 	occ = mustCurrent(t, &redriven)
 	if got := redriven.Fire(occ); got.ID != id || got.Attempt != 1 {
 		t.Errorf("redriven as %+v, want the same id and attempt 1", got)
 	}
-	if again := redriven.After(occ, 8, Outcome{Verdict: Rejected}, t0, t0, nil); again.To == nil || again.To.Visible != Never || again.Beside != nil {
+	if again := redriven.After(occ, 8, Outcome{Verdict: Rejected}, t0, t0, nil); again.To == nil || again.To.Visible != Never || again.Detached != nil {
 		t.Errorf("redriven in vain: %+v, want it kept where it is", again)
 	}
 	if ok := redriven.After(occ, 8, Outcome{Verdict: Done}, t0, t0, nil); ok.To != nil || ok.Keep {
@@ -111,7 +111,7 @@ func TestAFailureIsRetriedWithBackoffThenDies(t *testing.T) {
 func TestARecurringTimerGoesOnAfterADeadLetter(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Rejected}, tm.Due, tm.Due, s)
-	if step.Beside == nil || step.To == nil || step.To.Due != tm.Due.Add(time.Minute) || step.To.Attempts != 0 {
+	if step.Detached == nil || step.To == nil || step.To.Due != tm.Due.Add(time.Minute) || step.To.Attempts != 0 {
 		t.Errorf("step %+v", step)
 	}
 }
@@ -337,7 +337,7 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 		detached := map[string]Timer{}
 		take := func(step Step) {
 			note(step.Log)
-			if d := step.Beside; d != nil && d.Live {
+			if d := step.Detached; d != nil && d.Live {
 				if _, ok := detached[d.Key.Fire]; ok {
 					rt.Fatalf("a second row for %v", d.Due)
 				}
@@ -465,10 +465,10 @@ func TestADeadLetterOfAPausedTimerCanBeRedriven(t *testing.T) {
 	occ := mustCurrent(t, &tm) // on its way when the pause comes
 	tm.Pause("incident", 0, tm.Due)
 	step := tm.After(occ, 7, Outcome{Verdict: Rejected}, tm.Due, tm.Due, s)
-	if step.Beside == nil || step.To == nil || !step.To.Paused {
+	if step.Detached == nil || step.To == nil || !step.To.Paused {
 		t.Fatalf("step %+v", step)
 	}
-	again := step.Beside.Redrive(tm.Due + 1)
+	again := step.Detached.Redrive(tm.Due + 1)
 	if got := mustCurrent(t, &again); got.Due != occ.Due || got.Attempt != 1 {
 		t.Errorf("redriven at %+v", got)
 	}
@@ -480,7 +480,7 @@ func TestAttemptsEndWhenTheyAreGivenUp(t *testing.T) {
 	for n := uint32(1); ; n++ {
 		now := tm.Visible
 		step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Failed, Detail: "busy"}, now, now, nil)
-		if step.Beside != nil {
+		if step.Detached != nil {
 			if n != 3 || len(step.Log) != 1 || step.Log[0].Ending != EndDead || len(step.Log[0].Failures) != 2 || step.Log[0].Began != t0 {
 				t.Errorf("ended on attempt %d with %+v, want the third, 20 s after the first", n, step.Log)
 			}

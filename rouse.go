@@ -196,7 +196,7 @@ type Query struct {
 // Wants reports whether the query asks for rows of a state.
 func (q *Query) Wants(s State) bool {
 	if len(q.States) == 0 {
-		return !s.Beside()
+		return !s.Detached()
 	}
 	return slices.Contains(q.States, s)
 }

@@ -52,7 +52,7 @@ func TestATimerPausesItselfAfterDeadLettersInARow(t *testing.T) {
 	if want := "its last 3 occurrences ended as dead letters: gone for good"; l.Reason != want {
 		t.Errorf("the reason is %q, want %q", l.Reason, want)
 	}
-	if dead := step.Beside; dead == nil || dead.Paused || dead.ConsecutiveDead != 0 || dead.PauseCause != 0 {
+	if dead := step.Detached; dead == nil || dead.Paused || dead.ConsecutiveDead != 0 || dead.PauseCause != 0 {
 		t.Errorf("the dead letter is %+v", dead)
 	}
 	if _, ok := l.Current(); ok {

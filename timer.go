@@ -39,9 +39,9 @@ func ParseState(name string) (State, error) {
 	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
 }
 
-// Beside reports whether rows of the state belong to a timer instead of being one: lists show them only on
+// Detached reports whether rows of the state belong to a timer instead of being one: lists show them only on
 // request.
-func (s State) Beside() bool { return s == StateDead || s == StateFiring || s == StateNote }
+func (s State) Detached() bool { return s == StateDead || s == StateFiring || s == StateNote }
 
 // ListedStates are the states of timers: those that a Query without States returns.
 var ListedStates = []State{StateScheduled, StateRetrying, StateAccepted, StatePaused, StateEnded}

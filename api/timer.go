@@ -110,7 +110,7 @@ func (o *Timer) Words() (rouse.Timer, error) {
 	if err != nil {
 		return rouse.Timer{}, err
 	}
-	if state.Beside() != (o.FireID != "") {
+	if state.Detached() != (o.FireID != "") {
 		return rouse.Timer{}, rouse.Refuse("fire_id", o.FireID, "does not go with state "+o.State, "rows in state firing or dead have one, timers do not")
 	}
 	t := rouse.Timer{Key: rouse.Key{Namespace: o.Namespace, Name: o.Name, Fire: o.FireID}, Generation: o.Generation, Revision: o.Revision,

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ func (c *claims) Has(namespace string) bool {
 }
 
 // set takes over what nodes have published.
-func (c *claims) set(list []said) {
+func (c *claims) set(list []published) {
 	all, of := false, map[string]bool{}
 	for i := range list {
 		s := &list[i]
@@ -62,12 +61,12 @@ func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]clai
 		list, err := nodes(asking)
 		cancel()
 		if err == nil && len(list) > 0 {
-			published := make([]said, len(list))
+			all := make([]published, len(list))
 			for i, n := range list {
-				_ = json.Unmarshal(n.Data, &published[i]) // what a node of another version publishes claims everything
+				all[i] = publishedBy(n.Data) // one of another version counts as claiming everything
 			}
 			was := c.All()
-			if c.set(published); was && !c.All() {
+			if c.set(all); was && !c.All() {
 				log.Info("not every namespace is claimed by a live node: timers in the others wait")
 			}
 		}

@@ -93,8 +93,8 @@ type cluster struct {
 	election claim.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
-// said is what a node says of itself to the others.
-type said struct {
+// published is what a node publishes about itself for the others.
+type published struct {
 	Address  string        `json:"address,omitempty"`
 	Version  string        `json:"version,omitempty"`
 	Started  rouse.Instant `json:"started"`
@@ -106,6 +106,12 @@ type said struct {
 	Reminders string `json:"reminders,omitempty"`
 	// Grain tells its holds from those of others: see engine.Options.
 	Grain int `json:"grain,omitempty"`
+}
+
+// publishedBy reads what a node published. One of another version may have written something else: then the fields are empty.
+func publishedBy(data []byte) (p published) {
+	_ = json.Unmarshal(data, &p)
+	return p
 }
 
 // join finds the node's place.
@@ -126,7 +132,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(grains(ctx, store))}
-	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims,
+	data, err := json.Marshal(published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims,
 		Dapr: n.daprAddress(), Reminders: n.reminderAddress(), Grain: cl.grain})
 	if err != nil {
 		return nil, err
@@ -159,7 +165,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 // alone is the place of a node that has its store to itself. Its store has one bucket.
 func (n *Node) alone() *cluster {
 	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
-	cl.claims.set([]said{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
+	cl.claims.set([]published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
 	if n.cfg.Strategy != "bucket" {
 		cl.strategy = n.holding(mem.New(), 1)
 	}
@@ -322,8 +328,7 @@ func (cl *cluster) list(self string) func(context.Context) ([]server.Node, error
 		}
 		list := make([]server.Node, len(nodes))
 		for i, n := range nodes {
-			var s said
-			_ = json.Unmarshal(n.Data, &s) // what a node of another version says may be something else
+			s := publishedBy(n.Data)
 			list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == self, Leader: n.Leader,
 				Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
 		}

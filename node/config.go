@@ -121,7 +121,7 @@ func (c *Config) Check() error {
 	switch {
 	case c.Listen == "" && (c.embedded || !c.has("api")):
 		if c.Admin != "" && c.embedded {
-			bad.add("admin", "%q has no API beside it: give listen too, or neither", c.Admin)
+			bad.add("admin", "%q has no API next to it: give listen too, or neither", c.Admin)
 		}
 	case c.embedded && !c.has("api"):
 		bad.add("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)

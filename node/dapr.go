@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -92,8 +91,7 @@ func (n *Node) serveDapr() {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
 			all, err := nodes(ctx)
 			for _, other := range all {
-				var s said
-				_ = json.Unmarshal(other.Data, &s) // what a node of another version says may be something else
+				s := publishedBy(other.Data)
 				if s.Dapr != "" {
 					list = append(list, s.Dapr)
 				}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/rousehq/rouse"
@@ -11,9 +10,7 @@ import (
 
 // grainOf returns by what a node's holds are told from others'; 0 if it does not say.
 func grainOf(n *claim.Node) int {
-	var s said
-	_ = json.Unmarshal(n.Data, &s) // what a node of another version says may be something else
-	return s.Grain
+	return publishedBy(n.Data).Grain
 }
 
 // grains returns those of the nodes that live.

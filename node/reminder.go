@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -111,8 +110,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
 			all, err := nodes(ctx)
 			for _, other := range all {
-				var s said
-				_ = json.Unmarshal(other.Data, &s) // what a node of another version says may be something else
+				s := publishedBy(other.Data)
 				if s.Reminders != "" {
 					list = append(list, service.Instance{Address: s.Reminders, Node: other.ID, Leader: other.Leader})
 				}
@@ -149,8 +147,7 @@ func (n *Node) reminderSenders(ctx context.Context, timers []rouse.Timer, within
 			return nil, err
 		}
 		for _, other := range nodes {
-			var s said
-			_ = json.Unmarshal(other.Data, &s) // what a node of another version says may be something else
+			s := publishedBy(other.Data)
 			p := engine.Peer{Grain: s.Grain, Buckets: other.Buckets, Claims: s.Strategy != "bucket"}
 			if s.Reminders == addresses[0] {
 				peers[0] = p

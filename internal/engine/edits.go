@@ -92,7 +92,7 @@ func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
 // StepChange returns the conditional write that performs a step.
 func (e *Engine) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
 	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
-	for _, t := range [...]*rouse.Timer{step.To, step.Beside} {
+	for _, t := range [...]*rouse.Timer{step.To, step.Detached} {
 		if t != nil && t.Key.Fire != "" && !t.Live {
 			t.Visible = e.deadUntil(t) // when it needs attention next, it is deleted
 		}
@@ -101,8 +101,8 @@ func (e *Engine) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.C
 		row := step.To.Row()
 		c.To = &row
 	}
-	if step.Beside != nil {
-		c.Also = []rouse.Row{step.Beside.Row()}
+	if step.Detached != nil {
+		c.Also = []rouse.Row{step.Detached.Row()}
 	}
 	return c
 }

@@ -90,7 +90,7 @@ func (w *simulation) excused(v history.Violation) bool {
 	case "R6-run": // if responses are lost, a run may be of a generation before the last requested one
 		return w.scenario.faulty && w.ran[is]
 	case "R2-ending": // a delete or replace between attempts cannot know whether another node has just sent it
-		return w.scenario.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record says that it fired")
+		return w.scenario.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record shows that it fired")
 	case "R1-record": // a timer takes what its pause kept back with it, even if a run in progress delays the end of the pause
 		return strings.HasPrefix(v.Detail, "no record") && near(w.pauseEnds[v.Timer], w.writes[v.Timer], 0, 5*time.Second)
 	}

@@ -16,7 +16,7 @@ import (
 func fill(t testing.TB, s rouse.Store) {
 	for i, state := range states {
 		r := row("test", fmt.Sprintf("t%d", i), "", state)
-		if state.Beside() {
+		if state.Detached() {
 			r.Key.Fire = fmt.Sprintf("fire%d", i)
 		}
 		if i%2 == 0 {

@@ -92,7 +92,7 @@ func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 	for range rapid.IntRange(0, 12).Draw(t, "changes") {
 		ns := rapid.SampledFrom([]string{"default", "test"}).Draw(t, "namespace")
 		r := row(ns, fmt.Sprintf("t%d", rapid.IntRange(0, 25).Draw(t, "name")), "", rapid.SampledFrom(states).Draw(t, "state"))
-		if r.State.Beside() {
+		if r.State.Detached() {
 			r.Key.Fire = "f"
 		}
 		r.Visible = start + rouse.Instant(rapid.IntRange(0, 3).Draw(t, "visible"))

@@ -119,7 +119,7 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	}
 	for _, a := range arrivals {
 		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end {
-			c.violate("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record says that it fired", a.T)
+			c.violate("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record shows that it fired", a.T)
 			return
 		}
 	}

@@ -48,7 +48,7 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 	if err != nil {
 		return rouse.Timer{}, err
 	}
-	if state.Beside() != (p.FireId != "") {
+	if state.Detached() != (p.FireId != "") {
 		return rouse.Timer{}, rouse.Refuse("fire_id", p.FireId, "does not go with state "+p.State, "rows in state firing or dead have one, timers do not")
 	}
 	t := rouse.Timer{Key: rouse.Key{Namespace: p.Namespace, Name: p.Name, Fire: p.FireId}, Generation: p.Generation,

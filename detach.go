@@ -1,0 +1,51 @@
+package rouse
+
+import "fmt"
+
+// Crowded gives up the due occurrences of a timer that has its maximum of occurrences in progress. The timer
+// needs attention again at again.
+func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
+	to := *t
+	log := to.pass(now, now, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
+		if cur <= now {
+			why.text, why.cause = fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), CauseOverlapLimit
+		}
+		return why
+	})
+	step := to.settled(now, s, log, streak{})
+	if step.To != nil && step.To.Visible != Never {
+		step.To.Visible = max(step.To.Visible, again)
+	}
+	return step
+}
+
+// Detach splits the scheduled occurrence that is due from its timer, which continues with the next one: under
+// OverlapAllow occurrences do not wait for each other. The occurrence becomes a row next to the timer, keyed
+// by its fire id.
+func (t *Timer) Detach(now Instant, s Schedule) Step {
+	side := t.detached(t.Due, now)
+	side.Waits = t.Waits
+	to := *t
+	to.Due = t.following(t.Due, t.Passed+1, s)
+	to.Passed++
+	to.Ended++
+	to.Updated = t.Updated
+	if to.Due > now {
+		to.Waits = nil
+	}
+	step := to.settled(now, s, nil, streak{})
+	step.Detached = &side
+	return step
+}
+
+// detached returns the row of an occurrence that is separate from its timer, due for attention at now.
+func (t *Timer) detached(due, now Instant) Timer {
+	side := *t
+	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
+	side.Due, side.Runs, side.Skips = due, nil, 0
+	side.unpause()
+	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
+	side.Live, side.Asked, side.Waits, side.Backlog = true, false, nil, Span{}
+	side.Visible, side.Updated = now, now
+	return side
+}
