@@ -87,3 +87,26 @@ func TestWhatADeadNodeHeldIsLateBecauseOfItsDeath(t *testing.T) {
 		}
 	})
 }
+
+// TestANodeInheritsNothingFromItself: a node whose grain is that of the dead one leaves the rows alone that it holds itself, such as one
+// that it is sending: without their hold another node would send them too.
+func TestANodeInheritsNothingFromItself(t *testing.T) {
+	const span = 8 * time.Second
+	bubble(t, func(t *testing.T) {
+		store, sink := mem.New(), &recorder{answer: slowly(5 * time.Second)}
+		a := join(t, store, claimStrategy{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 7, Scatter: true, Poll: 1500 * time.Millisecond}})
+		a.put("a", "@after 2s")
+		time.Sleep(3 * time.Second)
+		if got := sink.got(); len(got) != 1 {
+			t.Fatalf("%d attempts are out", len(got))
+		}
+		join(t, store, claimStrategy{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 9, Scatter: true}})
+		if err := a.Inherit(t.Context(), 7, func(uint32) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * span)
+		if got := sink.got(); len(got) != 1 {
+			t.Errorf("sent %d times: %+v", len(got), got)
+		}
+	})
+}
