@@ -56,12 +56,14 @@ build-systems: ## bin/SYSTEM/rouse for each of the other systems (two minutes an
 	for s in $(SYSTEMS); do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build -trimpath -ldflags="$(STRIPPED)" -o bin/$$s/ ./cmd/rouse || exit 1; done
 
 .PHONY: generate
-generate: ## Go code from the proto sources
+generate: ## Go code from the proto sources, docs/cli.md and the tables of docs/configuration.md from the command line and the settings
 	$(GO) -C tools run ./protogen -root ..
+	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
 
 .PHONY: generated
-generated: ## the committed generated code is what its sources give
+generated: ## what is generated and committed is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
+	$(GO) test -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
 
 .PHONY: dapr
 dapr: ## Dapr's own sidecar and what goes with it, built as tools (ten minutes and more, and some GB of cache), and this rouse beside them

@@ -18,7 +18,7 @@ import (
 )
 
 // Config is what a node is made of, checked by Check. The tags have the name, the default and the meaning of each setting: flags, variables,
-// the file, "rouse config" and its page of the docs are made from them, and Defaults. docs/configuration.md tells more of each.
+// the file, "rouse config", the tables of docs/configuration.md and Defaults are made from them. That page tells more of each.
 type Config struct {
 	Listen                string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin                 string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`

@@ -11,8 +11,8 @@ import (
 )
 
 // Config is everything that can be set of a server: its flags, the keys of its file, and, as ROUSE_ and the name in capitals,
-// its variables. The tags here and in node.Config have the name, default and meaning of each setting; docs/configuration.md tells more, and
-// a test compares the two.
+// its variables. The tags here and in node.Config have the name, default and meaning of each setting, from which the tables of
+// docs/configuration.md are generated.
 type Config struct {
 	node.Config `embed:""`
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/rousehq/rouse/internal/setting"
 )
 
 const (
@@ -17,34 +19,81 @@ const (
 	configDoc = "../../docs/configuration.md"
 )
 
-// TestCommandsAreDocumented compares the generated half of docs/cli.md with the command line. With ROUSE_UPDATE=1 it writes
-// that half instead.
+// TestCommandsAreDocumented compares the generated half of docs/cli.md with the command line; see generated.
 func TestCommandsAreDocumented(t *testing.T) {
-	const begin, end = "<!-- generated from the command line: begin -->\n", "<!-- generated from the command line: end -->\n"
 	body, err := os.ReadFile(cliDoc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, ok := strings.Cut(string(body), begin)
-	was, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no generated part", cliDoc)
+	generated(t, cliDoc, string(body), fill(t, string(body), "generated from the command line", func(string) string { return reference(t) }))
+}
+
+// TestSettingsAreDocumented compares the tables of docs/configuration.md with the tags of the settings; see generated. Each table has the settings
+// whose sections follow it, so a setting without a section and a section without a setting are errors.
+func TestSettingsAreDocumented(t *testing.T) {
+	body, err := os.ReadFile(configDoc)
+	if err != nil {
+		t.Fatal(err)
 	}
-	want := reference(t)
+	settings := map[string]setting.Setting{}
+	for _, s := range new(Config).settings() {
+		settings[s.Name] = s
+	}
+	want := fill(t, string(body), "settings", func(after string) string {
+		after, _, _ = strings.Cut(after, "\n## ")
+		table := "| setting | default | what it sets |\n|---|---|---|\n"
+		for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(after, -1) {
+			s, ok := settings[section[1]]
+			if !ok {
+				t.Errorf("%s has a section for %q, which is no setting, or has one already", configDoc, section[1])
+			}
+			delete(settings, s.Name)
+			def := "nothing"
+			if s.Default != "" {
+				def = "`" + s.Default + "`"
+			}
+			table += fmt.Sprintf("| [`%s`](#%s) | %s | %s |\n", s.Name, s.Name, def, cell(s.Help))
+		}
+		return table
+	})
+	for name := range settings {
+		t.Errorf("setting %s has no section below a table of %s", name, configDoc)
+	}
+	generated(t, configDoc, string(body), want)
+}
+
+// generated compares a page with what it should be. With ROUSE_UPDATE=1, as in make generate, it writes the page instead.
+func generated(t *testing.T, page, have, want string) {
 	if os.Getenv("ROUSE_UPDATE") != "" {
-		if err := os.WriteFile(cliDoc, []byte(head+begin+want+end+tail), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if was != want {
-		t.Errorf("%s does not say what the command line does; run ROUSE_UPDATE=1 go test -run Documented ./cmd/rouse", cliDoc)
-		for i, line := range strings.Split(want, "\n") {
-			if lines := strings.Split(was, "\n"); i >= len(lines) || lines[i] != line {
-				t.Fatalf("first difference in line %d, which should be\n%s", i+1, line)
-			}
+	lines := strings.Split(have, "\n")
+	for i, line := range strings.Split(want, "\n") {
+		if i >= len(lines) || lines[i] != line {
+			t.Fatalf("%s is not what its source gives: run make generate; the first difference is in line %d, which should be\n%s", page, i+1, line)
 		}
 	}
+}
+
+// fill replaces what is between the markers of a page. with returns the text of such a part, given the text from there to the next one.
+func fill(t *testing.T, page, marker string, with func(after string) string) string {
+	begin, end := "<!-- "+marker+": begin -->\n", "<!-- "+marker+": end -->\n"
+	parts := strings.Split(page, begin)
+	if len(parts) == 1 {
+		t.Fatalf("there is no %q", begin)
+	}
+	filled := parts[0]
+	for _, part := range parts[1:] {
+		_, after, ok := strings.Cut(part, end)
+		if !ok {
+			t.Fatalf("there is no %q", end)
+		}
+		filled += begin + with(after) + end + after
+	}
+	return filled
 }
 
 // reference is the generated half: exit codes, flags that every command takes, and each command with its own.
@@ -120,41 +169,6 @@ func flagTable(b *bytes.Buffer, n *kong.Node) {
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
-// TestSettingsAreDocumented demands of docs/configuration.md a section for each setting, with its default, flag and variable,
-// and none for anything else.
-func TestSettingsAreDocumented(t *testing.T) {
-	body, err := os.ReadFile(configDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[string]string{}
-	for _, part := range strings.Split(string(body), "\n### ")[1:] {
-		name, text, _ := strings.Cut(part, "\n")
-		sections[name] = text
-	}
-	for _, s := range new(Config).settings() {
-		text, ok := sections[s.Name]
-		if !ok {
-			t.Errorf("setting %s has no section in %s", s.Name, configDoc)
-			continue
-		}
-		delete(sections, s.Name)
-		def := "`" + s.Default + "`"
-		if s.Default == "" {
-			def = "nothing"
-		}
-		if want := fmt.Sprintf("\nDefault %s · `--%s` · `%s`\n", def, s.Name, envName(s.Name)); !strings.HasPrefix(text, want) {
-			t.Errorf("the section of %s begins with %q, not with %q", s.Name, strings.SplitN(text, "\n", 3)[1], strings.Trim(want, "\n"))
-		}
-		if len(strings.TrimSpace(text)) < 120 {
-			t.Errorf("the section of %s is too short", s.Name)
-		}
-	}
-	for name := range sections {
-		t.Errorf("%s has a section for %q, which is no setting", configDoc, name)
-	}
-}
 
 // TestDefaultsAreWhatTheirTextsSay keeps the defaults in the tags valid, and readable as their printed form.
 func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
