@@ -86,6 +86,11 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 		t.Fatal(s.err)
 	}
 	b := s.b
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of the log of %s:\n%s", b.p.name, b.p.tail())
+		}
+	})
 	host := fmt.Sprintf("test-%d", s.hosts.Add(1))
 	if err := b.eval(fmt.Sprintf(`ok = rabbit_vhost:add(<<"%s">>, <<"test">>)`, host)); err != nil {
 		t.Fatal(err)
