@@ -20,9 +20,9 @@ type clock struct {
 	direct bool
 	store  rouse.Timers
 	jumped func(from, to rouse.Instant) // called when the clock was set forward; may be nil
-	last   rouse.Instant                // estimate at the last read; guarded by the engine's mutex
 
-	mu sync.Mutex // serializes writers of at
+	mu   sync.Mutex    // serializes writers of at
+	last rouse.Instant // estimate at the last read by itself; guarded by mu
 }
 
 // bounds contain the store's clock at one time of the monotonic clock: at least least, and before limit.
@@ -85,6 +85,20 @@ func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
 	c.at.Store(&new)
 }
 
+// looked records the estimate after the clock was read by itself.
+func (c *clock) looked(now rouse.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = now
+}
+
+// lastLook returns that estimate.
+func (c *clock) lastLook() rouse.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
 // age returns the time since the last answer that contained the store's clock.
 func (c *clock) age() time.Duration { return time.Since(c.at.Load().at) }
 
@@ -113,9 +127,6 @@ func (c *clock) latest() rouse.Instant {
 	return rouse.Instant((b.limit + time.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Now returns the earliest estimate of the store's clock; 0 before Run has started.
-func (e *Engine) Now() rouse.Instant { return e.clock.earliest() }
-
 // clockLoop reads the store's clock, and rewinds the wheel when the clock was set back.
 func (e *Engine) clockLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, syncEvery) {
@@ -126,9 +137,7 @@ func (e *Engine) clockLoop(ctx context.Context) {
 }
 
 func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
-	e.mu.Lock()
-	before := max(e.Now(), e.clock.last)
-	e.mu.Unlock()
+	before := max(e.Now(), e.clock.lastLook())
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	// On a shared store, claims already return the clock, so it is read separately only if none did recently.
@@ -146,8 +155,8 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 			e.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
 		}
 	}
-	e.clock.last = now
 	e.mu.Unlock()
+	e.clock.looked(now)
 	notify.Send(e.wake)
 	return nil
 }
@@ -187,10 +196,7 @@ func (e *Engine) ClockJumped(ctx context.Context) error {
 	if err := e.Ready(ctx); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	last := e.clock.last
-	e.mu.Unlock()
-	e.hindered(rouse.CauseClockMoved, last, e.Now())
+	e.hindrances.add(rouse.CauseClockMoved, e.clock.lastLook(), e.Now())
 	return e.ClockMoved(ctx)
 }
 

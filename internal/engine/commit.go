@@ -89,7 +89,7 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	e.opts.Events.committed(len(changes), time.Since(began), err)
 	if !errors.Is(err, rouse.ErrFull) {
 		e.health.commit(err)
-		e.answered(err == nil, asked)
+		e.hindrances.answered(err == nil, asked, e.Now())
 	}
 	if !errors.Is(err, rouse.ErrFull) {
 		return e.outcome(items, results, err)

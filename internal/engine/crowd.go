@@ -15,11 +15,16 @@ import (
 // keeps the last count plus what it added since. That is never too low, except for rows that other nodes
 // added; when it reaches the bound, the rows are counted again.
 type crowds struct {
+	*env
+	buried chan rouse.Key // timers that may have too many dead letters
+
 	mu    sync.Mutex
 	live  map[rouse.Key]int
 	dead  map[rouse.Key]int
 	total Crowds
 }
+
+func newCrowds(v *env) *crowds { return &crowds{env: v, buried: make(chan rouse.Key, 1024)} }
 
 // Crowds counts how often the bounds on rows of single timers took effect.
 type Crowds struct {
@@ -62,31 +67,31 @@ func counted(m *map[rouse.Key]int, key rouse.Key, n int) {
 
 // detach starts the due occurrence next to those in progress, or skips it if there are too many. If that
 // needs a count and the meter has a limit, it is left to a later evaluation.
-func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
 		return rouse.Step{Keep: true}
 	}
-	most := e.opts.MaxOverlap
+	most := c.opts.MaxOverlap
 	if most < 0 {
 		return t.Detach(now, s)
 	}
-	e.crowds.mu.Lock()
-	n, known := e.crowds.live[t.Key]
-	e.crowds.mu.Unlock()
+	c.mu.Lock()
+	n, known := c.live[t.Key]
+	c.mu.Unlock()
 	if !known || n >= most {
 		if m, is := s.(*schedulecache.Meter); is && m.Limit > 0 {
 			m.Out = true
 			return rouse.Step{Keep: true}
 		}
-		n = e.crowd(t.Key, rouse.StateFiring)
-		e.crowds.mu.Lock()
-		counted(&e.crowds.live, t.Key, n)
+		n = c.count(t.Key, rouse.StateFiring)
+		c.mu.Lock()
+		counted(&c.live, t.Key, n)
 		if n >= most {
-			e.crowds.total.Overlaps++
+			c.total.Overlaps++
 		}
-		e.crowds.mu.Unlock()
+		c.mu.Unlock()
 		if n >= most {
-			e.opts.Events.limited("max-overlap", t.Key)
+			c.opts.Events.limited("max-overlap", t.Key)
 		}
 	}
 	if n >= most {
@@ -95,69 +100,69 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 	return t.Detach(now, s)
 }
 
-// noteCrowds counts the rows that were written next to timers. It runs after the write, because a step may be
+// note counts the rows that were written next to timers. It runs after the write, because a step may be
 // computed several times before it is written.
-func (e *Engine) noteCrowds(items []*Write) {
+func (c *crowds) note(items []*Write) {
 	for _, w := range items {
 		if w.result == nil || !w.result.Applied {
 			continue
 		}
 		for i := range w.Change.Also {
-			e.noteCrowd(&w.Change.Also[i])
+			c.noteRow(&w.Change.Also[i])
 		}
 		if to := w.Change.To; to != nil && to.State == rouse.StateDead {
-			e.noteCrowd(to)
+			c.noteRow(to)
 		}
 	}
 }
 
-// noteCrowd counts one row next to a timer.
-func (e *Engine) noteCrowd(row *rouse.Row) {
+// noteRow counts one row next to a timer.
+func (c *crowds) noteRow(row *rouse.Row) {
 	key := rouse.Key{Namespace: row.Key.Namespace, Name: row.Key.Name}
 	switch row.State {
 	case rouse.StateFiring:
-		e.crowds.mu.Lock()
-		joined(&e.crowds.live, key)
-		e.crowds.mu.Unlock()
+		c.mu.Lock()
+		joined(&c.live, key)
+		c.mu.Unlock()
 	case rouse.StateDead:
-		e.noteDead(key)
+		c.noteDead(key)
 	}
 }
 
-// crowd counts the rows in a state next to a timer. It returns 0 if the store does not answer: the store then
+// count counts the rows in a state next to a timer. It returns 0 if the store does not answer: the store then
 // accepts no new rows either.
-func (e *Engine) crowd(key rouse.Key, st rouse.State) int {
+func (c *crowds) count(key rouse.Key, st rouse.State) int {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
-	n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{st}})
+	n, err := c.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{st}})
 	if err != nil {
-		e.opts.Events.failed("count", err)
+		c.opts.Events.failed("count", err)
 		return 0
 	}
 	return int(n)
 }
 
 // noteDead counts a new dead letter, and requests trimming if there may be too many.
-func (e *Engine) noteDead(key rouse.Key) {
-	if e.opts.DeadPerTimer < 0 {
+func (c *crowds) noteDead(key rouse.Key) {
+	if c.opts.DeadPerTimer < 0 {
 		return
 	}
-	e.crowds.mu.Lock()
-	n, known := joined(&e.crowds.dead, key)
-	e.crowds.mu.Unlock()
-	if known && n <= e.opts.DeadPerTimer+e.opts.DeadPerTimer/10 {
+	c.mu.Lock()
+	n, known := joined(&c.dead, key)
+	c.mu.Unlock()
+	if known && n <= c.opts.DeadPerTimer+c.opts.DeadPerTimer/10 {
 		return
 	}
 	select {
-	case e.buried <- key:
+	case c.buried <- key:
 	default: // the next dead letter requests it again
 	}
 }
 
 // trimDead deletes the oldest dead letters of a timer that has too many.
-func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
-	n := e.crowd(key, rouse.StateDead)
-	if n > e.opts.DeadPerTimer {
+func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *writers) error {
+	n := c.count(key, rouse.StateDead)
+	if n > c.opts.DeadPerTimer {
 		type letter struct {
 			key rouse.Key
 			due rouse.Instant
@@ -166,7 +171,7 @@ func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 		q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}}
 		q.Limit = dropPage
 		for {
-			page, err := e.store.List(ctx, q)
+			page, err := c.store.List(ctx, q)
 			if err != nil {
 				return err
 			}
@@ -179,7 +184,7 @@ func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 			q.After = *page.Next
 		}
 		slices.SortFunc(letters, func(a, b letter) int { return cmp.Compare(a.due, b.due) })
-		old := letters[:max(0, len(letters)-e.opts.DeadPerTimer)]
+		old := letters[:max(0, len(letters)-c.opts.DeadPerTimer)]
 		for len(old) > 0 {
 			part := old[:min(len(old), dropPage)]
 			old = old[len(part):]
@@ -187,18 +192,18 @@ func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 			for i := range part {
 				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
 			}
-			if _, err := e.writer.Do(ctx, items); err != nil {
+			if _, err := w.Do(ctx, items); err != nil {
 				return err
 			}
 			n -= len(part)
-			e.crowds.mu.Lock()
-			e.crowds.total.Dropped += uint64(len(part))
-			e.crowds.mu.Unlock()
-			e.opts.Events.limited("dead-per-timer", key)
+			c.mu.Lock()
+			c.total.Dropped += uint64(len(part))
+			c.mu.Unlock()
+			c.opts.Events.limited("dead-per-timer", key)
 		}
 	}
-	e.crowds.mu.Lock()
-	counted(&e.crowds.dead, key, n)
-	e.crowds.mu.Unlock()
+	c.mu.Lock()
+	counted(&c.dead, key, n)
+	c.mu.Unlock()
 	return nil
 }

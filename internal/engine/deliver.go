@@ -27,7 +27,7 @@ func (e *Engine) fireLoop(ctx context.Context) {
 		e.mu.Lock()
 		now := e.Now()
 		if d := began.Sub(last); d >= standstill && !last.IsZero() {
-			e.hindered(rouse.CauseServerDown, now.Add(-d), now)
+			e.hindrances.add(rouse.CauseServerDown, now.Add(-d), now)
 		}
 		last = began
 		due = e.window.expire(now, due[:0])
@@ -127,24 +127,9 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
-		look.step = e.detach
+		look.step = e.crowds.detach
 	}
 	return look
-}
-
-// removeExpired deletes a dead letter or an ended timer if its retention is still over.
-func (e *Engine) removeExpired(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
-	if t.Key.Fire != "" && !t.Live {
-		if until := e.deadUntil(t); until > now { // the retention was raised after this one was written
-			to := *t
-			return rouse.Step{To: &to}
-		}
-		return rouse.Step{}
-	}
-	if !t.Over() || t.Visible > now {
-		return rouse.Step{Keep: true}
-	}
-	return rouse.Step{}
 }
 
 // misfire applies the misfire policy and the deadline.
@@ -242,18 +227,13 @@ func (e *Engine) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 
 // unfrozen moves entries that a running edit has frozen back to the wheel. The mutex is held.
 func (e *Engine) unfrozen(ln *lane, taken []*entry) []*entry {
-	if len(e.frozen) == 0 {
-		return taken
-	}
-	live := taken[:0]
-	for _, en := range taken {
-		if e.frozen[en.row.Key] == 0 {
-			live = append(live, en)
-			continue
-		}
+	live, frozen := e.freezer.split(taken)
+	for _, en := range frozen {
 		en.lane = nil
 		e.window.place(en)
-		e.lanes.reported(ln, 1, time.Now())
+	}
+	if len(frozen) > 0 {
+		e.lanes.reported(ln, len(frozen), time.Now())
 	}
 	return live
 }

@@ -37,19 +37,9 @@ func (e *Engine) Write(ctx context.Context, items []*Write) ([]Written, error) {
 // Freeze prevents attempts of timers from starting until release is called. An edit that gives up an
 // occurrence because no attempt of it is out must be committed before one starts.
 func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, key := range keys {
-		e.frozen[key]++
-	}
+	e.freezer.add(keys)
 	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, key := range keys {
-			if e.frozen[key]--; e.frozen[key] == 0 {
-				delete(e.frozen, key)
-			}
-		}
+		e.freezer.release(keys)
 		notify.Send(e.wake)
 	}
 }
@@ -81,30 +71,9 @@ func (e *Engine) Busy(t *rouse.Timer) bool {
 	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
-// deadUntil returns the end of a dead letter's retention.
-func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
-	if e.opts.DeadAge < 0 {
-		return rouse.Never
-	}
-	return t.Updated.Add(e.opts.DeadAge)
-}
-
-// StepChange returns the conditional write that performs a step.
-func (e *Engine) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
-	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
-	for _, t := range [...]*rouse.Timer{step.To, step.Detached} {
-		if t != nil && t.Key.Fire != "" && !t.Live {
-			t.Visible = e.deadUntil(t) // when it needs attention next, it is deleted
-		}
-	}
-	if step.To != nil {
-		row := step.To.Row()
-		c.To = &row
-	}
-	if step.Detached != nil {
-		c.Also = []rouse.Row{step.Detached.Row()}
-	}
-	return c
+// NoteGrowth notes that the number of a timer's records has grown.
+func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
+	e.retention.noteGrowth(key, before, after)
 }
 
 // Progress is how far this node is with the current occurrence of a row.

@@ -17,7 +17,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -119,18 +118,6 @@ type Claims interface {
 	Has(namespace string) bool // this one is
 }
 
-// Unclaimed reports whether no live node claims a namespace, so that its timers wait.
-func (e *Engine) Unclaimed(namespace string) bool {
-	return e.opts.Claims != nil && !e.opts.Claims.Has(namespace)
-}
-
-// WarnUnclaimed reports a namespace in which a timer is created although no live node claims it.
-func (e *Engine) WarnUnclaimed(namespace string) {
-	if e.opts.Claims != nil && !e.opts.Claims.All() && e.Unclaimed(namespace) {
-		e.opts.Events.unclaimed(namespace, 0)
-	}
-}
-
 func (o Options) withDefaults() Options {
 	or := func(p *int, d int) {
 		if *p == 0 {
@@ -172,11 +159,9 @@ func (o Options) withDefaults() Options {
 
 // Engine is safe for concurrent use. Its methods that write need Run to be running.
 type Engine struct {
-	store    rouse.Store
+	*env
 	strategy rouse.Strategy
 	sink     rouse.Sink
-	opts     Options
-	clock    clock
 	writer   *writers
 	hub      hub
 	health   health
@@ -185,10 +170,9 @@ type Engine struct {
 	window window // rows in memory and the wheel
 	lanes  lanes  // queues of due rows, and deliveries that are out
 
-	frozen map[rouse.Key]int // timers whose attempts an edit prevents from starting; guarded by mu
+	freezer freezer
 
 	grain    rouse.Instant         // see ownEnd
-	others   rouse.Shared          // the store, if other nodes write to it; nil otherwise
 	presence rouse.Presence        // the store, if it can notify other nodes; nil otherwise
 	hints    rouse.Watcher         // the store, if it reports writes of others; nil otherwise
 	grant    atomic.Pointer[grant] // what the strategy granted last; never nil
@@ -196,17 +180,13 @@ type Engine struct {
 	checks   *batch.Writer[rouse.Key, uint64]
 	rescans  rescans
 
-	hindrances hindrances
-
-	outcomes    outcomes       // reported by sinks, not settled yet
-	evaluations evaluations    // outcomes whose evaluation is too expensive for the settle loop
-	crowds      crowds         // counts of rows next to single timers
-	buried      chan rouse.Key // timers that may have too many dead letters
-	gone        chan rouse.Key // timers whose target answered Gone
-	grown       chan rouse.Key // timers that may have too many records
-	watch       watch          // results of the invariant checks
-	wake        chan struct{}  // the wheel has an entry earlier than the firing loop waits for
-	room        chan struct{}  // the window shrank, or rows must be read again
+	outcomes    outcomes    // reported by sinks, not settled yet
+	evaluations evaluations // outcomes whose evaluation is too expensive for the settle loop
+	crowds      *crowds
+	retention   *retention
+	watch       watch         // results of the invariant checks
+	wake        chan struct{} // the wheel has an entry earlier than the firing loop waits for
+	room        chan struct{} // the window shrank, or rows must be read again
 	senders     sync.WaitGroup
 	stopping    atomic.Bool
 	yielded     atomic.Bool     // the other nodes have everything except the attempts that are out
@@ -219,14 +199,15 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o = o.withDefaults()
 	direct := store
 	store = Available(store)
-	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
-		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), buried: make(chan rouse.Key, 1024), frozen: map[rouse.Key]int{}}
+	e := &Engine{env: &env{store: store, opts: o}, strategy: strategy, sink: sink,
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{})}
+	e.crowds = newCrowds(e.env)
+	e.retention = newRetention(e.env, e.crowds)
 	e.window.init(o.MaxRows, o.MaxBytes)
 	e.lanes.init(o.MaxDeliveries, o.Weight)
 	e.clock.direct = o.Direct
 	e.clock.store = store
-	e.clock.jumped = func(from, to rouse.Instant) { e.hindered(rouse.CauseClockMoved, from, to) }
+	e.clock.jumped = func(from, to rouse.Instant) { e.hindrances.add(rouse.CauseClockMoved, from, to) }
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.hints, _ = direct.(rouse.Watcher)
 	e.health.store, _ = direct.(rouse.Checked)
@@ -241,6 +222,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.readRevisions, nil)
 	}
 	e.writer = e.newWriters()
+	e.retention.writer = e.writer
 	return e
 }
 
@@ -288,8 +270,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	front.Go(func() { e.clockLoop(ctx) })
 	front.Go(func() { e.readLoop(ctx) })
 	front.Go(func() { e.fireLoop(ctx) })
-	front.Go(func() { e.trimLoop(ctx) })
-	front.Go(func() { e.trimTimers(ctx) })
+	front.Go(func() { e.retention.recordsLoop(ctx) })
+	front.Go(func() { e.retention.timersLoop(ctx) })
 	front.Go(func() { e.watchLoop(ctx) })
 
 	<-ctx.Done()
@@ -348,55 +330,5 @@ func (e *Engine) release(ctx context.Context) {
 		defer cancel()
 		_, _ = e.writer.Do(ctx, items) // a hold that is not given back expires
 		e.announce(ctx)
-	}
-}
-
-// trimLoop deletes old records.
-func (e *Engine) trimLoop(ctx context.Context) {
-	for wait := time.Minute; ; wait = 10 * time.Minute {
-		if !backoff.Sleep(ctx, wait) {
-			return
-		}
-		if e.opts.Leader != nil && !e.opts.Leader() {
-			continue
-		}
-		if _, err := e.store.Trim(ctx, e.Now().Add(-e.opts.RecordAge), e.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
-			e.opts.Events.failed("trim", err)
-		}
-	}
-}
-
-// trimTimers deletes the oldest records of timers that have too many, and deletes timers whose target
-// answered Gone to an overlapping occurrence.
-func (e *Engine) trimTimers(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case key := <-e.gone:
-			if err := e.opts.Delete(ctx, key); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
-				e.opts.Events.failed("settle", err) // the next occurrence gets the same answer
-			}
-		case key := <-e.buried:
-			if err := e.trimDead(ctx, key); err != nil && ctx.Err() == nil {
-				e.opts.Events.failed("trim", err)
-			}
-		case key := <-e.grown:
-			_, err := e.store.TrimTimer(ctx, key.Namespace, key.Name, e.opts.RecordsPerTimer)
-			if err != nil && !errors.Is(err, context.Canceled) {
-				e.opts.Events.failed("trim", err)
-			}
-		}
-	}
-}
-
-// NoteGrowth requests trimming each time a timer has got RecordsPerTimer more records.
-func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
-	if n := uint64(max(e.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
-		return
-	}
-	select {
-	case e.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
-	default: // the next time is soon enough
 	}
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Events are called from the engine's goroutines as things happen. They must be quick and may be called
@@ -218,82 +216,4 @@ func (e *Engine) Stats() Stats {
 		s.Queued += ln.queued
 	}
 	return s
-}
-
-// hub distributes records to followers.
-type hub struct {
-	mu        sync.Mutex
-	followers map[*follower]struct{}
-	closed    bool
-}
-
-// follower is a reader of records with a bounded queue.
-type follower struct {
-	list    []rouse.Record
-	dropped uint64
-	signal  chan struct{}
-	closed  bool
-}
-
-const followerQueue = 4096
-
-func (h *hub) publish(records []rouse.Record) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for f := range h.followers {
-		n := min(len(records), followerQueue-len(f.list))
-		f.list = append(f.list, records[:n]...)
-		f.dropped += uint64(len(records) - n)
-		notify.Send(f.signal)
-	}
-}
-
-func (h *hub) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for f := range h.followers {
-		f.closed = true
-		notify.Send(f.signal)
-	}
-}
-
-// Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
-// is the number of records that were lost before this call because f was too slow.
-func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
-	fl := &follower{signal: make(chan struct{}, 1)}
-	e.hub.mu.Lock()
-	if e.hub.closed {
-		e.hub.mu.Unlock()
-		return rouse.ErrClosed
-	}
-	if e.hub.followers == nil {
-		e.hub.followers = map[*follower]struct{}{}
-	}
-	e.hub.followers[fl] = struct{}{}
-	e.hub.mu.Unlock()
-	defer func() {
-		e.hub.mu.Lock()
-		delete(e.hub.followers, fl)
-		e.hub.mu.Unlock()
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-fl.signal:
-		}
-		e.hub.mu.Lock()
-		list, dropped, closed := fl.list, fl.dropped, fl.closed
-		fl.list, fl.dropped = nil, 0
-		e.hub.mu.Unlock()
-		if len(list) > 0 || dropped > 0 {
-			if err := f(list, dropped); err != nil {
-				return err
-			}
-		}
-		if closed {
-			return rouse.ErrClosed
-		}
-	}
 }

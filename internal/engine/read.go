@@ -47,7 +47,7 @@ func (e *Engine) readLoop(ctx context.Context) {
 			e.mu.Lock()
 			whole := len(e.rescans.missing) == 0
 			e.mu.Unlock()
-			e.answered(err == nil && whole, asked)
+			e.hindrances.answered(err == nil && whole, asked, e.Now())
 		}
 		if err != nil {
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {

@@ -31,7 +31,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	revisions, err := e.revisionsOf(taken)
 	if err != nil {
 		e.opts.Events.failed("look", err)
-		e.answered(false, e.Now())
+		e.hindrances.answered(false, e.Now(), e.Now())
 	}
 	now := time.Now()
 	var stale []*entry

@@ -186,10 +186,3 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 	notify.Send(e.wake)
 	return more
 }
-
-// heard updates the estimate of the store's clock from a response.
-func (e *Engine) heard(asked time.Time, now rouse.Instant) {
-	if e.others != nil {
-		e.clock.note(now, asked, time.Now(), false)
-	}
-}

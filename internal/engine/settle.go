@@ -111,7 +111,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		asked := e.Now()
 		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
-		e.noteCrowds(items)
+		e.crowds.note(items)
 		e.health.settle.Store(time.Now().UnixNano())
 		refused, unknown := parted(list, items, asked)
 		if list = e.conflicts(writing, refused); err == nil || len(e.missingParts()) > 0 {
@@ -323,13 +323,10 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		}
 	}
 	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" {
-		select {
-		case e.gone <- rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}:
-		default: // the next occurrence gets the same answer
-		}
+		e.retention.noteGone(t.Key)
 	}
 	if step.To != nil && step.To.Key.Fire == "" {
-		e.NoteGrowth(t.Key, t.Ended, step.To.Ended)
+		e.retention.noteGrowth(t.Key, t.Ended, step.To.Ended)
 	}
 	return e.StepChange(t.Key, t.Revision, step), nil
 }

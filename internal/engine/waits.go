@@ -42,30 +42,28 @@ func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
 	h.list = append(h.list, rouse.Wait{Cause: c, From: from, To: to})
 }
 
-// hindered records that this node could not work between two times.
-func (e *Engine) hindered(c rouse.Cause, from, to rouse.Instant) {
-	e.hindrances.mu.Lock()
-	defer e.hindrances.mu.Unlock()
-	e.hindrances.note(c, from, to)
+// add records that this node could not work between two times.
+func (h *hindrances) add(c rouse.Cause, from, to rouse.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(c, from, to)
 }
 
 // answered records whether the store answered a call that was made at a given time.
-func (e *Engine) answered(ok bool, asked rouse.Instant) {
-	h := &e.hindrances
+func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case ok && h.away != 0:
-		h.note(rouse.CauseStoreUnavailable, h.away, e.Now())
+		h.note(rouse.CauseStoreUnavailable, h.away, now)
 		h.away = 0
 	case !ok && h.away == 0:
 		h.away = max(asked, 1)
 	}
 }
 
-// hindrance returns what prevented this node from working for most of the time between two times.
-func (e *Engine) hindrance(from, to rouse.Instant) (c rouse.Cause, ok bool) {
-	h := &e.hindrances
+// between returns what prevented this node from working for most of the time between two times.
+func (h *hindrances) between(from, to rouse.Instant) (c rouse.Cause, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	most := to.Sub(from) / 2
@@ -92,7 +90,7 @@ const (
 // arrived enqueues an entry that is already due when it comes into memory. The mutex is held.
 func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
 	e.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
-		switch c, ok := e.hindrance(from, now); {
+		switch c, ok := e.hindrances.between(from, now); {
 		case how == fromClient, t.Created.Sub(from) > now.Sub(from)/2:
 			return rouse.CauseCreatedLate
 		case ok:
@@ -116,7 +114,7 @@ func (e *Engine) hadSince(bucket uint32, from rouse.Instant) bool {
 func (e *Engine) woken(en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) >= noticeable {
 		e.noteLate(en, now, func(_ *rouse.Timer, from rouse.Instant) rouse.Cause {
-			if c, ok := e.hindrance(from, now); ok {
+			if c, ok := e.hindrances.between(from, now); ok {
 				return c
 			}
 			return rouse.CauseBacklog

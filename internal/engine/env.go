@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// env is what every part of the engine needs: its options, the store with its clock, and what has hindered
+// this node.
+type env struct {
+	opts       Options
+	store      rouse.Store
+	others     rouse.Shared // the store, if other nodes write to it; nil otherwise
+	clock      clock
+	hindrances hindrances
+}
+
+// Now returns the earliest estimate of the store's clock; 0 before Run has started.
+func (v *env) Now() rouse.Instant { return v.clock.earliest() }
+
+// Unclaimed reports whether no live node claims a namespace, so that its timers wait.
+func (v *env) Unclaimed(namespace string) bool {
+	return v.opts.Claims != nil && !v.opts.Claims.Has(namespace)
+}
+
+// WarnUnclaimed reports a namespace in which a timer is created although no live node claims it.
+func (v *env) WarnUnclaimed(namespace string) {
+	if v.opts.Claims != nil && !v.opts.Claims.All() && v.Unclaimed(namespace) {
+		v.opts.Events.unclaimed(namespace, 0)
+	}
+}
+
+// heard updates the estimate of the store's clock from a response.
+func (v *env) heard(asked time.Time, now rouse.Instant) {
+	if v.others != nil {
+		v.clock.note(now, asked, time.Now(), false)
+	}
+}

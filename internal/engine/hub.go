@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
+)
+
+// hub distributes records to followers.
+type hub struct {
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+	closed    bool
+}
+
+// follower is a reader of records with a bounded queue.
+type follower struct {
+	list    []rouse.Record
+	dropped uint64
+	signal  chan struct{}
+	closed  bool
+}
+
+const followerQueue = 4096
+
+func (h *hub) publish(records []rouse.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for f := range h.followers {
+		n := min(len(records), followerQueue-len(f.list))
+		f.list = append(f.list, records[:n]...)
+		f.dropped += uint64(len(records) - n)
+		notify.Send(f.signal)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for f := range h.followers {
+		f.closed = true
+		notify.Send(f.signal)
+	}
+}
+
+// Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
+// is the number of records that were lost before this call because f was too slow.
+func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
+	return e.hub.follow(ctx, f)
+}
+
+func (h *hub) follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
+	fl := &follower{signal: make(chan struct{}, 1)}
+	if !h.join(fl) {
+		return rouse.ErrClosed
+	}
+	defer h.leave(fl)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-fl.signal:
+		}
+		h.mu.Lock()
+		list, dropped, closed := fl.list, fl.dropped, fl.closed
+		fl.list, fl.dropped = nil, 0
+		h.mu.Unlock()
+		if len(list) > 0 || dropped > 0 {
+			if err := f(list, dropped); err != nil {
+				return err
+			}
+		}
+		if closed {
+			return rouse.ErrClosed
+		}
+	}
+}
+
+// join adds a follower. It returns false if the engine has ended.
+func (h *hub) join(fl *follower) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	if h.followers == nil {
+		h.followers = map[*follower]struct{}{}
+	}
+	h.followers[fl] = struct{}{}
+	return true
+}
+
+func (h *hub) leave(fl *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.followers, fl)
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+)
+
+// retention deletes what is kept for a limited time or up to a limited number: records, dead letters, ended
+// timers, and timers whose target is gone.
+type retention struct {
+	*env
+	writer *writers
+	crowds *crowds
+	gone   chan rouse.Key // timers whose target answered Gone
+	grown  chan rouse.Key // timers that may have too many records
+}
+
+func newRetention(v *env, crowds *crowds) *retention {
+	return &retention{env: v, crowds: crowds, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
+}
+
+// recordsLoop deletes old records.
+func (r *retention) recordsLoop(ctx context.Context) {
+	for wait := time.Minute; ; wait = 10 * time.Minute {
+		if !backoff.Sleep(ctx, wait) {
+			return
+		}
+		if r.opts.Leader != nil && !r.opts.Leader() {
+			continue
+		}
+		if _, err := r.store.Trim(ctx, r.Now().Add(-r.opts.RecordAge), r.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
+			r.opts.Events.failed("trim", err)
+		}
+	}
+}
+
+// timersLoop deletes the oldest records of timers that have too many, and deletes timers whose target
+// answered Gone to an overlapping occurrence.
+func (r *retention) timersLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key := <-r.gone:
+			if err := r.opts.Delete(ctx, key); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
+				r.opts.Events.failed("settle", err) // the next occurrence gets the same answer
+			}
+		case key := <-r.crowds.buried:
+			if err := r.crowds.trimDead(ctx, key, r.writer); err != nil && ctx.Err() == nil {
+				r.opts.Events.failed("trim", err)
+			}
+		case key := <-r.grown:
+			_, err := r.store.TrimTimer(ctx, key.Namespace, key.Name, r.opts.RecordsPerTimer)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				r.opts.Events.failed("trim", err)
+			}
+		}
+	}
+}
+
+// noteGrowth requests trimming each time a timer has got RecordsPerTimer more records.
+func (r *retention) noteGrowth(key rouse.Key, before, after uint64) {
+	if n := uint64(max(r.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
+		return
+	}
+	select {
+	case r.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
+	default: // the next time is soon enough
+	}
+}
+
+// noteGone requests that a timer is deleted because its target answered Gone to an overlapping occurrence.
+func (r *retention) noteGone(key rouse.Key) {
+	select {
+	case r.gone <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
+	default: // the next occurrence gets the same answer
+	}
+}
+
+// removeExpired deletes a dead letter or an ended timer if its retention is still over.
+func (v *env) removeExpired(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+	if t.Key.Fire != "" && !t.Live {
+		if until := v.deadUntil(t); until > now { // the retention was raised after this one was written
+			to := *t
+			return rouse.Step{To: &to}
+		}
+		return rouse.Step{}
+	}
+	if !t.Over() || t.Visible > now {
+		return rouse.Step{Keep: true}
+	}
+	return rouse.Step{}
+}
+
+// deadUntil returns the end of a dead letter's retention.
+func (v *env) deadUntil(t *rouse.Timer) rouse.Instant {
+	if v.opts.DeadAge < 0 {
+		return rouse.Never
+	}
+	return t.Updated.Add(v.opts.DeadAge)
+}
+
+// StepChange returns the conditional write that performs a step.
+func (v *env) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
+	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
+	for _, t := range [...]*rouse.Timer{step.To, step.Detached} {
+		if t != nil && t.Key.Fire != "" && !t.Live {
+			t.Visible = v.deadUntil(t) // when it needs attention next, it is deleted
+		}
+	}
+	if step.To != nil {
+		row := step.To.Row()
+		c.To = &row
+	}
+	if step.Detached != nil {
+		c.Also = []rouse.Row{step.Detached.Row()}
+	}
+	return c
+}
