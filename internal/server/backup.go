@@ -1,9 +1,15 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
@@ -23,4 +29,78 @@ func (s *service) backup(ctx context.Context, w io.Writer) error {
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	return s.ended(s.opts.Backup(ctx, w))
+}
+
+// adminServer implements rouse.v1.Admin.
+type adminServer struct {
+	rousev1.UnimplementedAdminServer
+	*service
+}
+
+func (f *adminServer) Backup(_ *rousev1.BackupRequest, stream grpc.ServerStreamingServer[rousev1.BackupChunk]) error {
+	w := bufio.NewWriterSize(chunks{stream}, backupChunk)
+	if err := f.backup(stream.Context(), w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// chunks sends each write as messages of at most backupChunk.
+type chunks struct {
+	to grpc.ServerStreamingServer[rousev1.BackupChunk]
+}
+
+func (c chunks) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		part := b[:min(len(b), backupChunk)]
+		if err := c.to.Send(&rousev1.BackupChunk{Data: bytes.Clone(part)}); err != nil { // a message must not change once it is sent
+			return n - len(b), err
+		}
+		b = b[len(part):]
+	}
+	return n, nil
+}
+
+const tarType = "application/x-tar"
+
+var backupRoutes = []route{
+	{"GET", "/v1/backup", (*httpHandler).writeBackup, nil},
+}
+
+// writeBackup streams a tar archive. An error after its beginning cuts the connection, so that the client
+// cannot take a part for the whole.
+func (f *httpHandler) writeBackup(c *call) error {
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", tarType)
+		return nil
+	}
+	body := &download{call: c}
+	w := bufio.NewWriterSize(body, backupChunk)
+	err := f.backup(c.r.Context(), w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil || !body.begun {
+		return err
+	}
+	f.log.Error("backup ended early", "err", err)
+	panic(http.ErrAbortHandler)
+}
+
+// download is a streamed response: each write to the client may take followWrite.
+type download struct {
+	*call
+	begun bool
+}
+
+func (d *download) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		h := d.w.Header()
+		h.Set("Content-Type", tarType)
+		h.Set("Content-Disposition", `attachment; filename="rouse-`+time.Now().UTC().Format("20060102T150405Z")+`.tar"`)
+	}
+	d.allow(followWrite)
+	return d.w.Write(b)
 }

@@ -2,10 +2,24 @@ package server
 
 import (
 	"context"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/timers"
 )
+
+// bulkOps are the operations of this file.
+type bulkOps interface {
+	Bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error
+}
 
 // bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
 // drains, or progress fails. Changes made until then stay.
@@ -23,4 +37,154 @@ func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(
 // explicitly.
 func errFilterMissing() error {
 	return rouse.Refuse("filter", "", "is missing", "give one; an empty one is all timers")
+}
+
+func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingServer[rousev1.BulkProgress]) error {
+	if r.Filter == nil {
+		return errFilterMissing()
+	}
+	q, err := rousev1.FilterFromProto(r.Filter)
+	if err != nil {
+		return err
+	}
+	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
+		ErrorContains: r.ErrorContains}
+	if r.When != nil {
+		when, err := rousev1.WhenFromProto(r.When)
+		if err != nil {
+			return rouse.Under("when", err)
+		}
+		request.When = &when
+	}
+	err = f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
+	return renamed(err, filterMessage)
+}
+
+func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
+	out := &rousev1.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	for _, failure := range p.Failures {
+		out.Failures = append(out.Failures, &rousev1.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireId: failure.Key.Fire, Problem: rousev1.ErrorToProblem(failure.Err)})
+	}
+	return out
+}
+
+const linesType = "application/x-ndjson"
+
+var bulkRoutes = []route{
+	{"POST", timersPath + ":bulk", (*httpHandler).bulkTimers, nil},
+}
+
+// bulkTimers responds with progress: one line of JSON per report, or one summary object if the client
+// accepts only JSON. An error after the first report is part of the last line.
+func (f *httpHandler) bulkTimers(c *call) error {
+	var body api.Bulk
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	if body.Filter == nil {
+		return errFilterMissing()
+	}
+	q, err := c.filter(body.Filter)
+	if err != nil {
+		return err
+	}
+	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
+		ErrorContains: body.ErrorContains}
+	if body.When != nil {
+		when, err := body.When.Words()
+		if err != nil {
+			return rouse.Under("when", err)
+		}
+		request.When = &when
+	}
+	out := bulkAnswer{call: c, lines: takesLines(c.r.Header.Values("Accept"))}
+	err = renamed(f.bulk(c.r.Context(), request, out.report), filterMember)
+	return out.end(err)
+}
+
+// bulkAnswer is the response to a bulk request in progress.
+type bulkAnswer struct {
+	*call
+	lines   bool             // each report is sent immediately
+	begun   bool             // there was a report
+	summary api.BulkProgress // of all reports; not with lines
+}
+
+func (a *bulkAnswer) report(p timers.BulkProgress) error {
+	out := api.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	for _, failure := range p.Failures {
+		problem, _ := problemOf(failure.Err)
+		out.Failures = append(out.Failures, api.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireID: failure.Key.Fire, Problem: &problem})
+	}
+	if a.lines {
+		return a.line(&out)
+	}
+	a.begun = true
+	out.Failures, out.Names = append(a.summary.Failures, out.Failures...), append(a.summary.Names, out.Names...)
+	a.summary = out
+	return nil
+}
+
+// line sends a report.
+func (a *bulkAnswer) line(p *api.BulkProgress) error {
+	if !a.begun {
+		a.begun = true
+		a.w.Header().Set("Content-Type", linesType)
+	}
+	b, err := api.Encode(p)
+	if err != nil {
+		return err
+	}
+	control := a.allow(followWrite)
+	if _, err := a.w.Write(append(b, '\n')); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+// end sends the rest of the response.
+func (a *bulkAnswer) end(err error) error {
+	switch {
+	case err != nil && !a.begun:
+		return err
+	case err != nil:
+		problem, known := problemOf(err)
+		if !known {
+			a.handler.log.Error("bulk request failed", "err", err)
+		}
+		a.summary.Problem = &problem
+		if a.lines {
+			_ = a.line(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
+		}
+	}
+	if a.lines {
+		return nil
+	}
+	a.allow(followWrite)
+	return a.reply(http.StatusOK, &a.summary)
+}
+
+// allow extends the write deadline to d from now, even if the request has already taken long.
+func (c *call) allow(d time.Duration) *http.ResponseController {
+	control := http.NewResponseController(c.w)
+	_ = control.SetWriteDeadline(time.Now().Add(d)) // not every writer has deadlines
+	return control
+}
+
+// takesLines reports whether a client accepts lines of JSON: it names their media type, or it accepts
+// anything without naming JSON.
+func takesLines(accept []string) bool {
+	var types []string
+	for _, media := range strings.Split(strings.Join(accept, ","), ",") {
+		if t, params, err := mime.ParseMediaType(media); err == nil && params["q"] != "0" {
+			types = append(types, t)
+		}
+	}
+	switch {
+	case slices.Contains(types, linesType):
+		return true
+	case slices.Contains(types, jsonType):
+		return false
+	}
+	return len(accept) == 0 || slices.Contains(types, "*/*") || slices.Contains(types, "application/*")
 }

@@ -5,11 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
+	"net/http"
 	"slices"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
+
+// calendarOps are the operations of this file.
+type calendarOps interface {
+	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error)
+	Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error)
+	Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error)
+	DeleteCalendar(ctx context.Context, namespace, name string) error
+}
 
 // maxCalendar bounds the bytes of a calendar in iCalendar or JSON.
 const maxCalendar = 4 << 20
@@ -57,4 +68,134 @@ func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Cale
 		list[i].Days = nil
 	}
 	return list, err
+}
+
+// calendarsServer implements rouse.v1.Calendars.
+type calendarsServer struct {
+	rousev1.UnimplementedCalendarsServer
+	*service
+}
+
+func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
+	key := keyFrom(r.Namespace, r.Name, "")
+	c := rouse.Calendar{Namespace: key.Namespace, Name: key.Name}
+	out := &rousev1.PutCalendarResponse{}
+	var err error
+	switch {
+	case len(r.Icalendar) > 0 && len(r.Days) > 0:
+		return nil, rouse.Refuse("icalendar", "", "is given in addition to days", "give one of them")
+	case len(r.Icalendar) > 0:
+		c.Days, out.Warnings, err = f.parseCalendar(r.Icalendar)
+	default:
+		c.Days, err = rousev1.DaysFromProto(r.Days)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Days = uint64(len(c.Days))
+	if c, out.Moved, err = f.putCalendar(ctx, c); err != nil {
+		return nil, err
+	}
+	c.Days = nil
+	out.Calendar = rousev1.CalendarToProto(&c)
+	return out, nil
+}
+
+func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalendarRequest) (*rousev1.Calendar, error) {
+	key := keyFrom(r.Namespace, r.Name, "")
+	c, err := f.timers.Calendar(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	return rousev1.CalendarToProto(&c), nil
+}
+
+func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
+	list, err := f.calendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListCalendarsResponse{Calendars: make([]*rousev1.Calendar, len(list))}
+	for i := range list {
+		out.Calendars[i] = rousev1.CalendarToProto(&list[i])
+	}
+	return out, nil
+}
+
+func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
+	key := keyFrom(r.Namespace, r.Name, "")
+	if err := f.timers.DeleteCalendar(ctx, key.Namespace, key.Name); err != nil {
+		return nil, err
+	}
+	return &rousev1.DeleteCalendarResponse{}, nil
+}
+
+const icalendarType = "text/calendar"
+
+var calendarsRoutes = []route{
+	{"GET", calendarsPath, (*httpHandler).listCalendars, nil},
+	{"PUT", calendarPath, (*httpHandler).putCalendarDays, nil},
+	{"GET", calendarPath, (*httpHandler).getCalendar, nil},
+	{"DELETE", calendarPath, (*httpHandler).dropCalendar, nil},
+}
+
+// putCalendarDays accepts days as JSON or the events of an iCalendar file.
+func (f *httpHandler) putCalendarDays(c *call) error {
+	out := api.CalendarPut{}
+	days, err := f.calendarDays(c, &out)
+	if err != nil {
+		return err
+	}
+	saved, moved, err := f.putCalendar(c.ctx, rouse.Calendar{Namespace: c.namespace(), Name: c.name(), Days: days})
+	if err != nil {
+		return err
+	}
+	out.Days, out.Moved = len(days), moved
+	saved.Days = nil
+	out.Calendar = api.CalendarOf(&saved)
+	return c.reply(http.StatusOK, out)
+}
+
+// calendarDays reads the days of the body.
+func (f *httpHandler) calendarDays(c *call, out *api.CalendarPut) (days []rouse.Day, err error) {
+	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
+		file, err := c.read(maxCalendar)
+		if err != nil {
+			return nil, err
+		}
+		days, out.Warnings, err = f.parseCalendar(file)
+		return days, err
+	}
+	var body api.PutCalendar
+	if err := c.decode(maxCalendar, false, &body); err != nil {
+		return nil, err
+	}
+	if body.Days == nil {
+		return nil, rouse.Refuse("days", "", "is missing", "give the days, or an empty list")
+	}
+	return body.Words()
+}
+
+func (f *httpHandler) getCalendar(c *call) error {
+	found, err := f.timers.Calendar(c.ctx, c.namespace(), c.name())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.CalendarOf(&found))
+}
+
+func (f *httpHandler) listCalendars(c *call) error {
+	list, err := f.calendars(c.ctx, c.namespace())
+	if err != nil {
+		return err
+	}
+	out := api.CalendarList{Calendars: make([]api.Calendar, len(list))}
+	for i := range list {
+		out.Calendars[i] = api.CalendarOf(&list[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) dropCalendar(c *call) error {
+	return c.done(f.timers.DeleteCalendar(c.ctx, c.namespace(), c.name()))
 }

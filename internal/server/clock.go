@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -69,4 +71,51 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	state := s.clock()
 	state.fired = fired
 	return state, nil
+}
+
+func (f *adminServer) GetClock(context.Context, *rousev1.GetClockRequest) (*rousev1.Clock, error) {
+	return clockToProto(f.clock()), nil
+}
+
+func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockRequest) (*rousev1.Clock, error) {
+	by, err := rousev1.DurationFromProto("by", r.By)
+	if err != nil {
+		return nil, err
+	}
+	state, err := f.advance(ctx, by, rouse.Instant(r.ToMs), r.Jump)
+	if err != nil {
+		return nil, renamed(err, plainNames)
+	}
+	return clockToProto(state), nil
+}
+
+func clockToProto(c clockState) *rousev1.Clock {
+	return &rousev1.Clock{NowMs: int64(c.now), Ahead: rousev1.DurationToProto(c.ahead), Virtual: c.virtual, Fired: c.fired}
+}
+
+var clockRoutes = []route{
+	{"GET", "/v1/clock", (*httpHandler).showClock, nil},
+	{"POST", "/v1/clock:advance", (*httpHandler).advanceClock, nil},
+}
+
+func (f *httpHandler) showClock(c *call) error {
+	return c.reply(http.StatusOK, clockOf(f.clock()))
+}
+
+// advanceClock takes as long as the fires that it causes.
+func (f *httpHandler) advanceClock(c *call) error {
+	var body api.AdvanceClock
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	state, err := f.advance(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
+	c.allow(followWrite)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, clockOf(state))
+}
+
+func clockOf(s clockState) api.Clock {
+	return api.Clock{Now: api.TimeOf(s.now), Ahead: api.Duration(s.ahead), Virtual: s.virtual, Fired: s.fired}
 }

@@ -3,24 +3,20 @@ package server
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"strconv"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// coalesce debounces or throttles calls with one name into one fire, regardless of the timer's revision.
-func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
-	if p.IfRevision != 0 {
-		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
-	}
-	weight, err := s.admit(ctx, []timers.Put{p}, false)
-	if err != nil {
-		return timers.PutResult{}, err
-	}
-	defer s.writes.Release(weight)
-	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
-	return res, cmp.Or(err, res.Err)
+// editOps are the operations of this file.
+type editOps interface {
+	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (timers.PutResult, error)
+	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error)
 }
 
 // skip skips the next count occurrences; 0 means 1.
@@ -41,46 +37,89 @@ func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse
 	return s.timers.Backfill(ctx, key, from, until, dryRun)
 }
 
-const (
-	maxImport          = 1000 // timers
-	maxImportCalendars = 100
-)
-
-// checkImport refuses imports that are too large.
-func checkImport(timers, calendars int) error {
-	if timers > maxImport {
-		return tooMany("timers", timers, maxImport)
-	}
-	if calendars > maxImportCalendars {
-		return tooMany("calendars", calendars, maxImportCalendars)
-	}
-	return nil
+func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
+	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
 
-// restore writes calendars, then timers with their state and the rows that belong to them. Each row has its
-// own outcome. If a calendar is refused, the import ends before any row is written.
-func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
-	puts := make([]timers.Put, len(rows))
-	for i := range rows {
-		puts[i].Spec = rows[i].Spec
-	}
-	for i := range calendars {
-		if _, err := calendars[i].Ordered(); err != nil {
-			return nil, rouse.Under(at("calendars", i), err)
-		}
-	}
-	for i := range calendars {
-		if _, _, err := s.putCalendar(ctx, calendars[i]); err != nil {
-			return nil, rouse.Under(at("calendars", i), err)
-		}
-	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	weight, err := s.admit(ctx, puts, false)
+func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
+	when, err := rousev1.WhenFromProto(r.When)
 	if err != nil {
 		return nil, err
 	}
-	defer s.writes.Release(weight)
-	return s.timers.Import(ctx, rows, mode)
+	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision))
+}
+
+func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
+	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.DryRun)
+	if err != nil {
+		return nil, renamed(err, plainNames)
+	}
+	out := &rousev1.BackfillResponse{Count: b.Count, Waiting: b.Waiting, Fires: make([]*rousev1.Coming, len(b.First))}
+	for i := range b.First {
+		out.Fires[i] = rousev1.ComingToProto(&b.First[i], b.Zone)
+		if i < len(b.FireIDs) {
+			out.Fires[i].FireId = b.FireIDs[i]
+		}
+	}
+	return out, nil
+}
+
+var editRoutes = []route{
+	{"POST", timerPath + ":skip", (*httpHandler).skipTimer, nil},
+	{"POST", timerPath + ":reschedule", (*httpHandler).rescheduleTimer, nil},
+	{"POST", timerPath + ":backfill", (*httpHandler).backfillTimer, nil},
+}
+
+func (f *httpHandler) skipTimer(c *call) error {
+	var body api.Skip
+	if err := c.bare(&body); err != nil {
+		return err
+	}
+	return c.timer(f.skip(c.ctx, c.key(), body.Count, body.Reason))
+}
+
+func (f *httpHandler) rescheduleTimer(c *call) error {
+	revision, some, none, err := c.match()
+	if err != nil {
+		return err
+	}
+	var body api.Reschedule
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	expected := body.ExpectedRevision
+	if none || expected != 0 && revision != 0 && revision != expected {
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
+	}
+	when, err := body.Words()
+	if err != nil {
+		return err
+	}
+	res, err := f.reschedule(c.ctx, c.key(), when, max(expected, revision))
+	switch {
+	case err != nil && (some || revision != 0):
+		return asked(err)
+	case err != nil:
+		return err
+	}
+	return c.put(http.StatusOK, &res)
+}
+
+func (f *httpHandler) backfillTimer(c *call) error {
+	var body api.Backfill
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	b, err := f.backfill(c.ctx, c.key(), body.From.Instant(), body.Until.Instant(), body.DryRun)
+	if err != nil {
+		return err
+	}
+	out := api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: make([]api.Coming, len(b.First))}
+	for i := range b.First {
+		out.Fires[i] = api.ComingOf(&b.First[i], rousev1.Local(b.First[i].Due, b.Zone))
+		if i < len(b.FireIDs) {
+			out.Fires[i].FireID = b.FireIDs[i]
+		}
+	}
+	return c.reply(http.StatusOK, out)
 }

@@ -154,3 +154,25 @@ func (g guard) panicked(p any) error {
 	g.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return status.Error(codes.Internal, "internal error")
 }
+
+// timersServer implements rouse.v1.Timers. Its methods return errors of package rouse, which the guard
+// turns into statuses.
+type timersServer struct {
+	rousev1.UnimplementedTimersServer
+	*service
+	streams *background
+}
+
+func keyFrom(namespace, name, fire string) rouse.Key {
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	return rouse.Key{Namespace: namespace, Name: name, Fire: fire}
+}
+
+func timerOr(t rouse.Timer, err error) (*rousev1.Timer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return rousev1.TimerToProto(&t), nil
+}

@@ -193,21 +193,3 @@ func (c *createStream) await(ctx context.Context, r *rousev1.BatchCreateRequest)
 	}
 	return nil
 }
-
-// followChunk bounds the records of one message.
-const followChunk = 500
-
-func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
-	key := keyFrom(r.Namespace, r.Name, "")
-	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
-	return f.following(stream.Context(), key.Namespace, key.Name, begin, func(records []rouse.Record, dropped uint64) error {
-		for first := true; first || len(records) > 0; first = false {
-			n := min(len(records), followChunk)
-			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: recordsToProto(records[:n]), Dropped: dropped}); err != nil {
-				return err
-			}
-			records, dropped = records[n:], 0
-		}
-		return nil
-	})
-}

@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 const (
@@ -34,9 +37,11 @@ func newHTTPHandler(s *service) *httpHandler {
 
 // call is one request.
 type call struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	vars []string // values of the path's variables
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context // of requests that neither wait nor stream; the others use r.Context()
+	vars   []string        // values of the path's variables
+	params params          // of the query
 
 	handler *httpHandler
 	began   time.Time
@@ -79,20 +84,21 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	serve, vars, err := c.handler.table.find(c.r.Method, c.r.URL.EscapedPath())
+	route, vars, err := c.handler.table.find(c.r.Method, c.r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
 	if err := c.refuseKey(); err != nil {
 		return err
 	}
+	if c.params, err = c.query(route.params); err != nil {
+		return err
+	}
 	c.vars = vars
-	return serve(c.handler, c)
-}
-
-// context returns the context of a request without a wait.
-func (c *call) context() (context.Context, context.CancelFunc) {
-	return context.WithDeadline(c.r.Context(), c.began.Add(requestTimeout))
+	ctx, cancel := context.WithDeadline(c.r.Context(), c.began.Add(requestTimeout))
+	defer cancel()
+	c.ctx = ctx
+	return route.serve(c.handler, c)
 }
 
 // reply responds with a value of package api.
@@ -114,10 +120,70 @@ func (c *call) write(status int, contentType string, body []byte) {
 	}
 }
 
-func (f *httpHandler) showVersion(c *call) error {
-	if _, err := c.query(); err != nil {
+// done responds without content.
+func (c *call) done(err error) error {
+	if err == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// timer responds with a timer. Its entity tag is its revision.
+func (c *call) timer(t rouse.Timer, err error) error {
+	if err != nil {
 		return err
 	}
+	return c.put(http.StatusOK, &timers.PutResult{Timer: t})
+}
+
+// put responds with a timer that was written.
+func (c *call) put(status int, res *timers.PutResult) error {
+	t := &res.Timer
+	h := c.w.Header()
+	if t.Revision != 0 {
+		h.Set("ETag", `"`+strconv.FormatUint(t.Revision, 10)+`"`)
+	}
+	if status == http.StatusCreated {
+		h.Set("Location", api.TimerPath(t.Key.Namespace, t.Key.Name))
+	}
+	body := api.TimerOf(t)
+	body.InFlight = res.InFlight
+	return c.reply(status, body)
+}
+
+// match reads If-Match and If-None-Match: a required revision, that the timer has to exist, or that it must
+// not.
+func (c *call) match() (revision uint64, some, none bool, err error) {
+	if v := c.r.Header.Values("If-None-Match"); len(v) > 0 {
+		if len(v) > 1 || v[0] != "*" {
+			return 0, false, false, malformed("If-None-Match", shown(v[0]), "is not supported", "use * to create only")
+		}
+		none = true
+	}
+	if v := c.r.Header.Values("If-Match"); len(v) > 0 {
+		if v[0] == "*" && len(v) == 1 {
+			some = true
+		} else {
+			tag, quoted := strings.CutPrefix(v[0], `"`)
+			tag, ended := strings.CutSuffix(tag, `"`)
+			revision, err = strconv.ParseUint(tag, 10, 64)
+			if len(v) > 1 || !quoted || !ended || err != nil || revision == 0 {
+				return 0, false, false, malformed("If-Match", shown(v[0]), "is no entity tag of a timer", `give the one that you read, such as "17", or *`)
+			}
+		}
+	}
+	if none && (some || revision != 0) {
+		return 0, false, false, malformed("If-Match", "", "contradicts If-None-Match", "send one of them")
+	}
+	return revision, some, none, nil
+}
+
+var otherRoutes = []route{
+	{"GET", "/v1/version", (*httpHandler).showVersion, nil},
+	{"GET", "/openapi.yaml", (*httpHandler).showOpenAPI, nil},
+}
+
+func (f *httpHandler) showVersion(c *call) error {
 	return c.reply(http.StatusOK, version(f.opts))
 }
 

@@ -143,3 +143,13 @@ func shown(s string) string {
 		return r
 	}, s), 128)
 }
+
+// bare reads a request that needs no body and has no parameters.
+func (c *call) bare(body any) error {
+	return c.decode(maxBody, true, body)
+}
+
+// whole decodes the body of a request without query parameters.
+func (c *call) whole(body any) error {
+	return c.decode(maxBody, false, body)
+}

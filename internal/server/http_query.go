@@ -18,7 +18,7 @@ type params url.Values
 var repeated = []string{"label", "state"}
 
 // query parses the query and refuses unknown names: a misspelt filter would match everything.
-func (c *call) query(names ...string) (params, error) {
+func (c *call) query(names []string) (params, error) {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
 		return nil, malformed("query", shown(c.r.URL.RawQuery), "is not escaped properly", "write a byte as % and two hexadecimal digits")
@@ -75,6 +75,9 @@ func (p params) page() (size uint32, token string, err error) {
 	n, err := p.number("page_size", 32)
 	return uint32(n), p.text("page_token"), err
 }
+
+// pageNames are the parameters that all lists share.
+var pageNames = []string{"page_size", "page_token"}
 
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = "-"

@@ -65,10 +65,11 @@ func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest
 	return out, nil
 }
 
+var nodesRoutes = []route{
+	{"GET", "/v1/nodes", (*httpHandler).listNodes, nil},
+}
+
 func (f *httpHandler) listNodes(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
 	list, err := f.nodes(c.r.Context())
 	if err != nil {
 		return err

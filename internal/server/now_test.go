@@ -21,7 +21,7 @@ import (
 // and clients use it.
 func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	r := serve(t, Options{Timers: newFake()})
-	answers := append(routes, route{"GET", "/nowhere", nil}, route{"PUT", "/v1/nodes", nil})
+	answers := append(routes, route{method: "GET", path: "/nowhere"}, route{method: "PUT", path: "/v1/nodes"})
 	for _, at := range answers {
 		path := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(at.path, "none")
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)

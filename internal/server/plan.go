@@ -3,11 +3,21 @@ package server
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/timers"
 )
+
+// planOps are the operations of this file.
+type planOps interface {
+	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
+	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
+	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
+}
 
 const defaultPreview = 5
 
@@ -55,4 +65,154 @@ func zoneName(zone *time.Location) string {
 		zone = time.UTC
 	}
 	return zone.String()
+}
+
+func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {
+	spec := rouse.Spec{Schedule: r.Schedule, Timezone: r.Timezone}
+	if r.Spec != nil {
+		if r.Schedule != "" || r.Timezone != "" {
+			return nil, rouse.Refuse("spec", "", "is given in addition to schedule or timezone", "give them in the spec")
+		}
+		var err error
+		if spec, err = rousev1.SpecFromProto(r.Spec); err != nil {
+			return nil, err
+		}
+	}
+	p, err := f.preview(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
+	if err != nil {
+		return nil, renamed(err, plainNames)
+	}
+	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	for i := range p.Next {
+		out.NextMs[i], out.Next[i] = int64(p.Next[i].Due), rousev1.ComingToProto(&p.Next[i], p.Location)
+	}
+	return out, nil
+}
+
+func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
+	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
+	if err != nil {
+		return nil, renamed(err, plainNames)
+	}
+	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: recordsToProto(e.Records)}
+	for _, reason := range e.Reasons {
+		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text, AtMs: rousev1.InstantToProto(reason.At)})
+	}
+	if e.Timer != nil {
+		out.Timer = rousev1.TimerToProto(e.Timer)
+	}
+	for i := range e.Next {
+		c := rousev1.ComingToProto(&e.Next[i], e.Zone)
+		c.FireId = nextFireID(e.Timer, e.Next[i].Due)
+		out.Next = append(out.Next, c)
+	}
+	return out, nil
+}
+
+func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest) (*rousev1.SimulateResponse, error) {
+	q, err := rousev1.FilterFromProto(r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
+	if err != nil {
+		return nil, renamed(err, filterMessage)
+	}
+	out := &rousev1.SimulateResponse{Fires: make([]*rousev1.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
+	for i := range s.Fires {
+		fire := &s.Fires[i]
+		out.Fires[i] = rousev1.ComingToProto(&fire.Coming, fire.Zone)
+		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireId = fire.Key.Namespace, fire.Key.Name, fire.FireID
+	}
+	return out, nil
+}
+
+var planRoutes = []route{
+	{"POST", timersPath + ":preview", (*httpHandler).previewSchedule, nil},
+	{"GET", timerPath + ":explain", (*httpHandler).explainTimer, []string{"at"}},
+	{"POST", timersPath + ":simulate", (*httpHandler).simulateTimers, nil},
+}
+
+func (f *httpHandler) previewSchedule(c *call) error {
+	var body api.Preview
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	when, err := body.Words()
+	if err != nil {
+		return err
+	}
+	p, err := f.preview(c.ctx, rouse.Key{Namespace: c.namespace(), Name: body.Name}, when, body.From.Instant(), body.Count)
+	if err != nil {
+		return err
+	}
+	out := api.Next{Next: make([]api.Time, len(p.Next)), Occurrences: make([]api.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	for i := range p.Next {
+		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due), api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) explainTimer(c *call) error {
+	at, err := c.params.instant("at")
+	if err != nil {
+		return err
+	}
+	e, err := f.explain(c.ctx, c.key(), at)
+	if err != nil {
+		return err
+	}
+	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)), Records: make([]api.Record, len(e.Records)),
+		Next: make([]api.Coming, len(e.Next))}
+	for i, reason := range e.Reasons {
+		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At)}
+	}
+	if e.Timer != nil {
+		t := api.TimerOf(e.Timer)
+		out.Timer = &t
+	}
+	for i := range e.Records {
+		out.Records[i] = api.RecordOf(&e.Records[i])
+	}
+	for i := range e.Next {
+		out.Next[i] = api.ComingOf(&e.Next[i], rousev1.Local(e.Next[i].Due, e.Zone))
+		out.Next[i].FireID = nextFireID(e.Timer, e.Next[i].Due)
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) simulateTimers(c *call) error {
+	var body api.Simulate
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	q, err := c.filter(body.Filter)
+	if err != nil {
+		return err
+	}
+	s, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
+	if err != nil {
+		return renamed(err, filterMember)
+	}
+	out := api.Simulated{Fires: make([]api.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
+	for i := range s.Fires {
+		fire := &s.Fires[i]
+		out.Fires[i] = api.ComingOf(&fire.Coming, rousev1.Local(fire.Due, fire.Zone))
+		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireID = fire.Key.Namespace, fire.Key.Name, fire.FireID
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// filter returns the query for a filter in a body, in the namespace of the path; nil matches all timers.
+func (c *call) filter(o *api.Filter) (q rouse.Query, err error) {
+	if o != nil {
+		if q, err = o.Words(); err != nil {
+			return q, rouse.Under("filter", err)
+		}
+	}
+	if c.namespace() != everywhere {
+		q.Namespace = c.namespace()
+		err = rouse.CheckNamespace(q.Namespace)
+	}
+	return q, err
 }

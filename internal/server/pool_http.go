@@ -20,21 +20,22 @@ const (
 // httpCallWait is the default wait of a request over HTTP.
 const httpCallWait = 30 * time.Second
 
+var poolRoutes = []route{
+	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpHandler).callPool, []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}},
+	{"GET", nsPath + "/calls/{name}", (*httpHandler).fetchCall, []string{"wait"}},
+}
+
 // callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports
 // whether there is an answer, whatever the answer is.
 func (f *httpHandler) callPool(c *call) error {
-	p, err := c.query("id", "wait", "deadline", "keep", "attempts", "timeout")
-	if err != nil {
-		return err
-	}
-	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"), id: p.text("id"),
-		wait: httpCallWait, kept: p.text("keep") != ""}
+	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"), id: c.params.text("id"),
+		wait: httpCallWait, kept: c.params.text("keep") != ""}
 	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep, "timeout": &in.timeout} {
-		if err := p.duration(name, to); err != nil {
+		if err := c.params.duration(name, to); err != nil {
 			return err
 		}
 	}
-	attempts, err := p.number("attempts", 32)
+	attempts, err := c.params.number("attempts", 32)
 	if err != nil {
 		return err
 	}
@@ -53,12 +54,8 @@ func (f *httpHandler) callPool(c *call) error {
 }
 
 func (f *httpHandler) fetchCall(c *call) error {
-	p, err := c.query("wait")
-	if err != nil {
-		return err
-	}
 	var wait time.Duration
-	if err := p.duration("wait", &wait); err != nil {
+	if err := c.params.duration("wait", &wait); err != nil {
 		return err
 	}
 	if err := c.patient(wait); err != nil {

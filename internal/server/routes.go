@@ -16,6 +16,7 @@ type endpoint func(f *httpHandler, c *call) error
 type route struct {
 	method, path string
 	serve        endpoint
+	params       []string // names of query parameters; others are refused
 }
 
 const (
@@ -30,61 +31,20 @@ const (
 )
 
 // routes is the whole HTTP API.
-var routes = []route{
-	{"POST", timersPath, (*httpHandler).createTimer},
-	{"GET", timersPath, (*httpHandler).listTimers},
-	{"GET", timersPath + ":count", (*httpHandler).countTimers},
-	{"POST", timersPath + ":batchCreate", (*httpHandler).batchCreate},
-	{"POST", timersPath + ":preview", (*httpHandler).previewSchedule},
-	{"POST", timersPath + ":simulate", (*httpHandler).simulateTimers},
-	{"POST", timersPath + ":bulk", (*httpHandler).bulkTimers},
-	{"POST", timersPath + ":import", (*httpHandler).importTimers},
-	{"PUT", timerPath, (*httpHandler).putTimer},
-	{"GET", timerPath, (*httpHandler).getTimer},
-	{"DELETE", timerPath, (*httpHandler).deleteTimer},
-	{"POST", timerPath + ":pause", (*httpHandler).pauseTimer},
-	{"POST", timerPath + ":resume", (*httpHandler).resumeTimer},
-	{"POST", timerPath + ":run", (*httpHandler).runTimer},
-	{"POST", timerPath + ":skip", (*httpHandler).skipTimer},
-	{"POST", timerPath + ":reschedule", (*httpHandler).rescheduleTimer},
-	{"POST", timerPath + ":backfill", (*httpHandler).backfillTimer},
-	{"GET", timerPath + ":explain", (*httpHandler).explainTimer},
-	{"GET", timerPath + "/records", (*httpHandler).timerRecords},
-	{"GET", nsPath + "/records", (*httpHandler).namespaceRecords},
-	{"GET", nsPath + "/records:follow", (*httpHandler).followRecords},
-	{"GET", nsPath + "/dead", (*httpHandler).listDead},
-	{"GET", deadPath, (*httpHandler).getDead},
-	{"DELETE", deadPath, (*httpHandler).purgeDead},
-	{"POST", deadPath + ":redrive", (*httpHandler).redriveDead},
-	{"POST", firePath + ":complete", (*httpHandler).completeFire},
-	{"POST", firePath + ":fail", (*httpHandler).failFire},
-	{"POST", firePath + ":heartbeat", (*httpHandler).heartbeatFire},
-	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpHandler).callPool},
-	{"GET", nsPath + "/calls/{name}", (*httpHandler).fetchCall},
-	{"GET", calendarsPath, (*httpHandler).listCalendars},
-	{"PUT", calendarPath, (*httpHandler).putCalendarDays},
-	{"GET", calendarPath, (*httpHandler).getCalendar},
-	{"DELETE", calendarPath, (*httpHandler).dropCalendar},
-	{"GET", "/v1/backup", (*httpHandler).writeBackup},
-	{"GET", "/v1/clock", (*httpHandler).showClock},
-	{"POST", "/v1/clock:advance", (*httpHandler).advanceClock},
-	{"GET", "/v1/nodes", (*httpHandler).listNodes},
-	{"GET", "/v1/version", (*httpHandler).showVersion},
-	{"GET", "/openapi.yaml", (*httpHandler).showOpenAPI},
-}
+var routes = slices.Concat(createRoutes, batchRoutes, timerRoutes, listRoutes, deadRoutes, editRoutes, importRoutes, recordsRoutes, firesRoutes, planRoutes, bulkRoutes, calendarsRoutes, poolRoutes, clockRoutes, backupRoutes, nodesRoutes, otherRoutes)
 
 // table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
 // name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).
 type table struct {
 	names    map[string]*table
 	variable *table
-	verbs    map[string]map[string]endpoint // by verb and method; "" is no verb
+	verbs    map[string]map[string]*route // by verb and method; "" is no verb
 }
 
 func newTable(routes []route) *table {
 	root := &table{}
-	for _, r := range routes {
-		at := root
+	for i := range routes {
+		r, at := &routes[i], root
 		path, verb := r.path, ""
 		if i := strings.LastIndexByte(path, ':'); i >= 0 {
 			path, verb = path[:i], path[i+1:]
@@ -93,12 +53,12 @@ func newTable(routes []route) *table {
 			at = at.child(segment)
 		}
 		if at.verbs == nil {
-			at.verbs = map[string]map[string]endpoint{}
+			at.verbs = map[string]map[string]*route{}
 		}
 		if at.verbs[verb] == nil {
-			at.verbs[verb] = map[string]endpoint{}
+			at.verbs[verb] = map[string]*route{}
 		}
-		at.verbs[verb][r.method] = r.serve
+		at.verbs[verb][r.method] = r
 	}
 	return root
 }
@@ -119,9 +79,9 @@ func (t *table) child(segment string) *table {
 	return t.names[segment]
 }
 
-// find returns the endpoint of a request, and the values of the path's variables. The verb follows the last
+// find returns the route of a request, and the values of the path's variables. The verb follows the last
 // ':' that is not escaped.
-func (t *table) find(method, escaped string) (endpoint, []string, error) {
+func (t *table) find(method, escaped string) (*route, []string, error) {
 	path, verb := escaped, ""
 	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') {
 		path, verb = path[:i], path[i+1:]
@@ -152,8 +112,8 @@ func (t *table) find(method, escaped string) (endpoint, []string, error) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	if serve := methods[method]; serve != nil {
-		return serve, vars, nil
+	if r := methods[method]; r != nil {
+		return r, vars, nil
 	}
 	return nil, nil, noMethod(method, methods)
 }
@@ -180,7 +140,7 @@ func (t *table) noVerb(verb string) error {
 	return &failure{code: "no_such_path", detail: detail + ". A ':' within a name is written %3A"}
 }
 
-func noMethod(method string, methods map[string]endpoint) error {
+func noMethod(method string, methods map[string]*route) error {
 	var allowed []string
 	for m := range methods {
 		if allowed = append(allowed, m); m == http.MethodGet {

@@ -2,11 +2,19 @@ package server
 
 import (
 	"context"
+	"net/http"
+	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/timers"
 )
+
+// fireOps are the operations of this file.
+type fireOps interface {
+	Report(ctx context.Context, key rouse.Key, r timers.Report) (deadline rouse.Instant, err error)
+}
 
 // Subscriber serves subscriptions; the sink of stream targets implements it. It ends its streams when all
 // of their fires are settled. Streams that are open after the server's grace period are cut.
@@ -67,4 +75,49 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 		return nil, renamed(err, reportMessage)
 	}
 	return &rousev1.ReportResponse{DeadlineMs: rousev1.InstantToProto(deadline)}, nil
+}
+
+var firesRoutes = []route{
+	{"POST", firePath + ":complete", (*httpHandler).completeFire, nil},
+	{"POST", firePath + ":fail", (*httpHandler).failFire, nil},
+	{"POST", firePath + ":heartbeat", (*httpHandler).heartbeatFire, nil},
+}
+
+func (f *httpHandler) completeFire(c *call) error {
+	var body api.Complete
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done})
+}
+
+func (f *httpHandler) failFire(c *call) error {
+	var body api.Fail
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: body.Detail}
+	if body.Permanent {
+		o.Verdict = rouse.Rejected
+	}
+	if body.RetryAfter != nil {
+		o.After = max(time.Duration(*body.RetryAfter), rouse.AtOnce)
+	}
+	return c.report(body.Token, o)
+}
+
+func (f *httpHandler) heartbeatFire(c *call) error {
+	var body api.Heartbeat
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
+}
+
+func (c *call) report(token uint64, o rouse.Outcome) error {
+	deadline, err := c.handler.timers.Report(c.ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
 }

@@ -3,10 +3,20 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
+
+// listOps are the operations of this file.
+type listOps interface {
+	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Count(ctx context.Context, q rouse.Query) (int64, error)
+}
 
 const (
 	defaultPage = 100
@@ -99,53 +109,72 @@ func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
 	return s.timers.Count(ctx, q)
 }
 
-// records returns a page of a history, newest first, and the token of the next page.
-func (s *service) records(ctx context.Context, namespace, name string, asked uint32, token string) ([]rouse.Record, string, error) {
-	size, err := pageSize(asked)
+func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rousev1.ListResponse, error) {
+	q, err := rousev1.FilterFromProto(r.Filter)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	q := rouse.RecordQuery{Namespace: namespace, Name: name, Limit: size}
-	if q.Until, err = cursorOf(token, &q); err != nil {
-		return nil, "", err
+	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
+	if err != nil {
+		return nil, renamed(err, filterMessage)
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("reads")
+	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page)), NextPageToken: token}
+	for i := range page {
+		out.Timers[i] = rousev1.TimerToProto(&page[i])
 	}
-	defer s.reads.Release(1)
-	page, err := s.timers.Records(ctx, q)
-	if err != nil || page.Next == nil {
-		return page.Records, "", err
-	}
-	return page.Records, cursorToken(*page.Next, &q), nil
+	return out, nil
 }
 
-// following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends,
-// the server drains, or f fails. It calls begin once the request can no longer be refused.
-func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	if err := (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check(); err != nil {
+func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rousev1.CountResponse, error) {
+	q, err := rousev1.FilterFromProto(r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.count(ctx, q)
+	if err != nil {
+		return nil, renamed(err, filterMessage)
+	}
+	return &rousev1.CountResponse{Count: n}, nil
+}
+
+var listRoutes = []route{
+	{"GET", timersPath, (*httpHandler).listTimers, slices.Concat(filterNames, pageNames)},
+	{"GET", timersPath + ":count", (*httpHandler).countTimers, filterNames},
+}
+
+func (f *httpHandler) listTimers(c *call) error {
+	return c.page()
+}
+
+func (c *call) page(states ...rouse.State) error {
+	q, err := c.params.filter(c.namespace())
+	if err != nil {
 		return err
 	}
-	if !s.follow.TryAcquire(1) {
-		return overloaded("followers")
-	}
-	defer s.follow.Release(1)
-	if err := begin(); err != nil {
+	q.States = append(q.States, states...)
+	size, token, err := c.params.page()
+	if err != nil {
 		return err
 	}
-	ctx, cancel := s.untilDrained(ctx)
-	defer cancel()
-	err := s.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
-		var mine []rouse.Record
-		for i := range records {
-			if records[i].Namespace == namespace && (name == "" || records[i].Name == name) {
-				mine = append(mine, records[i])
-			}
-		}
-		if len(mine) == 0 && dropped == 0 {
-			return nil
-		}
-		return f(mine, dropped)
-	})
-	return s.ended(err)
+	timers, next, err := c.handler.list(c.ctx, q, size, token)
+	if err != nil {
+		return err
+	}
+	out := api.TimerList{Timers: make([]api.Timer, len(timers)), NextPageToken: next}
+	for i := range timers {
+		out.Timers[i] = api.TimerOf(&timers[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) countTimers(c *call) error {
+	q, err := c.params.filter(c.namespace())
+	if err != nil {
+		return err
+	}
+	n, err := f.count(c.ctx, q)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.Count{Count: n})
 }

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/timers"
+)
+
+// batch writes many timers, each with its own outcome.
+func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
+	if len(puts) == 0 {
+		return nil, nil
+	}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.put(ctx, puts, weight)
+}
+
+// checkBatch refuses batches that are too large.
+func checkBatch(namespace string, n int) error {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return err
+	}
+	if n > rouse.MaxBatch {
+		return tooMany("timers", n, rouse.MaxBatch)
+	}
+	return nil
+}
+
+func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
+	b, err := batchFrom(r)
+	if err != nil {
+		return nil, err
+	}
+	results, err := f.batch(ctx, b.puts)
+	if err != nil {
+		return nil, err
+	}
+	return b.response(results), nil
+}
+
+// batchCall is a batch in progress: the puts of the valid timers, and the response, which already contains
+// the problems of the others.
+type batchCall struct {
+	puts    []timers.Put
+	created []rousev1.Created
+}
+
+func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
+	namespace := r.Namespace
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	if err := checkBatch(namespace, len(r.Timers)); err != nil {
+		return nil, err
+	}
+	mode, err := modeFrom(r.Mode)
+	if err != nil {
+		return nil, err
+	}
+	b := &batchCall{puts: make([]timers.Put, 0, len(r.Timers)), created: make([]rousev1.Created, len(r.Timers))}
+	for i, t := range r.Timers {
+		spec, err := rousev1.SpecFromProto(t.GetSpec())
+		if err != nil {
+			b.created[i].Name, b.created[i].Problem = t.GetName(), rousev1.ErrorToProblem(err)
+			continue
+		}
+		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+	}
+	return b, nil
+}
+
+// response returns the response, given the results of the puts.
+func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateResponse {
+	out := &rousev1.BatchCreateResponse{Created: make([]*rousev1.Created, len(b.created))}
+	next := 0
+	for i := range b.created {
+		c := &b.created[i]
+		out.Created[i] = c
+		if c.Problem != nil {
+			continue
+		}
+		c.Name = b.puts[next].Key.Name
+		created(c, &results[next])
+		next++
+	}
+	return out
+}
+
+// created fills the response for one timer of a batch with its result.
+func created(c *rousev1.Created, r *timers.PutResult) {
+	if r.Err != nil {
+		c.Problem = rousev1.ErrorToProblem(r.Err)
+		return
+	}
+	c.Generation, c.Revision, c.DueMs = r.Timer.Generation, r.Timer.Revision, rousev1.InstantToProto(r.Timer.Due)
+	c.InFlight = r.InFlight
+}
+
+// modes are the names of what a batch does with existing timers.
+var modes = map[string]timers.Mode{
+	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace, "replace_only": timers.ReplaceOnly,
+}
+
+var batchRoutes = []route{
+	{"POST", timersPath + ":batchCreate", (*httpHandler).batchCreate, nil},
+}
+
+// batchCreate responds with 200 even if timers were refused: each has its own outcome.
+func (f *httpHandler) batchCreate(c *call) error {
+	var body api.BatchCreate
+	if err := c.decode(maxBatchBody, false, &body); err != nil {
+		return err
+	}
+	if err := checkBatch(c.namespace(), len(body.Timers)); err != nil {
+		return err
+	}
+	mode, ok := modes[body.Mode]
+	if !ok {
+		return badMode(body.Mode)
+	}
+	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
+	puts := make([]timers.Put, 0, len(body.Timers))
+	places := make([]int, 0, len(body.Timers)) // the index in the batch of each put
+	for i := range body.Timers {
+		t := &body.Timers[i]
+		spec, err := t.Words()
+		if err != nil {
+			out.Created[i] = failed(t.Name, err)
+			continue
+		}
+		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		places = append(places, i)
+	}
+	results, err := f.batch(c.ctx, puts)
+	if err != nil {
+		return err
+	}
+	for j := range results {
+		out.Created[places[j]] = outcome(puts[j].Key.Name, &results[j])
+	}
+	return c.batchCreated(&out)
+}
+
+// outcome is the result for one timer of a batch.
+func outcome(name string, r *timers.PutResult) api.Created {
+	if r.Err != nil {
+		return failed(name, r.Err)
+	}
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
+}
+
+func failed(name string, err error) api.Created {
+	p, _ := problemOf(err)
+	return api.Created{Name: name, Problem: &p}
+}
+
+// batchCreated responds with the results for all timers.
+func (c *call) batchCreated(out *api.BatchCreated) error {
+	for i := range out.Created {
+		if out.Created[i].Problem != nil {
+			out.Failed++
+		}
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func badMode(mode string) error {
+	return rouse.Refuse("mode", mode, "is no mode", "give create_only, create_or_replace or replace_only")
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/timers"
+)
+
+// createOps are the operations of this file.
+type createOps interface {
+	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
+	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
+}
+
+// put writes admitted timers. It names those without a name, unless they can only refer to an existing
+// timer.
+func (s *service) put(ctx context.Context, puts []timers.Put, weight int64) ([]timers.PutResult, error) {
+	defer s.writes.Release(weight)
+	for i := range puts {
+		p := &puts[i]
+		if p.Key.Name == "" && p.Mode != timers.ReplaceOnly && p.IfRevision == 0 {
+			p.Key.Name = madeUpName()
+		}
+	}
+	return s.timers.Put(ctx, puts)
+}
+
+// create writes one timer.
+func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, error) {
+	puts := []timers.Put{p}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return timers.PutResult{}, err
+	}
+	results, err := s.put(ctx, puts, weight)
+	if err != nil {
+		return timers.PutResult{}, err
+	}
+	return results[0], results[0].Err
+}
+
+// coalesce debounces or throttles calls with one name into one fire, regardless of the timer's revision.
+func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
+	if p.IfRevision != 0 {
+		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
+	}
+	weight, err := s.admit(ctx, []timers.Put{p}, false)
+	if err != nil {
+		return timers.PutResult{}, err
+	}
+	defer s.writes.Release(weight)
+	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
+	return res, cmp.Or(err, res.Err)
+}
+
+// madeUpName returns 20 characters: 45 bits of the time in milliseconds and 55 random bits. Successive
+// names are close to each other, which suits stores with ordered rows better than random names. At 200,000
+// a second two collide once in fifty years, and then the second is refused. Names need not be secret.
+func madeUpName() string {
+	const timeBits, randomBits = 45, 55
+	now, random := uint64(time.Now().UnixMilli()), rand.Uint64()>>(64-randomBits)
+	var out [(timeBits + randomBits) / 5]byte
+	for i := timeBits/5 - 1; i >= 0; i-- {
+		out[i] = nameDigits[now&31]
+		now >>= 5
+	}
+	for i := timeBits / 5; i < len(out); i++ {
+		out[i] = nameDigits[random&31]
+		random >>= 5
+	}
+	return string(out[:])
+}
+
+const nameDigits = "0123456789abcdefghjkmnpqrstvwxyz" // in byte order, so that names sort by time
+
+func modeFrom(m rousev1.Mode) (timers.Mode, error) {
+	switch m {
+	case rousev1.Mode_MODE_CREATE_ONLY:
+		return timers.CreateOnly, nil
+	case rousev1.Mode_MODE_CREATE_OR_REPLACE:
+		return timers.CreateOrReplace, nil
+	case rousev1.Mode_MODE_REPLACE_ONLY:
+		return timers.ReplaceOnly, nil
+	}
+	return 0, rouse.Refuse("mode", m.String(), "is no mode", "give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
+}
+
+func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
+	mode, err := modeFrom(r.Mode)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := rousev1.SpecFromProto(r.Spec)
+	if err != nil {
+		return nil, err
+	}
+	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
+	c, err := coalesceFrom(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return writtenOr(f.create(ctx, put))
+	case mode != timers.CreateOnly:
+		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle", "leave it out: the newest call wins")
+	}
+	return writtenOr(f.coalesce(ctx, put, *c))
+}
+
+// coalesceFrom returns the debounce or throttle of a request; nil if it has none.
+func coalesceFrom(r *rousev1.CreateRequest) (c *rouse.Coalesce, err error) {
+	need := func(field string, d *durationpb.Duration) (span time.Duration) {
+		if span, err = rousev1.DurationFromProto(field, d); err == nil && span == 0 {
+			err = rouse.Refuse(field, "", "is missing", "give how long")
+		}
+		return span
+	}
+	switch what := r.Coalesce.(type) {
+	case *rousev1.CreateRequest_Debounce:
+		c = &rouse.Coalesce{Quiet: need("debounce.quiet", what.Debounce.GetQuiet())}
+		if err == nil {
+			c.MaxWait, err = rousev1.DurationFromProto("debounce.max_wait", what.Debounce.GetMaxWait())
+		}
+	case *rousev1.CreateRequest_Throttle:
+		c = &rouse.Coalesce{Every: need("throttle.every", what.Throttle.GetEvery())}
+	}
+	return c, err
+}
+
+// writtenOr returns the message of a timer that was written, or the error.
+func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
+	if err != nil {
+		return nil, err
+	}
+	t := rousev1.TimerToProto(&res.Timer)
+	t.InFlight = res.InFlight
+	return t, nil
+}
+
+var createRoutes = []route{
+	{"POST", timersPath, (*httpHandler).createTimer, nil},
+	{"PUT", timerPath, (*httpHandler).putTimer, nil},
+}
+
+func (f *httpHandler) createTimer(c *call) error {
+	var body api.CreateTimer
+	if err := c.decode(maxBody, false, &body); err != nil {
+		return err
+	}
+	spec, err := body.Words()
+	if err != nil {
+		return err
+	}
+	coalesce, err := body.Coalesced()
+	if err != nil {
+		return err
+	}
+	key, err := c.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
+	switch {
+	case coalesce != nil && key != "":
+		return malformed(idempotencyHeader, "", "does not go with debounce and throttle", "leave it out: the newest call wins")
+	case key != "":
+		return c.written(f.createOnce(c.ctx, put, key))
+	case coalesce != nil:
+		return c.written(f.coalesce(c.ctx, put, *coalesce))
+	}
+	return c.written(f.create(c.ctx, put))
+}
+
+// written responds with a timer: 201 if it was created, 200 if it was replaced.
+func (c *call) written(res timers.PutResult, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case res.Replaced:
+		return c.put(http.StatusOK, &res)
+	}
+	return c.put(http.StatusCreated, &res)
+}
+
+func (f *httpHandler) putTimer(c *call) error {
+	revision, some, none, err := c.match()
+	if err != nil {
+		return err
+	}
+	var body api.PutTimer
+	if err := c.decode(maxBody, false, &body); err != nil {
+		return err
+	}
+	if body.Name != "" && body.Name != c.name() {
+		return rouse.Refuse("name", body.Name, "is not the name in the path", "leave it out, or make them the same")
+	}
+	expected := body.ExpectedRevision
+	if expected != 0 && (none || revision != 0 && revision != expected) {
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the headers If-Match and If-None-Match", "give one of them")
+	}
+	spec, err := body.Words()
+	if err != nil {
+		return err
+	}
+	put := timers.Put{Key: c.key(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Given: true}
+	coalesce, err := body.Coalesced()
+	switch {
+	case err != nil:
+		return err
+	case coalesce != nil && (some || none):
+		return malformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either", "leave them out: the newest call wins")
+	case coalesce != nil:
+		return c.written(f.coalesce(c.ctx, put, *coalesce))
+	}
+	switch {
+	case put.IfRevision != 0 || some:
+		put.Mode = timers.ReplaceOnly
+	case none:
+		put.Mode = timers.CreateOnly
+	}
+	res, err := f.create(c.ctx, put)
+	if err != nil && (some || none || revision != 0) {
+		err = asked(err)
+	}
+	return c.written(res, err)
+}

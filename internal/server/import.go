@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/timers"
+)
+
+// importOps are the operations of this file.
+type importOps interface {
+	Import(ctx context.Context, timers []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error)
+}
+
+const (
+	maxImport          = 1000 // timers
+	maxImportCalendars = 100
+)
+
+// checkImport refuses imports that are too large.
+func checkImport(timers, calendars int) error {
+	if timers > maxImport {
+		return tooMany("timers", timers, maxImport)
+	}
+	if calendars > maxImportCalendars {
+		return tooMany("calendars", calendars, maxImportCalendars)
+	}
+	return nil
+}
+
+// restore writes calendars, then timers with their state and the rows that belong to them. Each row has its
+// own outcome. If a calendar is refused, the import ends before any row is written.
+func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
+	puts := make([]timers.Put, len(rows))
+	for i := range rows {
+		puts[i].Spec = rows[i].Spec
+	}
+	for i := range calendars {
+		if _, err := calendars[i].Ordered(); err != nil {
+			return nil, rouse.Under(at("calendars", i), err)
+		}
+	}
+	for i := range calendars {
+		if _, _, err := s.putCalendar(ctx, calendars[i]); err != nil {
+			return nil, rouse.Under(at("calendars", i), err)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.writes.Release(weight)
+	return s.timers.Import(ctx, rows, mode)
+}
+
+func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*rousev1.ImportResponse, error) {
+	if err := checkImport(len(r.Timers), len(r.Calendars)); err != nil {
+		return nil, err
+	}
+	mode, err := modeFrom(r.Mode)
+	if err != nil {
+		return nil, err
+	}
+	calendars := make([]rouse.Calendar, len(r.Calendars))
+	for i, p := range r.Calendars {
+		if calendars[i], err = rousev1.CalendarFromProto(p); err != nil {
+			return nil, rouse.Under(at("calendars", i), err)
+		}
+		calendars[i].Namespace = keyFrom(p.Namespace, "", "").Namespace
+	}
+	out := &rousev1.ImportResponse{Created: make([]*rousev1.Created, len(r.Timers))}
+	timers := make([]rouse.Timer, 0, len(r.Timers))
+	places := make([]int, 0, len(r.Timers)) // of the timers that were valid
+	for i, p := range r.Timers {
+		out.Created[i] = &rousev1.Created{Name: p.GetName()}
+		t, err := rousev1.TimerFromProto(p)
+		if err != nil {
+			out.Created[i].Problem = rousev1.ErrorToProblem(err)
+			continue
+		}
+		t.Key.Namespace = keyFrom(p.Namespace, "", "").Namespace
+		timers, places = append(timers, t), append(places, i)
+	}
+	results, err := f.restore(ctx, timers, calendars, mode)
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		created(out.Created[places[i]], &results[i])
+	}
+	return out, nil
+}
+
+var importRoutes = []route{
+	{"POST", timersPath + ":import", (*httpHandler).importTimers, nil},
+}
+
+// importTimers responds with 200 even if timers were refused, as batchCreate does. They go into the
+// namespace of the path, or into any if that is everywhere.
+func (f *httpHandler) importTimers(c *call) error {
+	var body api.Import
+	if err := c.decode(maxBatchBody, false, &body); err != nil {
+		return err
+	}
+	if err := checkImport(len(body.Timers), len(body.Calendars)); err != nil {
+		return err
+	}
+	mode, ok := modes[body.Mode]
+	if !ok {
+		return badMode(body.Mode)
+	}
+	calendars := make([]rouse.Calendar, len(body.Calendars))
+	for i := range body.Calendars {
+		o := &body.Calendars[i]
+		err := c.inNamespace(&o.Namespace)
+		if err == nil {
+			calendars[i], err = o.Words()
+		}
+		if err != nil {
+			return rouse.Under(at("calendars", i), err)
+		}
+	}
+	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
+	timers := make([]rouse.Timer, 0, len(body.Timers))
+	places := make([]int, 0, len(body.Timers)) // of the timers that were valid
+	for i := range body.Timers {
+		o := &body.Timers[i]
+		var t rouse.Timer
+		err := c.inNamespace(&o.Namespace)
+		if err == nil {
+			t, err = o.Words()
+		}
+		if err != nil {
+			out.Created[i] = failed(o.Name, err)
+			continue
+		}
+		timers, places = append(timers, t), append(places, i)
+	}
+	results, err := f.restore(c.ctx, timers, calendars, mode)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		out.Created[places[i]] = outcome(timers[i].Key.Name, &results[i])
+	}
+	return c.batchCreated(&out)
+}
+
+// inNamespace sets a missing namespace to that of the path, and refuses a different one.
+func (c *call) inNamespace(namespace *string) error {
+	switch {
+	case c.namespace() == everywhere, *namespace == c.namespace():
+		return nil
+	case *namespace == "":
+		*namespace = c.namespace()
+		return nil
+	}
+	return rouse.Refuse("namespace", *namespace, "is not the namespace in the path", `leave it out, make them the same, or use "-" in the path`)
+}
+
+// at returns the field name of item i of a list.
+func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
