@@ -4,7 +4,7 @@
 FROM golang:1.26 AS build
 WORKDIR /rouse
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /scheduler ./cmd/rouse
+RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags="-s -w" -o /scheduler ./cmd/rouse
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

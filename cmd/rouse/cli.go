@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +89,7 @@ var groups = []kong.Group{
 // newParser returns the parser of the command line for an app.
 func newParser(a *app) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
-	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut), kong.Bind(a),
+	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
@@ -120,96 +117,4 @@ func helpOf(v *kong.Value) string {
 		help = strings.TrimSuffix(help, ".") + " ($" + envName(v.Name) + ")."
 	}
 	return help
-}
-
-// parse reads the arguments into a.cli.
-func parse(a *app, args []string) (*kong.Context, error) {
-	parser, err := newParser(a)
-	if err != nil {
-		return nil, err
-	}
-	if len(args) == 0 {
-		return nil, bare(a, parser)
-	}
-	if err := checkVariables(os.Environ()); err != nil {
-		return nil, err
-	}
-	k, err := parser.Parse(spelt(args))
-	if err != nil {
-		a.cli.JSON = a.cli.JSON || asksForJSON(args)
-		return nil, usageError(err)
-	}
-	a.command = k.Selected().FullPath()
-	a.given = map[string]bool{}
-	for _, p := range k.Path {
-		if p.Flag != nil && !p.Resolved {
-			a.given[p.Flag.Name] = true
-		}
-	}
-	return k, nil
-}
-
-// spelt replaces the common forms "--version" and "help COMMAND" by the forms used here.
-func spelt(args []string) []string {
-	for i, arg := range args {
-		switch {
-		case arg == "--version":
-			return slices.Replace(slices.Clone(args), i, i+1, "version")
-		case arg == "help" && i == 0:
-			return append(slices.Clone(args[1:]), "--help")
-		case !strings.HasPrefix(arg, "--") || arg == "--":
-			return args
-		}
-	}
-	return args
-}
-
-// bare prints the help to stderr if there are no arguments.
-func bare(a *app, parser *kong.Kong) error {
-	parser.Stdout = a.errOut
-	k, err := kong.Trace(parser, nil)
-	if err == nil {
-		err = k.PrintUsage(false)
-	}
-	if err != nil {
-		return err
-	}
-	return silent{exitUsage}
-}
-
-// asksForJSON looks for --json in arguments that could not be parsed, so that the error can be printed as
-// JSON.
-func asksForJSON(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--json", "--json=true":
-			return true
-		case "--":
-			return false
-		}
-	}
-	return false
-}
-
-// usage is an error in the use of the command line.
-type usage struct {
-	text string
-	help string // the command that prints the help
-}
-
-func (e *usage) Error() string { return e.text }
-
-func usageError(err error) error {
-	var inv *rouse.Invalid
-	if errors.As(err, &inv) {
-		return inv
-	}
-	u := &usage{text: err.Error(), help: "rouse --help"}
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if cmd := parse.Context.Selected(); cmd != nil {
-			u.help = cmd.FullPath() + " --help"
-		}
-	}
-	return u
 }

@@ -40,10 +40,10 @@ func run(args []string) int {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
-	k, err := parse(a, args)
+	c, err := parse(a, args)
 	if err == nil {
 		a.askClock()
-		err = k.Run(a)
+		err = c.Run(a)
 	}
 	// A call that a signal interrupted returns any error: the signal is the cause.
 	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*interrupted)) {

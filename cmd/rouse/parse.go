@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/rousehq/rouse"
+)
+
+// runner is a command with its arguments.
+type runner interface{ Run(a *app) error }
+
+// parse reads the arguments into a.cli, and returns the selected command.
+//
+// It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time only. One
+// such call in a program makes the linker keep all exported methods of all types, which were a third of the binary.
+func parse(a *app, args []string) (runner, error) {
+	parser, err := newParser(a)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, bare(a, parser)
+	}
+	if err := checkVariables(os.Environ()); err != nil {
+		return nil, err
+	}
+	k, err := kong.Trace(parser, spelt(args))
+	if err != nil {
+		return nil, err
+	}
+	if k.Error == nil && slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == parser.Model.HelpFlag }) {
+		if err := k.PrintUsage(false); err != nil {
+			return nil, err
+		}
+		return nil, silent{exitOK}
+	}
+	c, err := apply(k)
+	if err != nil {
+		a.cli.JSON = a.cli.JSON || asksForJSON(args)
+		return nil, usageError(err, k.Selected())
+	}
+	a.command = k.Selected().FullPath()
+	a.given = map[string]bool{}
+	for _, p := range k.Path {
+		if p.Flag != nil {
+			a.given[p.Flag.Name] = true
+		}
+	}
+	return c, nil
+}
+
+// apply sets defaults, values of the environment and those of the arguments, checks them, and returns the selected
+// command.
+func apply(k *kong.Context) (runner, error) {
+	if k.Error != nil {
+		return nil, k.Error
+	}
+	if err := k.Reset(); err != nil {
+		return nil, err
+	}
+	if _, err := k.Apply(); err != nil {
+		return nil, err
+	}
+	for _, p := range k.Path {
+		if n := p.Node(); n != nil {
+			if err := checkNode(n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	n := k.Selected()
+	if n == nil {
+		n = k.Model.Node
+	}
+	var missing []string
+	for _, arg := range n.Positional {
+		if arg.Required && !arg.Set {
+			missing = append(missing, arg.Summary())
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("expected %q", strings.Join(missing, " "))
+	}
+	c, ok := n.Target.Addr().Interface().(runner)
+	if !ok {
+		return nil, fmt.Errorf("expected one of %s", subcommands(n))
+	}
+	return c, nil
+}
+
+// checkNode finds flags of a command that are missing or exclude each other, and values that are not among the
+// enumerated ones.
+func checkNode(n *kong.Node) error {
+	for _, v := range n.Values() {
+		if v.Enum != "" && v.Set && !slices.Contains(v.EnumSlice(), fmt.Sprint(v.Target)) {
+			return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), quoted(v.EnumSlice()), v.Target)
+		}
+	}
+	var missing []string
+	chosen := map[string]string{} // the flag that is set of those that exclude each other
+	for _, f := range n.Flags {
+		if f.Required && !f.Set {
+			missing = append(missing, f.Summary())
+		}
+		for _, group := range f.Xor {
+			if !f.Set {
+				continue
+			}
+			if other := chosen[group]; other != "" {
+				return fmt.Errorf("--%s and --%s can't be used together", other, f.Name)
+			}
+			chosen[group] = f.Name
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing flags: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// subcommands returns the first commands of a node, for an error.
+func subcommands(n *kong.Node) string {
+	var names []string
+	for _, child := range n.Children {
+		if !child.Hidden {
+			names = append(names, child.Name)
+		}
+	}
+	if len(names) > 5 {
+		return quoted(names[:5]) + ", ..."
+	}
+	return quoted(names)
+}
+
+func quoted(words []string) string {
+	return `"` + strings.Join(words, `", "`) + `"`
+}
+
+// spelt replaces the common forms "--version" and "help COMMAND" by the forms used here.
+func spelt(args []string) []string {
+	for i, arg := range args {
+		switch {
+		case arg == "--version":
+			return slices.Replace(slices.Clone(args), i, i+1, "version")
+		case arg == "help" && i == 0:
+			return append(slices.Clone(args[1:]), "--help")
+		case !strings.HasPrefix(arg, "--") || arg == "--":
+			return args
+		}
+	}
+	return args
+}
+
+// bare prints the help to stderr if there are no arguments.
+func bare(a *app, parser *kong.Kong) error {
+	parser.Stdout = a.errOut
+	k, err := kong.Trace(parser, nil)
+	if err == nil {
+		err = k.PrintUsage(false)
+	}
+	if err != nil {
+		return err
+	}
+	return silent{exitUsage}
+}
+
+// asksForJSON looks for --json in arguments that could not be parsed, so that the error can be printed as
+// JSON.
+func asksForJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}
+
+// usage is an error in the use of the command line.
+type usage struct {
+	text string
+	help string // the command that prints the help
+}
+
+func (e *usage) Error() string { return e.text }
+
+// usageError returns an error in the use of a command; nil: no command was recognized.
+func usageError(err error, c *kong.Node) error {
+	var inv *rouse.Invalid
+	if errors.As(err, &inv) {
+		return inv
+	}
+	u := &usage{text: err.Error(), help: "rouse --help"}
+	if c != nil {
+		u.help = c.FullPath() + " --help"
+	}
+	return u
+}
