@@ -230,7 +230,7 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.grant.Load().buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.current().buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
 	if err != nil {
 		return next, false
 	}

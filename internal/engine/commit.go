@@ -77,10 +77,10 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 		e.mu.Lock()
 		full := e.window.full()
 		e.mu.Unlock()
-		h, asked, now := e.grant.Load(), time.Now(), e.Now()
+		h, asked, now := e.buckets.current(), time.Now(), e.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
-			changes[i] = e.holdWrites(w, h, asked, full)
+			changes[i] = e.holds.holdWrites(w, h, asked, full)
 		}
 	}
 	began, asked := time.Now(), e.Now()
@@ -384,7 +384,7 @@ func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 	if row.Visible == rouse.Never {
 		return false
 	}
-	return !held.IsZero() || e.owned(row.Bucket) && e.window.covers(row.Position())
+	return !held.IsZero() || e.buckets.owns(row.Bucket) && e.window.covers(row.Position())
 }
 
 // take adds a row that is in no map to memory, if it belongs there.

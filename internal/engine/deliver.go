@@ -107,7 +107,7 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 			if !t.PauseOver(now) {
 				return rouse.Step{Keep: true}
 			}
-			to, until := *t, e.outUntil(t)
+			to, until := *t, e.holds.outUntil(t)
 			step := to.Resume(now, s, false)
 			if step.To != nil && step.To.Visible != rouse.Never {
 				step.To.Visible = max(step.To.Visible, until)
@@ -324,7 +324,7 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, en := range taken {
-		lost := e.lost(en, now)
+		lost := e.holds.lost(en, now)
 		switch {
 		case lost && en.orphan: // no other node will report its end
 			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})

@@ -49,7 +49,7 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.window.entries[t.Key]
-	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.dueMayBeOut(t)
+	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
 // Sending returns the occurrence of a row of which an attempt is out or about to be.
@@ -76,6 +76,16 @@ func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
 	e.retention.noteGrowth(key, before, after)
 }
 
+// Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
+// continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
+func (e *Engine) Leaving() func(rouse.Key) bool {
+	leaving := e.buckets.unfinished()
+	if len(leaving) == 0 {
+		return nil
+	}
+	return func(k rouse.Key) bool { return leaving[rouse.BucketOf(k, e.opts.Buckets)] }
+}
+
 // Progress is how far this node is with the current occurrence of a row.
 type Progress struct {
 	Sending bool          // an attempt is out, or about to be
@@ -100,4 +110,12 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.rates(en.kind)
 	}
 	return p
+}
+
+// holding reports whether this node has a row in memory under a hold.
+func (e *Engine) holding(key rouse.Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	en := e.window.entries[key]
+	return en != nil && !en.held.IsZero()
 }

@@ -15,7 +15,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -172,13 +171,13 @@ type Engine struct {
 
 	freezer freezer
 
-	grain    rouse.Instant         // see ownEnd
-	presence rouse.Presence        // the store, if it can notify other nodes; nil otherwise
-	hints    rouse.Watcher         // the store, if it reports writes of others; nil otherwise
-	grant    atomic.Pointer[grant] // what the strategy granted last; never nil
-	serves   atomic.Bool           // the grant has buckets; otherwise this node holds nothing that it writes
-	checks   *batch.Writer[rouse.Key, uint64]
-	rescans  rescans
+	presence    rouse.Presence // the store, if it can notify other nodes; nil otherwise
+	hints       rouse.Watcher  // the store, if it reports writes of others; nil otherwise
+	buckets     *ownership
+	holds       *holds
+	inheritance *inheritance
+	checks      *batch.Writer[rouse.Key, uint64]
+	rescans     rescans
 
 	outcomes    outcomes    // reported by sinks, not settled yet
 	evaluations evaluations // outcomes whose evaluation is too expensive for the settle loop
@@ -188,7 +187,6 @@ type Engine struct {
 	wake        chan struct{} // the wheel has an entry earlier than the firing loop waits for
 	room        chan struct{} // the window shrank, or rows must be read again
 	senders     sync.WaitGroup
-	stopping    atomic.Bool
 	yielded     atomic.Bool     // the other nodes have everything except the attempts that are out
 	deliver     context.Context // ends when deliveries must end
 	began       chan struct{}   // closed when the store's clock is known
@@ -213,9 +211,8 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.health.store, _ = direct.(rouse.Checked)
 	e.evaluations.signal = make(chan struct{}, 1)
 	e.presence, _ = direct.(rouse.Presence)
-	e.grant.Store(&grant{})
-	e.grain = rouse.Instant(cmp.Or(o.Grain, NewGrain(nil))-1) * (maxEdits + 1)
-	e.rescans.leaving, e.rescans.kept, e.rescans.gained = map[uint32]time.Time{}, map[uint32]bool{}, map[uint32]rouse.Instant{}
+	e.buckets = newOwnership(!o.Shared)
+	e.holds = newHolds(e.env, e.buckets)
 	if o.Shared {
 		e.others = direct.(rouse.Shared)
 		e.checks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
@@ -223,6 +220,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	}
 	e.writer = e.newWriters()
 	e.retention.writer = e.writer
+	e.inheritance = &inheritance{env: e.env, buckets: e.buckets, holds: e.holds, writer: e.writer, has: e.holding}
 	return e
 }
 

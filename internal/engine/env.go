@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -14,6 +15,7 @@ type env struct {
 	others     rouse.Shared // the store, if other nodes write to it; nil otherwise
 	clock      clock
 	hindrances hindrances
+	stopping   atomic.Bool // Run is ending: nothing new begins
 }
 
 // Now returns the earliest estimate of the store's clock; 0 before Run has started.

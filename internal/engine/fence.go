@@ -28,7 +28,7 @@ func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Holder) bool
 		return false
 	}
 	due := t.SentAt(occ.Due)
-	if h := e.grant.Load(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(time.Now())) {
+	if h := e.buckets.current(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(time.Now())) {
 		return false // no node holds it: the node that takes it either writes a hold or is this one
 	}
 	return due <= e.clock.latest().Add(fenceAhead)
@@ -51,15 +51,6 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	back.Visible = max(stored, w.fence) + 1 // the end of the other node's hold, as an edit leaves it
 	_, err = e.WriteOne(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
 	return 0, err
-}
-
-// Fenced returns the Holder of a timer that this node took over with Fence: no attempt of the previous
-// version was sent.
-func (e *Engine) Fenced(t *rouse.Timer, in Holder) Holder {
-	if occ, ok := t.Current(); ok {
-		t.Visible = t.SentAt(occ.Due)
-	}
-	return Holder{Mine: true, Known: true, Out: in.Out}
 }
 
 // WriteOne makes one write.

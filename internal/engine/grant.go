@@ -2,76 +2,21 @@ package engine
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// grant is what the strategy granted: buckets that this node owns, or from which it may claim rows with
-// holds. It is immutable.
-type grant struct {
-	buckets []uint32
-	of      []bool        // by bucket: it is granted
-	span    time.Duration // 0: the buckets are owned
-	until   time.Time     // monotonic end of ownership; zero: none
-}
-
-// owns reports whether this node owns a bucket, as of the last grant.
-func (h *grant) owns(bucket uint32) bool { return h.span == 0 && h.has(bucket) }
-
-// has reports whether a bucket is owned or may be claimed from.
-func (h *grant) has(bucket uint32) bool { return int(bucket) < len(h.of) && h.of[bucket] }
-
-// lapsed reports whether ownership has ended, unless it was renewed.
-func (h *grant) lapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }
-
-// owned reports whether this node owns a bucket. With a store of its own it owns all.
-func (e *Engine) owned(bucket uint32) bool { return e.others == nil || e.grant.Load().owns(bucket) }
-
 // granted stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
 // returns the buckets that were not owned before.
 func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
-	was := e.grant.Load()
-	is := &grant{buckets: g.Buckets, span: g.Hold, until: g.Until}
-	if n := len(g.Buckets); n > 0 {
-		is.of = make([]bool, g.Buckets[n-1]+1)
-	}
-	for _, b := range g.Buckets {
-		is.of[b] = true
-		if is.span == 0 && !was.owns(b) {
-			gained = append(gained, b)
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.grant.Store(is)
-	if e.others == nil {
-		return nil
-	}
-	e.serves.Store(len(g.Buckets) > 0) // otherwise other nodes fire what this node writes
-	now := e.Now()
-	maps.DeleteFunc(e.rescans.gained, func(b uint32, _ rouse.Instant) bool { return !is.has(b) })
-	for _, b := range g.Buckets {
-		if _, had := e.rescans.gained[b]; !had {
-			e.rescans.gained[b] = now
-		}
-	}
-	lost := false
-	for _, b := range was.buckets {
-		if was.span == 0 && !is.owns(b) { // also one that could not be read
-			e.rescans.leaving[b], lost = time.Now(), true
-		}
-	}
-	for _, b := range g.Buckets {
-		delete(e.rescans.leaving, b)
-		delete(e.rescans.kept, b)
-	}
+	gained, lost := e.buckets.change(g, e.Now())
 	if lost {
 		for _, en := range e.window.entries {
-			if _, leaving := e.rescans.leaving[en.row.Bucket]; leaving && en.held.IsZero() && !en.busy() {
+			if en.held.IsZero() && !en.busy() && !e.buckets.owns(en.row.Bucket) {
 				e.window.drop(en)
 			}
 		}
@@ -87,16 +32,16 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 	if !ok {
 		return false
 	}
-	e.mu.Lock()
-	if len(e.rescans.leaving) == 0 {
-		e.mu.Unlock()
+	losses := e.buckets.losses()
+	if len(losses) == 0 {
 		return false
 	}
 	now := time.Now()
 	busy := map[uint32]bool{}
 	var out []*entry
+	e.mu.Lock()
 	for _, en := range e.window.entries {
-		since, leaving := e.rescans.leaving[en.row.Bucket]
+		since, leaving := losses[en.row.Bucket]
 		if !leaving || !en.busy() || !en.held.IsZero() {
 			continue
 		}
@@ -105,21 +50,13 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 			out = append(out, en)
 		}
 	}
-	var over []uint32
-	for b := range e.rescans.leaving {
-		if !busy[b] {
-			over = append(over, b)
-			delete(e.rescans.leaving, b)
-		}
-	}
-	waiting = len(e.rescans.leaving) > 0
 	items := e.keeps(out)
 	e.mu.Unlock()
-	if len(over) > 0 {
+	if over := e.buckets.left(busy); len(over) > 0 {
 		r.Left(over)
 	}
 	e.keep(ctx, items)
-	return waiting
+	return len(busy) > 0
 }
 
 // keeps returns the writes that put attempts under holds. Entries that are settling are not out and will be
@@ -129,7 +66,7 @@ func (e *Engine) keeps(list []*entry) (items []*Write) {
 		if en.state == sending && !en.orphan {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
-			e.rescans.kept[row.Bucket] = true
+			e.buckets.keep(row.Bucket)
 		}
 	}
 	return items
@@ -199,53 +136,4 @@ func (e *Engine) announce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.Poll)
 	defer cancel()
 	_ = e.presence.Announce(ctx)
-}
-
-// Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
-// continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
-func (e *Engine) Leaving() func(rouse.Key) bool {
-	if e.others == nil {
-		return nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.rescans.leaving)+len(e.rescans.kept) == 0 {
-		return nil
-	}
-	leaving := maps.Clone(e.rescans.kept)
-	for b := range e.rescans.leaving {
-		leaving[b] = true
-	}
-	return func(k rouse.Key) bool { return leaving[e.bucket(k)] }
-}
-
-// ungain marks buckets as not granted, because they could not be read, so that the next grant counts them as
-// gained.
-func (e *Engine) ungain(buckets []uint32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	is := *e.grant.Load()
-	is.of = slices.Clone(is.of)
-	for _, b := range buckets {
-		is.of[b] = false
-	}
-	e.grant.Store(&is)
-}
-
-// routed reports whether a row is a timer whose target has a route.
-func (e *Engine) routed(row *rouse.Row) bool {
-	if e.opts.Route == nil || row.State == rouse.StateNote {
-		return false
-	}
-	t, err := e.opts.Read(row)
-	if err != nil {
-		return false
-	}
-	_, ok := e.opts.Route(t.Spec.Target)
-	return ok
-}
-
-// bucket hashes a key to its bucket: the same on every node.
-func (e *Engine) bucket(k rouse.Key) uint32 {
-	return rouse.BucketOf(k, e.opts.Buckets)
 }

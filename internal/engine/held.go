@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"context"
+	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // If a row that this node writes comes due soon and this node does not own its bucket, the row is written as
@@ -14,55 +14,84 @@ import (
 // So it needs no notification and no claim, whatever the strategy. If this node dies, the hold expires, and
 // the node that owns or claims the bucket finds the row.
 
+// holds decides which rows this node holds, until when, and for how long it relies on that; and what the rows
+// in the store tell about the holds of others. It has no state but the grain.
+type holds struct {
+	*env
+	buckets *ownership
+	grain   rouse.Instant // see ownEnd
+}
+
+func newHolds(v *env, buckets *ownership) *holds {
+	return &holds{env: v, buckets: buckets, grain: rouse.Instant(cmp.Or(v.opts.Grain, NewGrain(nil))-1) * (maxEdits + 1)}
+}
+
+// Grains is the number of nodes that the ends of their holds can distinguish: see Options.Grain.
+const Grains = holdGrain / (maxEdits + 1)
+
+// NewGrain returns a grain that is not in taken, if there is one.
+func NewGrain(taken []int) int {
+	first := rand.IntN(Grains)
+	for i := range Grains {
+		if g := (first+i)%Grains + 1; !slices.Contains(taken, g) {
+			return g
+		}
+	}
+	return first + 1
+}
+
+// grainOf returns the grain of the node whose hold may end at a time.
+func grainOf(at rouse.Instant) int { return int(at%holdGrain)/(maxEdits+1) + 1 }
+
 // reach is how far ahead of now this node holds the rows that it writes: twice as far as others read ahead,
 // because a commit takes time.
-func (e *Engine) reach(h *grant) time.Duration {
-	if h.span != 0 {
-		return e.claimAhead(h.span)
+func (h *holds) reach(g *grant) time.Duration {
+	if g.span != 0 {
+		return h.claimAhead(g.span)
 	}
-	return 2 * e.opts.Ahead
+	return 2 * h.opts.Ahead
 }
 
 // claimAhead is how far ahead of their time claims with this hold take rows.
-func (e *Engine) claimAhead(span time.Duration) time.Duration { return min(e.opts.Ahead, span/4) }
+func (h *holds) claimAhead(span time.Duration) time.Duration { return min(h.opts.Ahead, span/4) }
 
 // trusted is how long this node relies on a hold. For a claim of another node, which takes rows ahead of
 // their time, a held row is visible at the end of the hold; so the hold counts as ended that much earlier,
 // because the claim's write makes the settle fail. A margin covers the time between the last clock read and
 // the send. An owner that reads ahead writes nothing, so a hold in its bucket lasts to its end.
-func (e *Engine) trusted(h *grant, span time.Duration) time.Duration {
-	if h.span != 0 {
-		return span - e.claimAhead(h.span) - span/holdMargin
+func (h *holds) trusted(g *grant, span time.Duration) time.Duration {
+	if g.span != 0 {
+		return span - h.claimAhead(g.span) - span/holdMargin
 	}
 	return span - span/holdMargin
 }
 
 // enough is how much of a hold must be left when an attempt starts, so that renewLoop can renew it in time.
-func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
+func (h *holds) enough() time.Duration { return h.opts.Hold * 3 / 10 }
 
 // holdWrites returns the change as it is written to the store, with its rows held where this node should hold
 // them, and records the ends of the holds by the monotonic clock.
-func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rouse.Change {
+func (h *holds) holdWrites(w *Write, g *grant, asked time.Time, full bool) rouse.Change {
 	c := w.Change
 	w.held, w.alsoHeld = time.Time{}, nil
-	keeps := !full && (!e.opts.Scatter || w.settles != nil)
+	keeps := !full && (!h.opts.Scatter || w.settles != nil)
 	if w.Plain || c.To == nil && len(c.Also) == 0 || !keeps && !w.Renews && w.fence == 0 {
 		return c
 	}
-	if c.To != nil && !e.leavesToOwner(w, h) {
-		to, until, ok := e.holdRow(c.To, w.Renews, h, asked)
+	if c.To != nil && !h.leavesToOwner(w, g) {
+		to, until, ok := h.holdRow(c.To, w.Renews, g, asked)
 		switch {
 		case ok && (keeps || w.Renews):
 			c.To, w.held, w.hidden = to, until, to.Visible
 		case w.fence != 0: // hidden until the edit is written, and not kept in memory
-			c.To, _, w.aside = e.holdRow(c.To, true, h, asked)
+			c.To, _, w.aside = h.holdRow(c.To, true, g, asked)
 		}
 	}
 	if !keeps && !w.Renews {
 		return c
 	}
 	for i := range c.Also {
-		to, until, ok := e.holdRow(&c.Also[i], false, h, asked)
+		to, until, ok := h.holdRow(&c.Also[i], false, g, asked)
 		if !ok {
 			continue
 		}
@@ -78,99 +107,45 @@ func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rous
 // leavesToOwner reports whether the next occurrence after an attempt is left to the owner of the bucket, because
 // the owner has time to find it. So a recurring timer does not stay with the node that took the call, and its
 // load is where its bucket is.
-func (e *Engine) leavesToOwner(w *Write, h *grant) bool {
-	return w.settles != nil && !w.Renews && h.span == 0 && w.Change.To.Visible >= e.clock.latest().Add(e.opts.Poll*9/10)
+func (h *holds) leavesToOwner(w *Write, g *grant) bool {
+	return w.settles != nil && !w.Renews && g.span == 0 && w.Change.To.Visible >= h.clock.latest().Add(h.opts.Poll*9/10)
 }
 
 // holdRow returns the row with its hold, and the end of the hold.
-func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	if row.Visible == rouse.Never || !forced && (h.owns(row.Bucket) && !h.lapsed(asked) || e.stopping.Load() || !e.serves.Load()) {
+func (h *holds) holdRow(row *rouse.Row, forced bool, g *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
+	if row.Visible == rouse.Never || !forced && (g.owns(row.Bucket) && !g.lapsed(asked) || h.stopping.Load() || len(g.buckets) == 0) { // without buckets, other nodes fire what this node writes
 		return nil, time.Time{}, false
 	}
-	if !forced && len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
+	if !forced && len(h.opts.Namespaces) > 0 && !slices.Contains(h.opts.Namespaces, row.Key.Namespace) {
 		return nil, time.Time{}, false
 	}
-	if !forced && !h.has(row.Bucket) && e.routed(row) {
+	if !forced && !g.has(row.Bucket) && h.routed(row) {
 		return nil, time.Time{}, false // all timers of its route are fired by one node, which is not this one
 	}
-	span := h.span
+	span := g.span
 	if span == 0 {
-		span = e.opts.Hold
+		span = h.opts.Hold
 	}
-	now := e.clock.latest()
-	if !forced && row.Visible > now.Add(e.reach(h)) {
+	now := h.clock.latest()
+	if !forced && row.Visible > now.Add(h.reach(g)) {
 		return nil, time.Time{}, false
 	}
 	held := *row
-	held.Visible = e.ownEnd(max(row.Visible, now).Add(span))
-	return &held, asked.Add(held.Visible.Sub(now) - span + e.trusted(h, span)), true
+	held.Visible = h.ownEnd(max(row.Visible, now).Add(span))
+	return &held, asked.Add(held.Visible.Sub(now) - span + h.trusted(g, span)), true
 }
 
-// renewLoop extends the holds of attempts that are out.
-func (e *Engine) renewLoop(ctx context.Context) {
-	for backoff.Sleep(ctx, e.opts.Hold/4) {
-		items := e.renewals(time.Now())
-		if len(items) == 0 {
-			continue
-		}
-		if err := e.renew(ctx, items); err != nil && ctx.Err() == nil {
-			e.opts.Events.failed("renew", err)
-		}
+// routed reports whether a row is a timer whose target has a route.
+func (h *holds) routed(row *rouse.Row) bool {
+	if h.opts.Route == nil || row.State == rouse.StateNote {
+		return false
 	}
-}
-
-// renew writes renewals. If another node has changed a row, the row is read, so that the next renewal uses
-// the new revision: it stays held as long as its attempt is out.
-func (e *Engine) renew(ctx context.Context, items []*Write) error {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
-	defer cancel()
-	results, err := e.writer.Do(ctx, items)
+	t, err := h.opts.Read(row)
 	if err != nil {
-		return err
+		return false
 	}
-	var keys []rouse.Key
-	for i, r := range results {
-		if !r.Applied && r.Err == nil {
-			keys = append(keys, items[i].Change.Key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	rows, err := e.store.Get(ctx, keys)
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.Now()
-	for i := range rows {
-		en, row := e.window.entries[keys[i]], &rows[i]
-		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
-			e.changeEntry(en, row, en.held, now)
-		}
-	}
-	return nil
-}
-
-func (e *Engine) renewals(now time.Time) (items []*Write) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, en := range e.window.entries {
-		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*45/100 {
-			row := en.row
-			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
-		}
-	}
-	return items
-}
-
-// Holder reports which node has a row that an edit has read.
-type Holder struct {
-	Mine  bool          // this node has it: no other node may be sending it
-	Out   bool          // an attempt is out on this node under a hold, which must be kept
-	Known bool          // its timer's Visible is when it needs attention, not the end of another node's hold
-	Until rouse.Instant // end of the time, exclusive, in which another node may hold and send it; 0 if none does
+	_, ok := h.opts.Route(t.Spec.Target)
+	return ok
 }
 
 // The end of a hold identifies the node that wrote it: each node ends its holds at its own position within
@@ -183,53 +158,83 @@ const (
 )
 
 // ownEnd returns the first end of a hold of this node that is not before at.
-func (e *Engine) ownEnd(at rouse.Instant) rouse.Instant {
-	return (at-e.grain+holdGrain-1)/holdGrain*holdGrain + e.grain
+func (h *holds) ownEnd(at rouse.Instant) rouse.Instant {
+	return (at-h.grain+holdGrain-1)/holdGrain*holdGrain + h.grain
 }
 
-// HolderOf determines which node has a timer that was read from the store, and sets the timer's Visible to
-// its real value where that is known: in the store it may be the end of a hold.
-func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
-	e.mu.Lock()
-	if en := e.window.entries[t.Key]; en != nil && en.row.Revision == t.Revision {
-		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
-		h.Mine = !e.lost(en, time.Now()) && (h.Known || en.row.Visible <= e.Now())
+// lost reports whether this node must no longer send an entry: too little of its hold is left, or its
+// ownership may have ended. The mutex is held.
+func (h *holds) lost(en *entry, now time.Time) bool {
+	if held := !en.held.IsZero(); held && en.held.Sub(now) >= h.enough() || !held && h.others == nil {
+		return false
 	}
-	// An older version that is out here is this node's. One whose revision is just being checked is not: the
-	// check may fail.
-	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
-		h.Mine, h.Out = true, !en.held.IsZero()
+	g := h.buckets.current()
+	return !g.owns(en.row.Bucket) || g.lapsed(now)
+}
+
+// heldOn returns the end of this node's hold on a row that another node has changed, and sets the row's
+// Visible to its real value: an edit leaves the hold of an occurrence that may be out (Fit). It returns zero
+// if the hold is over.
+func (h *holds) heldOn(was *entry, row *rouse.Row) (held time.Time) {
+	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
+		return held
 	}
-	e.mu.Unlock()
-	if h.Mine || e.others == nil {
-		return Holder{Mine: true, Known: true, Out: h.Out}
+	t, err := h.opts.Read(row)
+	if err != nil {
+		return held
 	}
 	occ, ok := t.Current()
 	switch {
-	case t.Token != 0: // no attempt is out: the receiver will report
-	case e.MayBeOut(t):
-		h.Until = e.outUntil(t)
-		if !t.Paused || len(t.Runs) > 0 {
-			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // a later time is a deferral, not a hold
-			h.Until = max(h.Until, min(t.Visible+1, longest))
-		}
-	case t.Paused && t.Until != 0:
-		t.Visible, h.Known = min(t.Visible, t.Until), true
-	case ok && !t.Paused:
-		t.Visible, h.Known = min(t.Visible, t.SentAt(occ.Due)), true
+	case !ok || occ != was.occ:
+		return held
+	case t.Attempts != 0: // a retry: no edit moves it
+		row.Visible = was.row.Visible
+	case occ.Manual:
+		row.Visible = occ.Due
+	default:
+		row.Visible = t.SentAt(occ.Due)
 	}
-	return h
+	return was.held
 }
 
-// Fit adapts a change of a row that another node has: no attempt may start while one may be out there. It
-// reports whether this node must not keep the row.
-func (e *Engine) Fit(was, to *rouse.Timer, in Holder) (plain bool) {
-	switch {
-	case in.Mine || to.Visible == rouse.Never:
+// number returns this node's grain in the form of Options.Grain.
+func (h *holds) number() int { return int(h.grain)/(maxEdits+1) + 1 }
+
+// uncover sets a row's Visible to the time without its hold. It returns false if the row is not held or that
+// time is unknown.
+func (h *holds) uncover(row *rouse.Row, span time.Duration) bool {
+	if row.Key.Fire != "" && row.State == rouse.StateDead {
 		return false
-	case in.Until == 0:
-		return to.Visible == was.Visible && !in.Known
 	}
-	to.Visible = max(to.Visible, in.Until)
+	t, err := h.opts.Read(row)
+	if err != nil || t.Paused || t.Token != 0 {
+		return false
+	}
+	occ, ok := t.Current()
+	if !ok {
+		return false
+	}
+	is, most := t.SentAt(occ.Due), rouse.Never
+	switch {
+	case t.Attempts != 0: // unless its receiver chose the time of the retry
+		if is, ok = t.RetryDue(); !ok {
+			return false
+		}
+		most = is.Add(span) + holdGrain + maxEdits
+	case occ.Manual:
+		is = occ.Due
+	}
+	if row.Visible < is.Add(span-h.ahead()) || row.Visible > most {
+		return false
+	}
+	row.Visible = is
 	return true
+}
+
+// ahead is how long before its time a row may be claimed: its hold ends that much earlier.
+func (h *holds) ahead() time.Duration {
+	if span := h.buckets.current().span; span != 0 {
+		return h.claimAhead(span)
+	}
+	return 0
 }

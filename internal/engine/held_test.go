@@ -33,7 +33,7 @@ func TestWhatANodeStillHolds(t *testing.T) {
 		"another attempt":          {of(func(tm *rouse.Timer) { tm.Visible, tm.Attempts = due+8001, 1 }), false},
 		"nothing that can be sent": {of(func(tm *rouse.Timer) { tm.Visible, tm.Paused = due+8001, true }), false},
 	} {
-		got := e.heldOn(was, &c.row)
+		got := e.holds.heldOn(was, &c.row)
 		if c.mine != got.Equal(held) || c.mine != (c.row.Visible == due) {
 			t.Errorf("%s: held until %v, visible %v", name, got, c.row.Visible)
 		}
@@ -61,12 +61,12 @@ func TestHoldsAreToldFromOtherTimes(t *testing.T) {
 		"an attempt that may be out yet": {func(t *rouse.Timer) { failed(t, 1); t.Attempts, t.Visible = 2, now+9100 }, 0},
 	} {
 		e := New(mem.New(), nil, nil, Options{Shared: true})
-		e.grant.Store(&grant{span: span})
+		e.buckets.latest.Store(&grant{span: span})
 		tm := rouse.Timer{Key: rouse.Key{Namespace: "n", Name: "a"}, Generation: 1, Revision: 5, Due: now, Visible: now,
 			Spec: rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Interval: time.Second, Jitter: -1}}}
 		c.edit(&tm)
 		row := tm.Row()
-		if ok := e.uncover(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
+		if ok := e.holds.uncover(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
 			t.Errorf("%s: %t, visible %v after it was due", name, ok, row.Visible-now)
 		}
 	}

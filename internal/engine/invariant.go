@@ -60,7 +60,7 @@ type suspect struct {
 func (e *Engine) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	grant := e.grant.Load()
+	grant := e.buckets.current()
 	var found []suspect
 	if len(grant.buckets) > 0 && grant.span == 0 {
 		batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.buckets, Ahead: -overdue, Limit: 1000})

@@ -101,10 +101,10 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 	if e.others != nil {
 		if len(gained) > 0 {
 			if _, err := e.reread(ctx, gained, 0); err != nil {
-				e.ungain(gained)
+				e.buckets.ungain(gained)
 				return 0, err
 			}
-			if err := e.inheritGained(ctx, gained); err != nil {
+			if err := e.inheritance.gained(ctx, gained); err != nil {
 				e.opts.Events.failed("inherit", err) // those holds expire
 			}
 		}
@@ -186,7 +186,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 			}
 			continue
 		}
-		if !e.owned(row.Bucket) {
+		if !e.buckets.owns(row.Bucket) {
 			continue // lost during the read
 		}
 		if w.filled() {
@@ -228,7 +228,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		return e.opts.Poll, nil
 	}
 	asked := time.Now() // a hold counts from the request, not from the response
-	win := rouse.Window{Buckets: grant.Buckets, Ahead: e.claimAhead(grant.Hold), Hold: grant.Hold, Until: e.ownEnd(e.clock.latest().Add(grant.Hold)),
+	win := rouse.Window{Buckets: grant.Buckets, Ahead: e.holds.claimAhead(grant.Hold), Hold: grant.Hold, Until: e.holds.ownEnd(e.clock.latest().Add(grant.Hold)),
 		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces}
 	batch, err := e.store.Claim(ctx, win)
 	if err != nil {
@@ -241,7 +241,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	now := e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
-		held := asked.Add(e.trusted(e.grant.Load(), grant.Hold))
+		held := asked.Add(e.holds.trusted(e.buckets.current(), grant.Hold))
 		if en := e.window.entries[row.Key]; en != nil {
 			e.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {

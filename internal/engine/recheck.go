@@ -53,7 +53,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			en.lane = nil
 			e.window.drop(en)
 			stale = append(stale, en)
-		case e.lost(en, now):
+		case e.holds.lost(en, now):
 			e.giveUp(en)
 		default:
 			en.passed = true
@@ -121,22 +121,12 @@ func (e *Engine) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64,
 	return revisions, err
 }
 
-// lost reports whether this node must no longer send an entry: too little of its hold is left, or its
-// ownership may have ended. The mutex is held.
-func (e *Engine) lost(en *entry, now time.Time) bool {
-	if held := !en.held.IsZero(); held && en.held.Sub(now) >= e.enough() || !held && e.others == nil {
-		return false
-	}
-	h := e.grant.Load()
-	return !h.owns(en.row.Bucket) || h.lapsed(now)
-}
-
 // giveUp removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a bucket
 // that this node may still own stays: if the ownership is renewed before another node had the bucket, no
 // rescan would find the row again. The mutex is held.
 func (e *Engine) giveUp(en *entry) {
 	en.lane = nil
-	if e.grant.Load().owns(en.row.Bucket) {
+	if e.buckets.current().owns(en.row.Bucket) {
 		e.window.placeAt(en, e.Now().Add(lookAgain))
 		return
 	}
@@ -168,7 +158,7 @@ func (e *Engine) refresh(stale []*entry) {
 			continue
 		}
 		hidden := row.Visible
-		e.take(&row, e.heldOn(stale[i], &row), now)
+		e.take(&row, e.holds.heldOn(stale[i], &row), now)
 		if en := e.window.entries[row.Key]; en != nil {
 			en.hidden = hidden
 		} else if e.mayReturn(stale[i], &row) {
@@ -201,66 +191,4 @@ func (e *Engine) recheckLater(was *entry, now rouse.Instant) {
 	en.held, en.hidden = was.held, was.hidden
 	e.window.lift(en)
 	e.window.placeAt(en, now.Add(lookAgain))
-}
-
-// heldOn returns the end of this node's hold on a row that another node has changed, and sets the row's
-// Visible to its real value: an edit leaves the hold of an occurrence that may be out (Fit). It returns zero
-// if the hold is over.
-func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
-	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
-		return held
-	}
-	t, err := e.opts.Read(row)
-	if err != nil {
-		return held
-	}
-	occ, ok := t.Current()
-	switch {
-	case !ok || occ != was.occ:
-		return held
-	case t.Attempts != 0: // a retry: no edit moves it
-		row.Visible = was.row.Visible
-	case occ.Manual:
-		row.Visible = occ.Due
-	default:
-		row.Visible = t.SentAt(occ.Due)
-	}
-	return was.held
-}
-
-// MayBeOut reports whether an attempt of the timer's current occurrence may be out with another node, which
-// is so once it has come due.
-func (e *Engine) MayBeOut(t *rouse.Timer) bool {
-	if e.others == nil {
-		return false
-	}
-	if t.Key.Fire != "" && !t.Live {
-		return false
-	}
-	return t.Attempts != 0 || len(t.Runs) > 0 || e.dueMayBeOut(t)
-}
-
-// dueMayBeOut is MayBeOut for the timer's scheduled occurrence alone, whether or not a manual run is waiting.
-func (e *Engine) dueMayBeOut(t *rouse.Timer) bool {
-	switch {
-	case e.others == nil:
-		return false
-	case t.Attempts != 0:
-		return !t.Manual
-	case t.Paused:
-		return t.Began != 0 // it may have been sent before the pause
-	}
-	return t.SentAt(t.Due) <= e.clock.latest()
-}
-
-// outUntil returns until when another node may be sending the scheduled occurrence of a paused timer: the
-// pause has ended its hold in the store. It returns 0 if no attempt may be out.
-func (e *Engine) outUntil(t *rouse.Timer) rouse.Instant {
-	switch {
-	case !t.Paused || !e.dueMayBeOut(t):
-		return 0
-	case t.Attempts == 0:
-		return t.Began.Add(e.opts.Hold)
-	}
-	return t.Updated.Add(e.opts.Hold)
 }

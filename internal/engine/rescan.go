@@ -16,15 +16,11 @@ import (
 // were created in users' transactions, changed by other nodes, or given back. Rows that others postponed or
 // deleted need no rescan: the revision check before each send detects them. The engine's mutex guards it.
 type rescans struct {
-	since   uint64                   // token of the last rescan; 0: the next one reads everything
-	next    time.Time                // when the next one is due
-	hinted  bool                     // the store reported that there is something to find
-	again   bool                     // a full rescan was requested after the last one started
-	leaving map[uint32]time.Time     // lost buckets, with the time of the loss, in which attempts may still be out
-	kept    map[uint32]bool          // lost buckets of which attempts continue under holds
-	gained  map[uint32]rouse.Instant // granted buckets, and since when
-	dead    []deadNode               // that died recently
-	missing []rouse.Missing          // parts of the store that did not answer the last claim
+	since   uint64          // token of the last rescan; 0: the next one reads everything
+	next    time.Time       // when the next one is due
+	hinted  bool            // the store reported that there is something to find
+	again   bool            // a full rescan was requested after the last one started
+	missing []rouse.Missing // parts of the store that did not answer the last claim
 }
 
 // missingParts returns the parts of the store that did not answer the last claim.

@@ -22,11 +22,11 @@ type Peer struct {
 // its Visible. Edits by other nodes move that end, so it is not trusted for a while after an edit.
 func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	latest := e.clock.latest()
-	at, known := e.restsUntil(t)
+	at, known := e.holds.restsUntil(t)
 	switch {
 	case known && at > latest.Add(within):
 		return e.others == nil && e.Busy(t) // if only one node uses the store, a pause does not record that an attempt is out
-	case e.others == nil, p.Claims, p.Grain == 0, !e.holdTells(t):
+	case e.others == nil, p.Claims, p.Grain == 0, !e.holds.holdTells(t):
 		return true
 	case slices.Contains(p.Buckets, t.Bucket) && t.Visible <= latest.Add(within):
 		return true
@@ -38,11 +38,11 @@ func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 
 // restsUntil returns the time before which no attempt starts unless the timer is changed; known is false if
 // an attempt may be out.
-func (e *Engine) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
+func (h *holds) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
 	switch {
 	case t.Key.Fire != "":
 		return rouse.Never, !t.Live
-	case t.Attempts != 0, len(t.Runs) > 0, e.MayBeOut(t):
+	case t.Attempts != 0, len(t.Runs) > 0, h.mayBeOut(t):
 		return 0, false
 	case !t.Paused:
 		return t.SentAt(t.Due), true
@@ -55,6 +55,40 @@ func (e *Engine) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
 // holdTells reports whether the end of a row's hold identifies the node that wrote it. It does not after a
 // pause, which ends a hold and leaves the attempt out, nor after recent edits, each of which moves the end. A
 // hold is renewed before Hold has passed.
-func (e *Engine) holdTells(t *rouse.Timer) bool {
-	return !t.Paused && (t.Updated == t.Created || t.Updated.Add(e.opts.Hold) < e.Now())
+func (h *holds) holdTells(t *rouse.Timer) bool {
+	return !t.Paused && (t.Updated == t.Created || t.Updated.Add(h.opts.Hold) < h.Now())
+}
+
+// mayBeOut reports whether an attempt of the timer's current occurrence may be out with another node, which
+// is so once it has come due.
+func (h *holds) mayBeOut(t *rouse.Timer) bool {
+	if h.others == nil || t.Key.Fire != "" && !t.Live {
+		return false
+	}
+	return t.Attempts != 0 || len(t.Runs) > 0 || h.dueMayBeOut(t)
+}
+
+// dueMayBeOut is mayBeOut for the timer's scheduled occurrence alone, whether or not a manual run is waiting.
+func (h *holds) dueMayBeOut(t *rouse.Timer) bool {
+	switch {
+	case h.others == nil:
+		return false
+	case t.Attempts != 0:
+		return !t.Manual
+	case t.Paused:
+		return t.Began != 0 // it may have been sent before the pause
+	}
+	return t.SentAt(t.Due) <= h.clock.latest()
+}
+
+// outUntil returns until when another node may be sending the scheduled occurrence of a paused timer: the
+// pause has ended its hold in the store. It returns 0 if no attempt may be out.
+func (h *holds) outUntil(t *rouse.Timer) rouse.Instant {
+	switch {
+	case !t.Paused || !h.dueMayBeOut(t):
+		return 0
+	case t.Attempts == 0:
+		return t.Began.Add(h.opts.Hold)
+	}
+	return t.Updated.Add(h.opts.Hold)
 }

@@ -95,19 +95,12 @@ func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
 			return rouse.CauseCreatedLate
 		case ok:
 			return c
-		case e.window.crowded > from, how == fromStore && en.row.Visible <= from && e.hadSince(en.row.Bucket, from): // no hold has ended
+		case e.window.crowded > from, how == fromStore && en.row.Visible <= from && e.buckets.hadSince(en.row.Bucket, from): // no hold has ended
 			return rouse.CauseBacklog
 		}
 		return rouse.CauseServerDown
 	})
 	e.enqueue(en, now)
-}
-
-// hadSince reports whether this node could read or claim the rows of a bucket during all the time since then:
-// a row that it finds only now has waited for its turn. The mutex is held.
-func (e *Engine) hadSince(bucket uint32, from rouse.Instant) bool {
-	at, ok := e.rescans.gained[bucket]
-	return ok && at <= from && e.grant.Load().has(bucket)
 }
 
 // woken enqueues an entry from the wheel. The mutex is held.

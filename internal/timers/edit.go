@@ -387,7 +387,7 @@ func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn
 		read, ended, stored := t.Revision, t.Ended, t.Visible
 		in := ts.Engine.HolderOf(&t)
 		if fenced == read {
-			in = ts.Engine.Fenced(&t, in)
+			in = in.Fenced(&t)
 		}
 		was := t
 		step, err := fn(&t)
@@ -402,7 +402,7 @@ func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn
 				}
 				continue
 			}
-			w.Plain, w.Renews = ts.Engine.Fit(&was, step.To, in), in.Out
+			w.Plain, w.Renews = in.Fit(&was, step.To), in.Out
 		}
 		w.Change = ts.Engine.StepChange(key, read, step)
 		out, err := ts.Engine.WriteOne(ctx, w)
