@@ -36,6 +36,7 @@ type Options struct {
 	Rate     int             // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
 	Size     int             // bytes of a payload; default 150
 	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
+	Profile  string          // a directory for profiles of the servers that are started, while they are measured; may be empty
 	Progress io.Writer       // human-readable progress; may be nil
 
 	base  Base     // the store that nodes share, while a scenario runs; nil for one that they do not

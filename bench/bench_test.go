@@ -1,6 +1,10 @@
 package bench
 
 import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,6 +72,51 @@ func TestScenariosOfTheEmbeddedStore(t *testing.T) {
 				t.Errorf("at a steady rate: %+v", r)
 			}
 		})
+	}
+}
+
+func TestTwoBinariesAreCompared(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(within(t), "pipeline", Options{Binary: path, Duration: time.Second}, path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Old) != 1 || len(c.New) != 1 {
+		t.Fatalf("%d and %d runs, want one each", len(c.Old), len(c.New))
+	}
+	for _, what := range []string{"service CPU", "lag p99.9", "rate", "of the raw limit"} {
+		i := slices.IndexFunc(c.Figures, func(f Compared) bool { return f.What == what })
+		if i < 0 || c.Figures[i].Old <= 0 || c.Figures[i].New <= 0 {
+			t.Errorf("%s is missing in %+v", what, c.Figures)
+		}
+	}
+}
+
+func TestTheMedianIsTheMiddleOne(t *testing.T) {
+	of := []*Result{{Rate: 9}, {Rate: 1}, {Rate: 4}}
+	if m := median(of, func(r *Result) float64 { return r.Rate }); m != 4 {
+		t.Errorf("the median is %v, not 4", m)
+	}
+}
+
+// Profiles are of what is measured, and readable.
+func TestServersAreProfiled(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := Run(within(t), "create-batch", Options{Binary: path, Duration: time.Second, Profile: dir}); err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]string{"cpu": "samples/count", "allocs": "alloc_space"} {
+		out, err := exec.Command("go", "tool", "pprof", "-raw", filepath.Join(dir, "bench-1-"+what+".pprof")).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %.300s", what, err, out)
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ type meter struct {
 	base             time.Duration
 	commits, changes float64
 	peak             int64
+	profiles         *profiles
 	stop             context.CancelFunc
 	ended            chan struct{}
 }
@@ -86,9 +87,10 @@ func (t *target) meter(ctx context.Context) *meter {
 	if t.o.base != nil {
 		m.base = t.o.base.CPU(ctx)
 	}
-	m.first, m.self = t.usage(), processUsage(os.Getpid())
 	watch, stop := context.WithCancel(ctx)
 	m.stop = stop
+	m.profiles = t.profile(watch, t.o.Duration)
+	m.first, m.self = t.usage(), processUsage(os.Getpid())
 	go func() {
 		defer close(m.ended)
 		for {
@@ -107,11 +109,15 @@ func (t *target) meter(ctx context.Context) *meter {
 func (m *meter) end() {
 	m.stop()
 	<-m.ended
+	_ = m.profiles.wait() // into has reported errors
 }
 
 // into ends the meter and writes what it saw into r, per timer.
 func (m *meter) into(r *Result, timers int64) {
 	last, self := m.t.usage(), processUsage(os.Getpid())
+	if err := m.profiles.wait(); err != nil {
+		r.note("%v", err)
+	}
 	m.end()
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(1, timers)) }
 	if len(m.t.processes) > 0 {

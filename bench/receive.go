@@ -14,9 +14,10 @@ import (
 
 // Lag is how late fires were, in milliseconds.
 type Lag struct {
-	P50 float64 `json:"p50_ms"`
-	P99 float64 `json:"p99_ms"`
-	Max float64 `json:"max_ms"`
+	P50  float64 `json:"p50_ms"`
+	P99  float64 `json:"p99_ms"`
+	P999 float64 `json:"p99_9_ms"`
+	Max  float64 `json:"max_ms"`
 }
 
 // tally judges what arrives: how often each timer did, and how late.
@@ -122,7 +123,7 @@ func (h *lagHistogram) quantile(q float64) time.Duration {
 
 func (h *lagHistogram) summary() *Lag {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return &Lag{P50: ms(h.quantile(.5)), P99: ms(h.quantile(.99)), Max: ms(h.max)}
+	return &Lag{P50: ms(h.quantile(.5)), P99: ms(h.quantile(.99)), P999: ms(h.quantile(.999)), Max: ms(h.max)}
 }
 
 // subscriber takes fires from streams and acknowledges each message at once.

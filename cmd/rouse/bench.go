@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -25,6 +24,9 @@ type benchCmd struct {
 	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
 	Rate     int           `help:"Fires per second, of lag, failover, handover and dapr; 5000 if not given, 2000 on a store that nodes share, and 1000 of dapr." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
+	Against  string        `help:"Another rouse binary: run the scenario with it and with this one in turn, and print medians of both." placeholder:"FILE"`
+	Runs     int           `help:"How often each binary runs, with --against." default:"3" placeholder:"N"`
+	Profile  string        `help:"Directory, which exists, for CPU and allocation profiles of the servers while they are measured (go tool pprof reads them)." placeholder:"DIR"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }
 
@@ -44,6 +46,8 @@ Examples:
 
     rouse bench create-batch
     rouse bench lag --rate 20000 --duration 30s --json
+    rouse bench pipeline --against ./rouse-before --runs 5
+    rouse bench webhook --profile .
     rouse bench pipeline --store sqlite --history h.jsonl && rouse check h.jsonl
     rouse bench pipeline --store postgres --strategy lease --nodes 3
     rouse bench idle --store redis://127.0.0.1:6379/5`)
@@ -67,7 +71,10 @@ func (c *benchCmd) Run(a *app) (err error) {
 		return err
 	}
 	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir, Duration: c.Duration,
-		Count: c.Timers, Rate: c.Rate, Size: c.Size}
+		Count: c.Timers, Rate: c.Rate, Size: c.Size, Profile: c.Profile}
+	if c.Against != "" && (c.History != "" || c.Profile != "" || a.given["server"] || c.Runs < 1) {
+		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs", "give --against and --runs alone")
+	}
 	if a.given["server"] { // a variable is not enough to load a server that others use
 		o.Server = a.cli.Server
 	}
@@ -89,18 +96,19 @@ func (c *benchCmd) Run(a *app) (err error) {
 			}
 		}()
 	}
+	if c.Against != "" {
+		compared, err := bench.Compare(a.ctx, c.Scenario, o, c.Against, c.Runs)
+		if err != nil {
+			return err
+		}
+		return a.show(compared, func() error { return printComparison(a, compared) })
+	}
 	r, err := bench.Run(a.ctx, c.Scenario, o)
 	if err != nil {
 		return err
 	}
-	if a.cli.JSON {
-		body, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = a.out.Write(append(body, '\n'))
-		return err
-	}
-	printResult(a, r)
-	return nil
+	return a.show(r, func() error {
+		printResult(a, r)
+		return nil
+	})
 }

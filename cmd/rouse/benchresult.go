@@ -37,7 +37,7 @@ func printResult(a *app, r *bench.Result) {
 	}
 	add("of the raw limit", "%.0f %%", r.Ratio*100)
 	if r.Lag != nil {
-		pairs = append(pairs, "lag", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, max %.2f ms", r.Lag.P50, r.Lag.P99, r.Lag.Max))
+		pairs = append(pairs, "lag", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", r.Lag.P50, r.Lag.P99, r.Lag.P999, r.Lag.Max))
 	}
 	count("early", r.Early)
 	count("lost", r.Lost)
@@ -77,6 +77,21 @@ func printResult(a *app, r *bench.Result) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(a.out, "note: %s\n", clean(n))
 	}
+}
+
+// printComparison shows the medians of two binaries side by side.
+func printComparison(a *app, c *bench.Comparison) error {
+	t := newTable(a, "FIGURE", "BEFORE", "NOW", "RATIO", "UNIT")
+	for _, f := range c.Figures {
+		ratio := "-"
+		if f.Old != 0 {
+			ratio = fmt.Sprintf("%.2f", f.New/f.Old)
+		}
+		if err := t.row(f.What, fmt.Sprintf("%.2f", f.Old), fmt.Sprintf("%.2f", f.New), ratio, f.Unit); err != nil {
+			return err
+		}
+	}
+	return t.flush()
 }
 
 func rawText(r bench.Raw) string {
