@@ -45,6 +45,9 @@ var terms = map[string]string{
 	"thereafter": "after that",
 }
 
+// given are names that are not ours to choose, or that users rely on: a user of Unix, and a metric.
+var given = strings.NewReplacer(`"nobody"`, `""`, "rouse_index_mended_total", "")
+
 // vocabularyFile has how often each term is left in each folder: what is not listed is zero. It may only shrink.
 const vocabularyFile = "testdata/vocabulary.txt"
 
@@ -61,6 +64,7 @@ func TestVocabulary(t *testing.T) {
 		if err != nil {
 			continue // deleted, and not committed yet
 		}
+		text = []byte(given.Replace(string(text)))
 		words := string(text)
 		if strings.HasSuffix(file, ".go") {
 			words = wordsOf(text)

@@ -36,6 +36,6 @@ func (s *Store) Collectors() []prometheus.Collector {
 		counter("rouse_index_lost_total", "How often the index went away.", func(s Stats) uint64 { return s.Lost }),
 		counter("rouse_index_synced_total", "Timers that this node has put into an empty index.", func(s Stats) uint64 { return s.Synced }),
 		counter("rouse_index_found_total", "Overdue timers that the index did not know of.", func(s Stats) uint64 { return s.Found }),
-		counter("rouse_index_mended_total", "Entries of the index that were no longer so when they were used.", func(s Stats) uint64 { return s.Mended }),
+		counter("rouse_index_mended_total", "Entries of the index that were no longer so when they were used.", func(s Stats) uint64 { return s.Repaired }),
 	}
 }

@@ -11,14 +11,14 @@ const (
 
 // Stats describes the state of a store.
 type Stats struct {
-	Mode    string
-	Level   int    // all rows of at least this criticality are in the index; 10: of none
-	Err     error  // why the index is unavailable
-	Lost    uint64 // how often it became unavailable
-	Synced  uint64 // rows that this store added to an empty index
-	Found   uint64 // overdue rows that were missing from the index and that this store found
-	Mended  uint64 // wrong entries that claims have found and corrected
-	Pending int    // rows whose entries still have to be updated
+	Mode     string
+	Level    int    // all rows of at least this criticality are in the index; 10: of none
+	Err      error  // why the index is unavailable
+	Lost     uint64 // how often it became unavailable
+	Synced   uint64 // rows that this store added to an empty index
+	Found    uint64 // overdue rows that were missing from the index and that this store found
+	Repaired uint64 // wrong entries that claims have found and corrected
+	Pending  int    // rows whose entries still have to be updated
 }
 
 // counts are the counters of Stats.
@@ -35,7 +35,7 @@ func (s *Store) Stats() Stats {
 		st.Mode = FillingIndex
 	}
 	s.state.mu.Unlock()
-	st.Lost, st.Synced, st.Found, st.Mended = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
+	st.Lost, st.Synced, st.Found, st.Repaired = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
 	st.Pending, _ = s.pending.len()
 	return st
 }

@@ -1,6 +1,6 @@
 -- Removes everything, with all timers and records.
 DROP FUNCTION {schema}.end_hour(bigint);
-DROP FUNCTION {schema}.forget(tid[]);
+DROP FUNCTION {schema}.delete_records(tid[]);
 DROP FUNCTION {schema}.trim_timer(text, text, integer, integer);
 DROP FUNCTION {schema}.trim_hour(bigint, integer);
 DROP FUNCTION {schema}.hint();

@@ -326,7 +326,7 @@ BEGIN
         PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_acts, v_conditions) u(off, act, condition)
             WHERE u.off = x.off AND (u.act = 1 AND x.revision = 0 OR u.act <> 1 AND x.revision = u.condition);
         IF FOUND THEN
-            RAISE EXCEPTION 'a row was created and removed, or moved, meanwhile' USING ERRCODE = 'serialization_failure';
+            RAISE EXCEPTION 'a row was created and removed, or moved, during this call' USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
     IF v_all AND NOT v_updates AND NOT (v_creates AND v_deletes) THEN
@@ -368,7 +368,7 @@ DECLARE
     v_were smallint[];
     v_yes boolean[] := array_fill(false, ARRAY[n]);
     v_do smallint[] := array_fill(0::smallint, ARRAY[n]);
-    v_beside smallint[] := array_fill(0::smallint, ARRAY[n]);
+    v_detached smallint[] := array_fill(0::smallint, ARRAY[n]);
     v_done integer[];
     v_missed integer[];
     v_block bigint;
@@ -400,14 +400,14 @@ BEGIN
         IF v_missed IS NOT NULL THEN
             FOR i IN 1..cardinality(v_missed) LOOP
                 IF v_conditions[v_missed[i]] = -1 THEN
-                    RAISE EXCEPTION 'a row was created meanwhile' USING ERRCODE = 'serialization_failure';
+                    RAISE EXCEPTION 'a row was created during this call' USING ERRCODE = 'serialization_failure';
                 END IF;
                 v_yes[v_missed[i]] := false;
                 v_do[v_missed[i]] := 0;
                 v_have[v_missed[i]] := (SELECT r.revision FROM {schema}.timers r
                     WHERE r.namespace = v_namespaces[v_missed[i]] AND r.name = v_names[v_missed[i]] AND r.fire = v_fires[v_missed[i]]);
                 IF v_have[v_missed[i]] IS NULL THEN
-                    RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+                    RAISE EXCEPTION 'a row was created and removed during this call' USING ERRCODE = 'serialization_failure';
                 END IF;
             END LOOP;
         END IF;
@@ -423,7 +423,7 @@ BEGIN
             END IF;
         ELSIF v_yes[v_owners[i]] THEN
             IF v_have[i] = 0 THEN
-                v_beside[i] := 1;
+                v_detached[i] := 1;
             ELSE
                 v_do[i] := 2;
             END IF;
@@ -434,20 +434,20 @@ BEGIN
             t_states := t_states || v_were[i];
             t_counts := t_counts || -1::bigint;
         END IF;
-        IF v_do[i] IN (1, 2) OR v_beside[i] = 1 THEN
+        IF v_do[i] IN (1, 2) OR v_detached[i] = 1 THEN
             t_namespaces := t_namespaces || v_namespaces[i];
             t_states := t_states || v_states[i];
             t_counts := t_counts || 1::bigint;
         END IF;
     END LOOP;
-    IF 1 = ANY(v_beside) THEN
-        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_xid, v_writer, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+    IF 1 = ANY(v_detached) THEN
+        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_xid, v_writer, v_detached, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         IF v_block <> base THEN -- the creates above have returned their revisions
-            RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+            RAISE EXCEPTION 'a row was created and removed during this call' USING ERRCODE = 'serialization_failure';
         END IF;
-        IF cardinality(v_done) <> (SELECT count(*) FROM unnest(v_beside) b WHERE b = 1) THEN
-            RAISE EXCEPTION 'a row was created meanwhile' USING ERRCODE = 'serialization_failure';
+        IF cardinality(v_done) <> (SELECT count(*) FROM unnest(v_detached) b WHERE b = 1) THEN
+            RAISE EXCEPTION 'a row was created during this call' USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
     IF v_writes > 0 THEN
@@ -679,7 +679,7 @@ BEGIN
             WHERE r.namespace = s.namespace AND r.ended >= v_hour * 3600000 AND r.ended < (v_hour + 1) * 3600000
             ORDER BY r.ended, r.seq LIMIT v_limit) t LIMIT v_limit);
     IF cardinality(v_tids) > 0 THEN
-        v_gone := {schema}.forget(v_tids);
+        v_gone := {schema}.delete_records(v_tids);
     END IF;
     IF v_gone < v_limit THEN
         PERFORM {schema}.end_hour(v_hour);
@@ -699,10 +699,10 @@ BEGIN
     IF cardinality(v_tids) = 0 THEN
         RETURN 0;
     END IF;
-    RETURN {schema}.forget(v_tids);
+    RETURN {schema}.delete_records(v_tids);
 END $$;
 
-CREATE FUNCTION {schema}.forget(v_tids tid[]) RETURNS bigint LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION {schema}.delete_records(v_tids tid[]) RETURNS bigint LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

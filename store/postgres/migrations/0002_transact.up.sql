@@ -221,7 +221,7 @@ END $$;
 -- its occurrences in progress, and writes a record for each of them and for the one in the timer's own row,
 -- so that nothing ends silently. An attempt that a node is making is recorded by that node. cut_off locks the
 -- timer's row, and returns its state, NULL if there is none, and the number of rows that it has removed.
-CREATE FUNCTION {schema}.cut_off(v_namespace text, v_name text, v_why text, OUT was smallint, OUT beside integer) LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION {schema}.cut_off(v_namespace text, v_name text, v_why text, OUT was smallint, OUT detached integer) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET enable_hashjoin = off SET jit = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -256,8 +256,8 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    beside := cardinality(v_fires);
-    IF beside > 0 THEN
+    detached := cardinality(v_fires);
+    IF detached > 0 THEN
         WITH gone AS (
             DELETE FROM {schema}.timers t WHERE t.namespace = v_namespace AND t.name = v_name AND t.fire = ANY(v_fires) RETURNING t.revision
         )
@@ -317,10 +317,10 @@ BEGIN
             END IF;
             SELECT * INTO v_cut FROM {schema}.cut_off(v_want.namespace, v_want.name,
                 CASE v_want.mode WHEN 'delete' THEN 'deleted while it was being tried' ELSE 'replaced while it was being tried' END);
-            IF v_cut.beside > 0 THEN
+            IF v_cut.detached > 0 THEN
                 t_namespaces := t_namespaces || v_want.namespace;
                 t_states := t_states || 6::smallint;
-                t_counts := t_counts || -v_cut.beside::bigint;
+                t_counts := t_counts || -v_cut.detached::bigint;
             END IF;
             IF v_cut.was IS NOT NULL THEN
                 t_namespaces := t_namespaces || v_want.namespace;
