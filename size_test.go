@@ -15,7 +15,7 @@ const maxMethods = 60
 // tooMany are the types that have more, and how many. They may only get fewer.
 var tooMany = map[string]int{
 	"./Timer":                66,
-	"internal/engine/Engine": 116,
+	"internal/engine/Engine": 88,
 	"node/Node":              68,
 }
 

@@ -146,35 +146,19 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 			return err
 		}
 	}
-	e.mu.Lock()
+	e.memory.Lock()
 	now := e.Now()
 	if before.Sub(now) > 10*time.Millisecond {
-		e.window.rewind(now)
-		e.unqueue(now)
+		e.memory.window.rewind(now)
+		e.memory.unqueue(now)
 		if e.others != nil { // rows that others write from now on lie beyond the new horizon and would be missed
-			e.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
+			e.memory.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
 		}
 	}
-	e.mu.Unlock()
+	e.memory.Unlock()
 	e.clock.looked(now)
-	notify.Send(e.wake)
+	notify.Send(e.memory.wake)
 	return nil
-}
-
-// unqueue moves rows that are in lanes but no longer due back to the wheel. The mutex is held.
-func (e *Engine) unqueue(now rouse.Instant) {
-	var early []*entry
-	for _, en := range e.window.entries {
-		if en.state == queued && en.row.Visible > now {
-			early = append(early, en)
-		}
-	}
-	for _, en := range early { // its slot in the lane's queue stays, so a new entry replaces it
-		e.window.drop(en)
-		if again := e.window.add(&en.row, now); again != nil {
-			again.held = en.held
-		}
-	}
 }
 
 // ClockMoved reads the store's clock again and updates the window at once. It is for a clock that is moved on
@@ -186,7 +170,7 @@ func (e *Engine) ClockMoved(ctx context.Context) error {
 	if err := e.lookAtClock(ctx, true); err != nil {
 		return err
 	}
-	notify.Send(e.room)
+	notify.Send(e.memory.room)
 	return nil
 }
 
@@ -212,10 +196,10 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	e.outcomes.mu.Lock()
 	unsettled := len(e.outcomes.list)
 	e.outcomes.mu.Unlock()
-	e.mu.Lock()
+	e.memory.Lock()
 	now := e.Now()
-	w := &e.window
-	idle = unsettled == 0 && w.orphans == 0 && e.lanes.out == 0 && e.lanes.running == 0 && w.reading == 0 && w.spilled == never && w.cursor.Visible > now
+	w := &e.memory.window
+	idle = unsettled == 0 && w.orphans == 0 && e.memory.lanes.out == 0 && e.memory.lanes.running == 0 && w.reading == 0 && w.spilled == never && w.cursor.Visible > now
 	next = rouse.Never
 	for _, en := range w.entries {
 		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
@@ -224,7 +208,7 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 		next = min(next, en.row.Visible)
 	}
 	cursor := w.cursor
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if !idle || next <= cursor.Visible {
 		return next, idle
 	}

@@ -74,9 +74,9 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 		changes[i] = w.Change
 	}
 	if e.others != nil {
-		e.mu.Lock()
-		full := e.window.full()
-		e.mu.Unlock()
+		e.memory.Lock()
+		full := e.memory.window.full()
+		e.memory.Unlock()
 		h, asked, now := e.buckets.current(), time.Now(), e.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
@@ -158,9 +158,9 @@ func grows(w *Write) bool {
 // the store may have rows that memory does not; so the affected rows leave the window and are read from the
 // store again.
 func (e *Engine) doubt(items []*Write, err error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	w := &e.window
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	w := &e.memory.window
 	if w.reading != 0 { // that read's snapshot may be from before or after the commit: repeat it
 		w.spill(before(w.cursor))
 	}
@@ -179,7 +179,7 @@ func (e *Engine) doubt(items []*Write, err error) error {
 			w.drop(en)
 		}
 	}
-	notify.Send(e.room)
+	notify.Send(e.memory.room)
 	return rouse.Unavailable(err)
 }
 
@@ -189,101 +189,25 @@ func (e *Engine) committed(items []*Write, results []Written) {
 	failpoint("after-commit")
 	var records []rouse.Record
 	now := e.Now()
-	e.mu.Lock()
+	e.memory.Lock()
 	for i, w := range items {
 		w.result = &results[i]
 		if r := results[i]; r.Applied {
-			e.absorb(w, r.Result, now)
+			e.memory.absorb(w, r.Result, now)
 			records = append(records, w.Change.Log...)
 		}
 	}
-	e.dispatch()
-	wakeReader := e.window.spilled != never && !e.window.filled()
-	e.mu.Unlock()
-	notify.Send(e.wake)
+	e.memory.dispatch()
+	wakeReader := e.memory.window.spilled != never && !e.memory.window.filled()
+	e.memory.Unlock()
+	notify.Send(e.memory.wake)
 	if wakeReader {
-		notify.Send(e.room)
+		notify.Send(e.memory.room)
 	}
 	if len(records) > 0 {
 		e.opts.Events.recorded(records)
 		e.hub.publish(records)
 	}
-}
-
-// absorb updates the window with one applied change.
-func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
-	c, revision := &w.Change, r.Revision
-	if w.settles != nil {
-		e.settledEntry(w, revision, now)
-	} else if !c.Keep {
-		if c.To != nil {
-			stamp(c.To, revision)
-		}
-		switch en := e.window.entries[c.Key]; {
-		case e.tooLate(w) || w.aside:
-			if en != nil && !en.busy() {
-				e.window.drop(en)
-			}
-		case en != nil:
-			en.logged = en.logged || ends(c, en)
-			w.InFlight = e.changeEntry(en, c.To, w.held, now)
-		case c.To != nil:
-			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, w.how, now)
-		}
-	}
-	if en := e.window.entries[c.Key]; en != nil {
-		if !w.held.IsZero() {
-			en.hidden = w.hidden
-		}
-		if en.row.Revision == revision {
-			en.markChecked(w.asked, w.began)
-		}
-	}
-	for i := range c.Also {
-		row := &c.Also[i]
-		stamp(row, r.Also+uint64(i))
-		var held time.Time
-		if w.alsoHeld != nil {
-			held = w.alsoHeld[i]
-		}
-		if en := e.window.entries[row.Key]; en != nil {
-			e.changeEntry(en, row, held, now)
-		} else {
-			e.take(row, held, now)
-		}
-	}
-	if e.window.reading != 0 {
-		if !c.Keep { // a kept row gives memory nothing new
-			e.window.touched[c.Key] = struct{}{}
-		}
-		for i := range c.Also {
-			e.window.touched[c.Also[i].Key] = struct{}{}
-		}
-	}
-}
-
-// ends reports whether a change records the occurrence that an entry is at.
-func ends(c *rouse.Change, en *entry) bool {
-	for i := range c.Log {
-		if r := &c.Log[i]; r.Due == en.occ.Due && r.Manual == en.occ.Manual {
-			return true
-		}
-	}
-	return false
-}
-
-// soon is how long before its fire the decoded timer of a put is kept with its row. For later ones the memory
-// would cost more than decoding.
-const soon = time.Second
-
-// knownSoon returns the timer of a put with its revision and generation set if it is about to fire; nil
-// otherwise.
-func (e *Engine) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.Timer {
-	if w.Timer == nil || w.Change.To.Visible > now.Add(soon) {
-		return nil
-	}
-	Stamp(w.Timer, revision)
-	return w.Timer
 }
 
 // Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because
@@ -302,110 +226,5 @@ func stamp(row *rouse.Row, revision uint64) {
 	row.Revision = revision
 	if row.Generation == 0 {
 		row.Generation = revision
-	}
-}
-
-// changeEntry updates an entry of the map to a newer version of its row; to is nil if the row is gone. held
-// is the end of this node's hold, zero if the row is not held. It reports whether an attempt of an ended
-// generation is out.
-func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
-	if en.busy() {
-		if to != nil && to.Generation == en.row.Generation {
-			e.window.update(en, to) // the settle starts from the newer row
-			en.held = held
-			return false
-		}
-		inFlight = en.state == sending
-		cause := rouse.CauseReplaced
-		if to == nil {
-			cause = rouse.CauseDeleted
-		}
-		e.window.orphan(en, cause)
-	} else {
-		e.window.drop(en)
-	}
-	if to != nil {
-		e.take(to, held, now)
-	}
-	return inFlight
-}
-
-// settledEntry finishes an entry's attempt: the entry waits for its next occurrence or leaves memory.
-func (e *Engine) settledEntry(w *Write, revision uint64, now rouse.Instant) {
-	en, c := w.settles, &w.Change
-	if en.orphan {
-		en.state = removed
-		e.window.orphans--
-		return
-	}
-	switch {
-	case c.Keep: // the outcome came too late to matter; the row is unchanged
-		en.asked = w.spared
-	case c.To == nil:
-		e.window.drop(en)
-		return
-	default:
-		stamp(c.To, revision)
-		e.window.update(en, c.To)
-		en.held = w.held
-	}
-	en.logged = false
-	e.relocate(en, now)
-}
-
-// relocate moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
-func (e *Engine) relocate(en *entry, now rouse.Instant) {
-	en.lane = nil
-	if !e.belongs(&en.row, en.held) {
-		e.window.drop(en)
-		return
-	}
-	if en.row.Visible <= now {
-		e.enqueue(en, now)
-	} else {
-		e.window.place(en)
-		e.near(&en.row)
-	}
-}
-
-// near reports a row that waits in memory to Options.Near, so that its target can be prepared.
-func (e *Engine) near(row *rouse.Row) {
-	if e.opts.Near == nil {
-		return
-	}
-	if t, err := e.opts.Read(row); err == nil {
-		e.opts.Near(t.Spec.Target, row.Visible)
-	}
-}
-
-// belongs reports whether a row belongs in memory: this node holds it, or it is in a range of its buckets
-// that was read.
-func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
-	if row.Visible == rouse.Never {
-		return false
-	}
-	return !held.IsZero() || e.buckets.owns(row.Bucket) && e.window.covers(row.Position())
-}
-
-// take adds a row that is in no map to memory, if it belongs there.
-func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
-	e.takeKnown(row, nil, held, fromStore, now)
-}
-
-// takeKnown is take with the decoded timer; nil if the row has to be decoded.
-func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) {
-	if !e.belongs(row, held) {
-		return
-	}
-	en := e.window.add(row, now)
-	if en == nil {
-		return
-	}
-	en.held, en.timer = held, t
-	if row.Visible <= now {
-		e.window.lift(en)
-		e.arrived(en, how, now)
-	} else {
-		e.near(row)
 	}
 }

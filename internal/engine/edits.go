@@ -37,26 +37,26 @@ func (e *Engine) Write(ctx context.Context, items []*Write) ([]Written, error) {
 // Freeze prevents attempts of timers from starting until release is called. An edit that gives up an
 // occurrence because no attempt of it is out must be committed before one starts.
 func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
-	e.freezer.add(keys)
+	e.memory.freezer.add(keys)
 	return func() {
-		e.freezer.release(keys)
-		notify.Send(e.wake)
+		e.memory.freezer.release(keys)
+		notify.Send(e.memory.wake)
 	}
 }
 
 // Underway reports whether an attempt of the timer's current scheduled occurrence is out.
 func (e *Engine) Underway(t *rouse.Timer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[t.Key]
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	en := e.memory.window.entries[t.Key]
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
 // Sending returns the occurrence of a row of which an attempt is out or about to be.
 func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if en := e.window.entries[key]; en != nil && en.state == sending {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	if en := e.memory.window.entries[key]; en != nil && en.state == sending {
 		return en.occ, true
 	}
 	return occ, false
@@ -65,9 +65,9 @@ func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 // Busy reports whether an attempt of the timer's current generation is out on this node, about to be, or not
 // settled yet.
 func (e *Engine) Busy(t *rouse.Timer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[t.Key]
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	en := e.memory.window.entries[t.Key]
 	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
@@ -99,9 +99,9 @@ type Progress struct {
 
 // Progress returns how far this node is with a row.
 func (e *Engine) Progress(key rouse.Key) (p Progress) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[key]
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	en := e.memory.window.entries[key]
 	if en == nil {
 		return p
 	}
@@ -110,12 +110,4 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.rates(en.kind)
 	}
 	return p
-}
-
-// holding reports whether this node has a row in memory under a hold.
-func (e *Engine) holding(key rouse.Key) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[key]
-	return en != nil && !en.held.IsZero()
 }

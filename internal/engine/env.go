@@ -18,6 +18,17 @@ type env struct {
 	stopping   atomic.Bool // Run is ending: nothing new begins
 }
 
+// newEnv returns the environment of an engine on a store.
+func newEnv(store rouse.Store, o Options) *env {
+	v := &env{opts: o, store: Available(store)}
+	if o.Shared {
+		v.others = store.(rouse.Shared)
+	}
+	v.clock.direct, v.clock.store = o.Direct, v.store
+	v.clock.jumped = func(from, to rouse.Instant) { v.hindrances.add(rouse.CauseClockMoved, from, to) }
+	return v
+}
+
 // Now returns the earliest estimate of the store's clock; 0 before Run has started.
 func (v *env) Now() rouse.Instant { return v.clock.earliest() }
 

@@ -143,10 +143,10 @@ func (e *Engine) evaluateLoop(ctx context.Context) {
 // evaluate turns an outcome into a write, passes it to the settle loop, and returns the number of steps it
 // took.
 func (e *Engine) evaluate(r reported) int {
-	e.mu.Lock()
+	e.memory.Lock()
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if t == nil { // decoding a draft compiles its schedule, which must not happen under the mutex
 		if read, err := e.opts.Read(&row); err == nil {
 			t = &read

@@ -208,11 +208,11 @@ type Stats struct {
 
 // Stats returns the current counts.
 func (e *Engine) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := Stats{Window: len(e.window.entries) + e.window.orphans, Bytes: e.window.bytes, Out: e.lanes.out, Running: e.lanes.running,
-		Lanes: len(e.lanes.byName), Missing: len(e.rescans.missing)}
-	for _, ln := range e.lanes.byName {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	s := Stats{Window: len(e.memory.window.entries) + e.memory.window.orphans, Bytes: e.memory.window.bytes, Out: e.memory.lanes.out, Running: e.memory.lanes.running,
+		Lanes: len(e.memory.lanes.byName), Missing: len(e.rescans.missing)}
+	for _, ln := range e.memory.lanes.byName {
 		s.Queued += ln.queued
 	}
 	return s

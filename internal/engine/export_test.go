@@ -14,21 +14,21 @@ const (
 
 // DropRow removes a row from memory, to simulate a fault.
 func (e *Engine) DropRow(key rouse.Key) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.window.drop(e.window.entries[key])
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	e.memory.window.drop(e.memory.window.entries[key])
 }
 
 // WheelRows returns the number of rows that wait in memory, and of those that are on the wheel.
 func (e *Engine) WheelRows() (waits, placed int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, en := range e.window.entries {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for _, en := range e.memory.window.entries {
 		if en.state == waiting {
 			waits++
 		}
 	}
-	for _, en := range e.window.slots {
+	for _, en := range e.memory.window.slots {
 		if en != nil {
 			placed++
 		}
@@ -38,9 +38,9 @@ func (e *Engine) WheelRows() (waits, placed int) {
 
 // LaneRoom returns the queue capacity and the queued fires of the lane with the largest queue.
 func (e *Engine) LaneRoom() (places, fires int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, ln := range e.lanes.byName {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for _, ln := range e.memory.lanes.byName {
 		if n := len(ln.queues[normal].fifo); n > places {
 			places, fires = n, ln.queued
 		}

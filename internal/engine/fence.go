@@ -62,9 +62,8 @@ func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
 	return out[0], out[0].Err
 }
 
-// tooLate reports whether a fence was committed only after its occurrence may have come due. The mutex is
-// held.
-func (e *Engine) tooLate(w *Write) bool {
-	w.late = w.fence != 0 && w.fence <= e.clock.latest()
+// tooLate reports whether a fence was committed only after its occurrence may have come due.
+func (w *Write) tooLate(c *clock) bool {
+	w.late = w.fence != 0 && w.fence <= c.latest()
 	return w.late
 }

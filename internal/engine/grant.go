@@ -11,13 +11,13 @@ import (
 // granted stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
 // returns the buckets that were not owned before.
 func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	gained, lost := e.buckets.change(g, e.Now())
 	if lost {
-		for _, en := range e.window.entries {
+		for _, en := range e.memory.window.entries {
 			if en.held.IsZero() && !en.busy() && !e.buckets.owns(en.row.Bucket) {
-				e.window.drop(en)
+				e.memory.window.drop(en)
 			}
 		}
 	}
@@ -39,8 +39,8 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 	now := time.Now()
 	busy := map[uint32]bool{}
 	var out []*entry
-	e.mu.Lock()
-	for _, en := range e.window.entries {
+	e.memory.Lock()
+	for _, en := range e.memory.window.entries {
 		since, leaving := losses[en.row.Bucket]
 		if !leaving || !en.busy() || !en.held.IsZero() {
 			continue
@@ -51,7 +51,7 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 		}
 	}
 	items := e.keeps(out)
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if over := e.buckets.left(busy); len(over) > 0 {
 		r.Left(over)
 	}
@@ -105,9 +105,9 @@ func (e *Engine) yield(ctx context.Context) {
 	defer cancel()
 	e.release(ctx)
 	for began := time.Now(); ctx.Err() == nil; {
-		e.mu.Lock()
+		e.memory.Lock()
 		var out []*entry
-		for _, en := range e.window.entries {
+		for _, en := range e.memory.window.entries {
 			if en.busy() && en.held.IsZero() {
 				out = append(out, en)
 			}
@@ -116,7 +116,7 @@ func (e *Engine) yield(ctx context.Context) {
 		if time.Since(began) >= yieldQuick {
 			items = e.keeps(out)
 		}
-		e.mu.Unlock()
+		e.memory.Unlock()
 		if len(out) == 0 {
 			break
 		}

@@ -15,7 +15,7 @@ type inheritance struct {
 	buckets *ownership
 	holds   *holds
 	writer  *writers
-	has     func(rouse.Key) bool // whether this node has a row in memory under a hold of its own
+	memory  *memory
 
 	mu   sync.Mutex
 	dead []deadNode // that died recently
@@ -102,7 +102,7 @@ func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint3
 		}
 		var items []*Write
 		for i := range batch.Rows {
-			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.has(row.Key) && h.holds.uncover(row, span) {
+			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.memory.holding(row.Key) && h.holds.uncover(row, span) {
 				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}, how: fromDead})
 			}
 		}

@@ -137,8 +137,8 @@ func (e *Engine) homeless(ctx context.Context) (n int, err error) {
 
 // suspects returns the overdue rows that are not where they should be.
 func (e *Engine) suspects(rows []rouse.Row) (found []suspect) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	for i := range rows {
 		row := &rows[i]
 		if what := e.violation(row.Key, row.Visible); what != nil {
@@ -150,9 +150,9 @@ func (e *Engine) suspects(rows []rouse.Row) (found []suspect) {
 
 // violation returns the invariant that an overdue row breaks, or nil. The mutex is held.
 func (e *Engine) violation(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
-	en := e.window.entries[key]
+	en := e.memory.window.entries[key]
 	switch {
-	case en == nil && !e.window.filled() && e.window.spilled == never && e.window.cursor.Visible > visible:
+	case en == nil && !e.memory.window.filled() && e.memory.window.spilled == never && e.memory.window.cursor.Visible > visible:
 		return func(v *Violations) *int { return &v.Unclaimed }
 	case en != nil && (en.state == waiting || en.state == nowhere):
 		return func(v *Violations) *int { return &v.Stuck }
@@ -162,9 +162,9 @@ func (e *Engine) violation(key rouse.Key, visible rouse.Instant) func(*Violation
 
 func (e *Engine) heldOver() (found []suspect) {
 	now := time.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for key, en := range e.window.entries {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for key, en := range e.memory.window.entries {
 		if !en.held.IsZero() && now.Sub(en.held) > overdue && !en.busy() && len(found) < 1000 {
 			found = append(found, suspect{key, en.row.Revision, func(v *Violations) *int { return &v.HeldOver }})
 		}
@@ -173,8 +173,8 @@ func (e *Engine) heldOver() (found []suspect) {
 }
 
 func (e *Engine) stillSuspect(s *suspect) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[s.key]
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	en := e.memory.window.entries[s.key]
 	return en == nil || en.state == waiting || en.state == nowhere || en.state == queued && !en.held.IsZero()
 }

@@ -29,13 +29,13 @@ func (e *Engine) readLoop(ctx context.Context) {
 			case <-ctx.Done():
 				t.Stop()
 				return
-			case <-e.room:
+			case <-e.memory.room:
 				t.Stop()
 			case <-changed:
 				t.Stop()
-				e.mu.Lock()
+				e.memory.Lock()
 				e.rescans.hinted = true // another node may have given back what it held
-				e.mu.Unlock()
+				e.memory.Unlock()
 			case <-t.C:
 			}
 		} else if ctx.Err() != nil {
@@ -44,9 +44,9 @@ func (e *Engine) readLoop(ctx context.Context) {
 		var err error
 		asked := e.Now()
 		if wait, err = e.readOnce(ctx); ctx.Err() == nil {
-			e.mu.Lock()
+			e.memory.Lock()
 			whole := len(e.rescans.missing) == 0
-			e.mu.Unlock()
+			e.memory.Unlock()
 			e.hindrances.answered(err == nil && whole, asked, e.Now())
 		}
 		if err != nil {
@@ -125,15 +125,15 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 // bucket, so every row up to the cursor is in memory, settled, or arrives with a commit. With a shared store,
 // rescans find the rest.
 func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
-	e.mu.Lock()
-	w := &e.window
+	e.memory.Lock()
+	w := &e.memory.window
 	if w.filled() && w.spilled != never {
 		w.evict(w.spilled.Visible, e.Now()) // a row that did not fit may be due before rows that did
 	}
 	if w.filled() {
 		w.crowded = e.Now()
-		e.shed()
-		e.mu.Unlock()
+		e.memory.shed()
+		e.memory.Unlock()
 		return 20 * time.Millisecond, nil
 	}
 	if w.spilled.Compare(w.cursor) < 0 {
@@ -142,7 +142,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	w.spilled = never
 	now := e.Now()
 	if left := w.cursor.Visible.Sub(now); left > e.opts.Ahead/2 {
-		e.mu.Unlock()
+		e.memory.Unlock()
 		return min(left-e.opts.Ahead/2, time.Second), nil
 	}
 	// Rows of commits during this read go into memory up to this time, and the cursor does not pass it. So no
@@ -151,14 +151,14 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	reading := now.Add(e.opts.Ahead)
 	w.reading = reading
 	after := w.cursor
-	e.mu.Unlock()
+	e.memory.Unlock()
 
 	asked := time.Now()
 	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: e.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
 	failpoint("after-claim")
 
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	defer func() {
 		w.reading = 0
 		clear(w.touched)
@@ -182,7 +182,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		}
 		if en := w.entries[row.Key]; en != nil {
 			if row.Revision > en.row.Revision { // the outcome of a commit was unknown, and it was made
-				e.changeEntry(en, row, time.Time{}, now)
+				e.memory.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
 		}
@@ -197,14 +197,14 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 			en.markChecked(asked, batch.Now)
 			if row.Visible <= now {
 				w.lift(en)
-				e.arrived(en, fromStore, now)
+				e.memory.arrived(en, fromStore, now)
 			} else {
-				e.near(row)
+				e.memory.near(row)
 			}
 		}
 	}
-	e.dispatch()
-	notify.Send(e.wake)
+	e.memory.dispatch()
+	notify.Send(e.memory.wake)
 	return 0, nil
 }
 
@@ -217,13 +217,13 @@ const holdMargin = 10
 
 // claimHeld claims rows that no other node has, with the grant's hold.
 func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
-	e.mu.Lock()
-	limit := e.window.maxRows - len(e.window.entries) - e.window.orphans
-	if e.window.full() {
-		e.window.crowded = e.Now()
-		e.shed()
+	e.memory.Lock()
+	limit := e.memory.window.maxRows - len(e.memory.window.entries) - e.memory.window.orphans
+	if e.memory.window.full() {
+		e.memory.window.crowded = e.Now()
+		e.memory.shed()
 	}
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if limit <= 0 {
 		return e.opts.Poll, nil
 	}
@@ -234,45 +234,29 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	e.heard(asked, batch.Now)
 	e.missed(batch.Missing)
 	now := e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
 		held := asked.Add(e.holds.trusted(e.buckets.current(), grant.Hold))
-		if en := e.window.entries[row.Key]; en != nil {
-			e.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
+		if en := e.memory.window.entries[row.Key]; en != nil {
+			e.memory.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {
-			e.take(row, held, now) // rows that do not fit come back when their hold expires
+			e.memory.take(row, held, now) // rows that do not fit come back when their hold expires
 		}
-		if en := e.window.entries[row.Key]; en != nil {
+		if en := e.memory.window.entries[row.Key]; en != nil {
 			en.hidden = win.HoldEnd(batch.Now)
 			en.markChecked(asked, batch.Now)
 		}
 	}
-	e.window.spilled = never // each claim starts at the earliest row
-	e.dispatch()
-	notify.Send(e.wake)
+	e.memory.window.spilled = never // each claim starts at the earliest row
+	e.memory.dispatch()
+	notify.Send(e.memory.wake)
 	if batch.More {
 		return 0, nil
 	}
 	return e.opts.Poll, nil
-}
-
-// shed makes room in a full window: the lane that is furthest behind defers what it cannot send soon. The
-// rows are written with later visible times, spread over the time that the lane needs.
-func (e *Engine) shed() {
-	ln, excess, drain := e.lanes.slowest(time.Now())
-	if ln == nil {
-		return // all lanes make progress
-	}
-	taken := ln.popTail(min(excess, 4096))
-	least := min(max(drain, 2*time.Second), 30*time.Second)
-	for i, en := range taken {
-		after := least + least*time.Duration(i)/time.Duration(len(taken))
-		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
-	}
-	e.opts.Events.shed(len(taken))
 }

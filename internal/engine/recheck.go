@@ -36,7 +36,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	now := time.Now()
 	var stale []*entry
 	live, left = taken[:0], fires[:0]
-	e.mu.Lock()
+	e.memory.Lock()
 	for i, en := range taken {
 		if en.orphan {
 			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
@@ -45,24 +45,24 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		switch {
 		case revisions[i] == notSeen || revisions[i] == 0 && err != nil:
 			en.lane = nil
-			e.window.placeAt(en, e.Now().Add(lookAgain))
+			e.memory.window.placeAt(en, e.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // changed on this node since
 			en.lane = nil
-			e.relocate(en, e.Now())
+			e.memory.relocate(en, e.Now())
 		case revisions[i] != en.token:
 			en.lane = nil
-			e.window.drop(en)
+			e.memory.window.drop(en)
 			stale = append(stale, en)
 		case e.holds.lost(en, now):
-			e.giveUp(en)
+			e.memory.giveUp(en)
 		default:
 			en.passed = true
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		e.lanes.reported(ln, 1, now)
+		e.memory.lanes.reported(ln, 1, now)
 	}
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if len(stale) > 0 {
 		e.refresh(stale)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	var keys []rouse.Key
 	var at []int
 	now := time.Now()
-	e.mu.Lock()
+	e.memory.Lock()
 	for i, en := range taken {
 		if !en.checked.IsZero() && now.Sub(en.checked) < recently && en.row.Revision == en.token {
 			revisions[i] = en.token
@@ -87,7 +87,7 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 		}
 		keys, at = append(keys, en.row.Key), append(at, i)
 	}
-	e.mu.Unlock()
+	e.memory.Unlock()
 	if len(keys) == 0 {
 		return revisions, nil
 	}
@@ -121,18 +121,6 @@ func (e *Engine) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64,
 	return revisions, err
 }
 
-// giveUp removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a bucket
-// that this node may still own stays: if the ownership is renewed before another node had the bucket, no
-// rescan would find the row again. The mutex is held.
-func (e *Engine) giveUp(en *entry) {
-	en.lane = nil
-	if e.buckets.current().owns(en.row.Bucket) {
-		e.window.placeAt(en, e.Now().Add(lookAgain))
-		return
-	}
-	e.window.drop(en)
-}
-
 // refresh reads rows that others changed and keeps those that are still this node's: in its buckets or under
 // its hold. Rows that cannot be read now are found by a rescan or when the hold expires.
 func (e *Engine) refresh(stale []*entry) {
@@ -149,20 +137,20 @@ func (e *Engine) refresh(stale []*entry) {
 		e.rescanAll() // the change may be older than what the next rescan reads
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	now := e.Now()
 	for i := range rows {
 		row := rows[i]
-		if row.Revision == 0 || e.window.entries[row.Key] != nil {
+		if row.Revision == 0 || e.memory.window.entries[row.Key] != nil {
 			continue
 		}
 		hidden := row.Visible
-		e.take(&row, e.holds.heldOn(stale[i], &row), now)
-		if en := e.window.entries[row.Key]; en != nil {
+		e.memory.take(&row, e.holds.heldOn(stale[i], &row), now)
+		if en := e.memory.window.entries[row.Key]; en != nil {
 			en.hidden = hidden
 		} else if e.mayReturn(stale[i], &row) {
-			e.recheckLater(stale[i], now)
+			e.memory.recheckLater(stale[i], now)
 		}
 	}
 }
@@ -179,16 +167,4 @@ func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
 	}
 	occ, ok := t.Current()
 	return ok && occ == was.occ
-}
-
-// recheckLater keeps a row in memory as this node held it, to check shortly whether it is back. The mutex is
-// held.
-func (e *Engine) recheckLater(was *entry, now rouse.Instant) {
-	en := e.window.add(&was.row, now)
-	if en == nil {
-		return
-	}
-	en.held, en.hidden = was.held, was.hidden
-	e.window.lift(en)
-	e.window.placeAt(en, now.Add(lookAgain))
 }

@@ -43,22 +43,22 @@ func (e *Engine) renew(ctx context.Context, items []*Write) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	now := e.Now()
 	for i := range rows {
-		en, row := e.window.entries[keys[i]], &rows[i]
+		en, row := e.memory.window.entries[keys[i]], &rows[i]
 		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
-			e.changeEntry(en, row, en.held, now)
+			e.memory.changeEntry(en, row, en.held, now)
 		}
 	}
 	return nil
 }
 
 func (e *Engine) renewals(now time.Time) (items []*Write) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, en := range e.window.entries {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for _, en := range e.memory.window.entries {
 		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*45/100 {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})

@@ -25,8 +25,8 @@ type rescans struct {
 
 // missingParts returns the parts of the store that did not answer the last claim.
 func (e *Engine) missingParts() []rouse.Missing {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	return e.rescans.missing
 }
 
@@ -39,7 +39,7 @@ func (e *Engine) missed(now []rouse.Missing) {
 	for _, p := range e.rescans.missing {
 		if !among(p, now) {
 			e.rescans.since, e.rescans.again, e.rescans.hinted = 0, true, true
-			notify.Send(e.room)
+			notify.Send(e.memory.room)
 		}
 	}
 	for _, p := range now {
@@ -58,10 +58,10 @@ func (e *Engine) hintLoop(ctx context.Context) {
 	}
 	for {
 		err := w.Watch(ctx, func() {
-			e.mu.Lock()
+			e.memory.Lock()
 			e.rescans.hinted = true
-			e.mu.Unlock()
-			notify.Send(e.room)
+			e.memory.Unlock()
+			notify.Send(e.memory.room)
 		})
 		if ctx.Err() != nil {
 			return
@@ -77,15 +77,15 @@ func (e *Engine) hintLoop(ctx context.Context) {
 
 // rescanAll makes the next rescan read everything.
 func (e *Engine) rescanAll() {
-	e.mu.Lock()
+	e.memory.Lock()
 	e.rescans.since, e.rescans.again = 0, true
-	e.mu.Unlock()
+	e.memory.Unlock()
 }
 
 // rescanDue returns the time until the next rescan.
 func (e *Engine) rescanDue(now time.Time) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	if e.rescans.hinted {
 		return 0
 	}
@@ -94,14 +94,14 @@ func (e *Engine) rescanDue(now time.Time) time.Duration {
 
 // rescanWindow reads what was written since the last rescan into the part of the window that was read before.
 func (e *Engine) rescanWindow(ctx context.Context, buckets []uint32) error {
-	e.mu.Lock()
+	e.memory.Lock()
 	since := e.rescans.since
 	e.rescans.hinted, e.rescans.again = false, false
 	e.rescans.next = time.Now().Add(e.opts.Poll)
-	e.mu.Unlock()
+	e.memory.Unlock()
 	token, err := e.reread(ctx, buckets, since)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	if err != nil {
 		e.rescans.hinted = true // the reported writes have not been found yet
 		return err
@@ -117,10 +117,10 @@ func (e *Engine) rescanWindow(ctx context.Context, buckets []uint32) error {
 func (e *Engine) reread(ctx context.Context, buckets []uint32, since uint64) (token uint64, err error) {
 	var after rouse.Position
 	for {
-		e.mu.Lock()
-		cursor := e.window.cursor
-		e.window.reading = cursor.Visible
-		e.mu.Unlock()
+		e.memory.Lock()
+		cursor := e.memory.window.cursor
+		e.memory.window.reading = cursor.Visible
+		e.memory.Unlock()
 		asked := time.Now()
 		batch, err := e.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: e.opts.Ahead, Since: since, Limit: pageRows, Bytes: pageBytes})
 		more := e.found(&batch, err, asked)
@@ -139,9 +139,9 @@ func (e *Engine) reread(ctx context.Context, buckets []uint32, since uint64) (to
 
 // found takes the rows of a rescan into memory. It reports whether another page follows.
 func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	w := &e.window
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	w := &e.memory.window
 	defer func() {
 		w.reading = 0
 		clear(w.touched)
@@ -164,7 +164,7 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 		}
 		if en := w.entries[row.Key]; en != nil {
 			if row.Revision > en.row.Revision {
-				e.changeEntry(en, row, time.Time{}, now)
+				e.memory.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
 		}
@@ -173,12 +173,12 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 			more = false
 			break
 		}
-		e.take(row, time.Time{}, now)
+		e.memory.take(row, time.Time{}, now)
 		if en := w.entries[row.Key]; en != nil {
 			en.markChecked(asked, batch.Now)
 		}
 	}
-	e.dispatch()
-	notify.Send(e.wake)
+	e.memory.dispatch()
+	notify.Send(e.memory.wake)
 	return more
 }

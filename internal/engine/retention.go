@@ -19,8 +19,8 @@ type retention struct {
 	grown  chan rouse.Key // timers that may have too many records
 }
 
-func newRetention(v *env, crowds *crowds) *retention {
-	return &retention{env: v, crowds: crowds, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
+func newRetention(v *env, crowds *crowds, w *writers) *retention {
+	return &retention{env: v, crowds: crowds, writer: w, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
 }
 
 // recordsLoop deletes old records.

@@ -48,13 +48,6 @@ func (o *outcomes) add(r reported) {
 	}
 }
 
-// decide queues the result of evaluating a row whose entry is in no queue and not out.
-func (e *Engine) decide(en *entry, r reported) {
-	en.state, en.lane, en.sent = settling, nil, 0
-	r.en, r.of = en, en.row.Revision
-	e.outcomes.add(r)
-}
-
 // swap returns the outcomes reported since the last call; spare becomes the new list.
 func (o *outcomes) swap(spare []reported) []reported {
 	o.mu.Lock()
@@ -173,8 +166,8 @@ func parted(list []reported, items []*Write, asked rouse.Instant) (refused []ref
 // countReported frees the lane places of reported fires, so that the next fires start during settling.
 func (e *Engine) countReported(list []reported) {
 	now, store := time.Now(), e.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	for i := 0; i < len(list); {
 		ln, n := list[i].en.lane, 0
 		for ; i < len(list) && list[i].en.lane == ln; i++ {
@@ -184,10 +177,10 @@ func (e *Engine) countReported(list []reported) {
 			}
 		}
 		if ln != nil && n > 0 {
-			e.lanes.reported(ln, n, now)
+			e.memory.lanes.reported(ln, n, now)
 		}
 	}
-	e.dispatch()
+	e.memory.dispatch()
 }
 
 // postponed is the delay of an outcome whose step needs data that cannot be read now, such as a calendar.
@@ -205,12 +198,12 @@ func (e *Engine) steps(list []reported) ([]reported, []*Write) {
 		orphan, logged bool
 	}
 	bases := make([]base, len(list))
-	e.mu.Lock()
+	e.memory.Lock()
 	for i := range list {
 		en := list[i].en
 		bases[i] = base{e.settled(en), en.row.Revision, en.orphan, en.logged}
 	}
-	e.mu.Unlock()
+	e.memory.Unlock()
 	left := list[:0]
 	var m schedulecache.Meter
 	for i := range list {
@@ -244,7 +237,7 @@ func (e *Engine) settled(en *entry) *rouse.Timer {
 	if _, draft := rouse.DraftSpec(&en.row); draft && en.timer == nil {
 		return nil
 	}
-	t, err := e.decoded(en)
+	t, err := e.memory.decoded(en)
 	if err != nil {
 		return unreadable(&en.row)
 	}
@@ -368,16 +361,16 @@ func (e *Engine) conflicts(ctx context.Context, list []refusal) []reported {
 		e.opts.Events.failed("get", err)
 		return again
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.memory.Lock()
+	defer e.memory.Unlock()
 	now := e.Now()
 	for i := range again {
 		switch en, row := again[i].en, &rows[i]; {
 		case en.orphan || row.Revision == en.row.Revision:
 		case row.Revision == 0:
-			e.changeEntry(en, nil, time.Time{}, now)
+			e.memory.changeEntry(en, nil, time.Time{}, now)
 		default:
-			e.changeEntry(en, row, time.Time{}, now)
+			e.memory.changeEntry(en, row, time.Time{}, now)
 		}
 	}
 	e.opts.Events.conflicted(len(again))
@@ -385,7 +378,7 @@ func (e *Engine) conflicts(ctx context.Context, list []refusal) []reported {
 		if r.fire || r.en.orphan || r.en.row.Revision == r.of {
 			return false
 		}
-		e.relocate(r.en, now) // the decision was about another version: evaluate the current one
+		e.memory.relocate(r.en, now) // the decision was about another version: evaluate the current one
 		return true
 	})
 }

@@ -87,41 +87,41 @@ const (
 	fromDead                 // it was in the store, held by a dead node
 )
 
-// arrived enqueues an entry that is already due when it comes into memory. The mutex is held.
-func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
-	e.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
-		switch c, ok := e.hindrances.between(from, now); {
+// arrived enqueues an entry that is already due when it comes into memory.
+func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
+	m.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
+		switch c, ok := m.hindrances.between(from, now); {
 		case how == fromClient, t.Created.Sub(from) > now.Sub(from)/2:
 			return rouse.CauseCreatedLate
 		case ok:
 			return c
-		case e.window.crowded > from, how == fromStore && en.row.Visible <= from && e.buckets.hadSince(en.row.Bucket, from): // no hold has ended
+		case m.window.crowded > from, how == fromStore && en.row.Visible <= from && m.buckets.hadSince(en.row.Bucket, from): // no hold has ended
 			return rouse.CauseBacklog
 		}
 		return rouse.CauseServerDown
 	})
-	e.enqueue(en, now)
+	m.enqueue(en, now)
 }
 
-// woken enqueues an entry from the wheel. The mutex is held.
-func (e *Engine) woken(en *entry, now rouse.Instant) {
+// woken enqueues an entry from the wheel.
+func (m *memory) woken(en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) >= noticeable {
-		e.noteLate(en, now, func(_ *rouse.Timer, from rouse.Instant) rouse.Cause {
-			if c, ok := e.hindrances.between(from, now); ok {
+		m.noteLate(en, now, func(_ *rouse.Timer, from rouse.Instant) rouse.Cause {
+			if c, ok := m.hindrances.between(from, now); ok {
 				return c
 			}
 			return rouse.CauseBacklog
 		})
 	}
-	e.enqueue(en, now)
+	m.enqueue(en, now)
 }
 
-// taken records that an entry has waited in its lane. The mutex is held.
-func (e *Engine) taken(ln *lane, en *entry, now rouse.Instant) {
+// taken records that an entry has waited in its lane.
+func (m *memory) taken(ln *lane, en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) < noticeable {
 		return
 	}
-	e.noteLate(en, now, func(*rouse.Timer, rouse.Instant) rouse.Cause {
+	m.noteLate(en, now, func(*rouse.Timer, rouse.Instant) rouse.Cause {
 		if ln.slowed {
 			return rouse.CauseRateLimited
 		}
@@ -131,8 +131,8 @@ func (e *Engine) taken(ln *lane, en *entry, now rouse.Instant) {
 
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
 // up for that. Other goroutines may use the entry's timer, so it is copied.
-func (e *Engine) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant) rouse.Cause) {
-	t, err := e.decoded(en)
+func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant) rouse.Cause) {
+	t, err := m.decoded(en)
 	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
 		return
 	}

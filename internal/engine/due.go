@@ -1,0 +1,124 @@
+package engine
+
+import "github.com/rousehq/rouse"
+
+// What a row needs that has come due: a fire, or a step without one.
+
+// step advances a timer when no attempt has ended.
+type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
+
+// enqueue moves a due entry that is neither on the wheel nor in a lane to its next place.
+func (m *memory) enqueue(en *entry, now rouse.Instant) {
+	if _, ok := rouse.DraftSpec(&en.row); ok {
+		m.decide(en, reported{step: finish})
+		return
+	}
+	t, err := m.decoded(en)
+	if err != nil {
+		// The row cannot be decoded, so it stays in the store unchanged for an operator to inspect.
+		m.window.drop(en)
+		m.opts.Events.failed("decode", err)
+		return
+	}
+	if look := m.attend(en, t, now); look.step != nil {
+		m.decide(en, look)
+		return
+	}
+	occ, ok := t.Current()
+	if !ok {
+		m.window.drop(en)
+		return
+	}
+	en.occ = occ
+	if t.Token != 0 {
+		occ.Attempt = t.Attempts
+		en.occ, en.token = occ, t.Token
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
+		return
+	}
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // the attempt was counted before it was sent, and no result arrived
+		en.occ.Attempt = t.Attempts
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
+		return
+	}
+	if t.Expired(occ, now) {
+		m.expire(en)
+		return
+	}
+	lane := m.sink.Lane(en.row.Key.Namespace, &t.Spec)
+	if m.opts.Limit != nil {
+		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
+	}
+	m.lanes.enqueue(en, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+}
+
+// attend returns what a due row needs other than a fire; a result without a step means nothing.
+func (m *memory) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
+	switch {
+	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter or an ended timer whose retention is over
+		return reported{step: m.removeExpired}
+	case t.PauseOver(now) && (t.Attempts == 0 || !t.Manual):
+		look.step = func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+			if !t.PauseOver(now) {
+				return rouse.Step{Keep: true}
+			}
+			to, until := *t, m.holds.outUntil(t)
+			step := to.Resume(now, s, false)
+			if step.To != nil && step.To.Visible != rouse.Never {
+				step.To.Visible = max(step.To.Visible, until)
+			}
+			return step
+		}
+		return look
+	}
+	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused {
+		return look
+	}
+	if asked := en.asked; asked {
+		en.asked = false
+	} else if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
+		if s, ok := m.opts.Schedules.Known(t); !ok || misfired(t, now, s) {
+			return reported{step: misfire, asks: true} // misfire evaluates again where it may wait for the store
+		}
+	}
+	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
+		look.step = m.crowds.detach
+	}
+	return look
+}
+
+// expire ends an entry that is in no queue and whose deadline has passed.
+func (m *memory) expire(en *entry) {
+	if en.timer.Attempts == 0 && en.timer.Began == 0 {
+		m.decide(en, reported{step: misfire})
+		return
+	}
+	m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy applies only to occurrences that have not started
+}
+
+// decide queues the result of evaluating a row whose entry is in no queue and not out.
+func (m *memory) decide(en *entry, r reported) {
+	en.state, en.lane, en.sent = settling, nil, 0
+	r.en, r.of = en, en.row.Revision
+	m.outcomes.add(r)
+}
+
+// decoded returns the entry's decoded timer.
+func (m *memory) decoded(en *entry) (*rouse.Timer, error) {
+	if en.timer == nil {
+		t, err := m.opts.Read(&en.row)
+		if err != nil {
+			return nil, err
+		}
+		en.timer = &t
+	}
+	return en.timer, nil
+}
+
+// misfire applies the misfire policy and the deadline.
+func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+	if !t.Misfired(now, s) {
+		return rouse.Step{Keep: true}
+	}
+	return t.CatchUp(now, s)
+}
