@@ -64,6 +64,7 @@ generate: ## Go code from the proto sources, docs/cli.md and the tables of docs/
 .PHONY: generated
 generated: ## what is generated and committed is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
+	$(GO) -C tools run ./formgen -root .. -check
 	$(GO) test -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
 
 .PHONY: dapr

@@ -84,6 +84,25 @@ func (e *Invalid) Error() string {
 	return strings.Join(s, "; ")
 }
 
+// Add adds the problems of err, if it is an *Invalid: so that a client is told all that is wrong with an input at once.
+func (e *Invalid) Add(err error) {
+	if err == nil {
+		return
+	}
+	var inv *Invalid
+	if errors.As(err, &inv) && inv != nil {
+		e.Problems = append(e.Problems, inv.Problems...)
+	}
+}
+
+// Err returns an *Invalid with the problems that were added, or nil if there are none.
+func (e *Invalid) Err() error {
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return &Invalid{e.Problems}
+}
+
 // Refuse returns an *Invalid with one problem. The value is shortened to 128 bytes.
 func Refuse(field, value, wrong, cure string) *Invalid {
 	return &Invalid{[]Problem{{field, Shorten(value, 128), wrong, cure}}}

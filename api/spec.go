@@ -81,40 +81,40 @@ const (
 	payloadDepth = 3
 )
 
+// The members of specs are translated in forms.gen.go, which "make generate" makes. What is translated here are the few whose
+// JSON differs in more than its type.
+
 // WhenOf returns the JSON form of the part of a spec that decides when it is due.
-func WhenOf(s *rouse.Spec) When {
-	o := When{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, DST: s.DST, Start: TimeOf(s.Start), End: TimeOf(s.End),
-		TTL: Duration(s.TTL), MaxOccurrences: s.MaxOccurrences, Jitter: Duration(s.Jitter)}
-	if c := s.Calendar; len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != rouse.ShiftSkip {
-		o.Calendar = &CalendarRule{Off: c.Off, Only: c.Only}
-		if c.Shift != rouse.ShiftSkip {
-			o.Calendar.Shift = c.Shift.String()
-		}
-	}
-	return o
-}
+func WhenOf(s *rouse.Spec) When { return newWhen(s) }
 
 // Words returns a spec of which only the part that decides when it is due is set. It refuses, with a
 // *rouse.Invalid, what has no meaning.
 func (o *When) Words() (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: o.Schedule, Also: o.Also, Except: o.Except, Timezone: o.Timezone, DST: o.DST, Start: o.Start.Instant(),
-		End: o.End.Instant(), TTL: time.Duration(o.TTL), MaxOccurrences: o.MaxOccurrences, Jitter: time.Duration(o.Jitter)}
-	if c := o.Calendar; c != nil {
-		shift, err := rouse.ParseShift(c.Shift)
-		if err != nil {
-			return rouse.Spec{}, err
-		}
-		s.Calendar = rouse.CalendarRule{Off: c.Off, Only: c.Only, Shift: shift}
+	var s rouse.Spec
+	var faults rouse.Invalid
+	if o.to(&s, &faults); len(faults.Problems) > 0 {
+		return rouse.Spec{}, &faults
 	}
 	return s, nil
 }
 
 // SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is, but for
 // white space between its tokens; any other in base64.
-func SpecOf(s *rouse.Spec) Spec {
-	o := Spec{When: WhenOf(s), Target: s.Target, ContentType: s.ContentType, Labels: s.Labels, Overlap: s.Overlap.String(),
-		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep), Criticality: uint32(s.Criticality),
-		PauseAfter: s.PauseAfter}
+func SpecOf(s *rouse.Spec) Spec { return newSpec(s) }
+
+// Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning; rouse.Spec.Check
+// checks whether values are within their bounds.
+func (o *Spec) Words() (rouse.Spec, error) {
+	var s rouse.Spec
+	var faults rouse.Invalid
+	if o.to(&s, &faults); len(faults.Problems) > 0 {
+		return rouse.Spec{}, &faults
+	}
+	return s, nil
+}
+
+func (o *Spec) ownOf(s *rouse.Spec) {
+	o.ContentType = s.ContentType
 	switch {
 	case len(s.Payload) == 0:
 	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-payloadDepth) && jsontext.Value(s.Payload).IsValid():
@@ -125,38 +125,12 @@ func SpecOf(s *rouse.Spec) Spec {
 	if s.Misfire != rouse.MisfireLatest {
 		o.Misfire = s.MisfireText()
 	}
-	if s.Priority != rouse.PriorityNormal {
-		o.Priority = s.Priority.String()
-	}
-	if r := s.Retry; r != (rouse.Retry{}) {
-		o.Retry = &Retry{Attempts: r.Attempts, Interval: Duration(r.Interval), Factor: r.Factor, MaxInterval: Duration(r.Max),
-			Timeout: Duration(r.Timeout), GiveUp: Duration(r.GiveUp)}
-		if r.Jitter != 0 {
-			jitter := Duration(max(0, r.Jitter))
-			o.Retry.Jitter = &jitter
-		}
-	}
-	if w := s.Webhook; w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
-		o.Webhook = &Webhook{Method: w.Method, Headers: w.Headers, Structured: w.Structured, Batch: w.Batch, Accept: Duration(w.Accept)}
-	}
-	return o
 }
 
-// Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning; whether values are
-// within their bounds is for rouse.Spec.Check to say.
-func (o *Spec) Words() (rouse.Spec, error) {
-	var problems []rouse.Problem
-	note := func(err error) {
-		if inv, ok := err.(*rouse.Invalid); ok && inv != nil {
-			problems = append(problems, inv.Problems...)
-		}
-	}
-	s, err := o.When.Words()
-	note(err)
-	s.Target, s.ContentType, s.Labels, s.Deadline, s.Keep = o.Target, o.ContentType, o.Labels, time.Duration(o.Deadline), time.Duration(o.Keep)
-	s.PauseAfter = o.PauseAfter
+func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
+	s.ContentType = o.ContentType
 	if o.Payload != nil && o.PayloadBase64 != nil {
-		problems = append(problems, rouse.Problem{Field: "payload_base64", Wrong: "is given in addition to payload", Cure: "give one of them"})
+		f.Add(rouse.Refuse("payload_base64", "", "is given in addition to payload", "give one of them"))
 	}
 	switch {
 	case o.Payload != nil:
@@ -167,30 +141,24 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	case o.PayloadBase64 != nil:
 		s.Payload = o.PayloadBase64
 	}
+	var err error
 	s.Misfire, s.Within, err = rouse.ParseMisfire(o.Misfire)
-	note(err)
-	s.Overlap, err = rouse.ParseOverlap(o.Overlap)
-	note(err)
-	s.Priority, err = rouse.ParsePriority(o.Priority)
-	note(err)
-	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
-	note(err)
-	if r := o.Retry; r != nil {
-		s.Retry = rouse.Retry{Attempts: r.Attempts, Interval: time.Duration(r.Interval), Factor: r.Factor, Max: time.Duration(r.MaxInterval),
-			Timeout: time.Duration(r.Timeout), GiveUp: time.Duration(r.GiveUp)}
-		if r.Jitter != nil {
-			if s.Retry.Jitter = time.Duration(*r.Jitter); s.Retry.Jitter == 0 {
-				s.Retry.Jitter = noJitter
-			}
+	f.Add(err)
+}
+
+func (o *Retry) ownOf(r *rouse.Retry) {
+	if r.Jitter != 0 {
+		jitter := Duration(max(0, r.Jitter))
+		o.Jitter = &jitter
+	}
+}
+
+func (o *Retry) ownTo(r *rouse.Retry, _ *rouse.Invalid) {
+	if o.Jitter != nil {
+		if r.Jitter = time.Duration(*o.Jitter); r.Jitter == 0 {
+			r.Jitter = noJitter
 		}
 	}
-	if w := o.Webhook; w != nil {
-		s.Webhook = rouse.Webhook{Method: w.Method, Headers: w.Headers, Structured: w.Structured, Batch: w.Batch, Accept: time.Duration(w.Accept)}
-	}
-	if len(problems) > 0 {
-		return rouse.Spec{}, &rouse.Invalid{Problems: problems}
-	}
-	return s, nil
 }
 
 // isJSON reports whether a content type is application/json or one built on it.

@@ -63,15 +63,6 @@ func durationText(p *durationpb.Duration) string {
 	return s
 }
 
-// faults gathers what is wrong with a message, so that a client hears of all of it at once.
-type faults struct{ ps []rouse.Problem }
-
-func (f *faults) add(err error) {
-	if inv, ok := err.(*rouse.Invalid); ok && inv != nil {
-		f.ps = append(f.ps, inv.Problems...)
-	}
-}
-
 // at returns err, an *Invalid with one problem, with another field.
 func at(field string, err error) error {
 	var inv *rouse.Invalid
@@ -82,15 +73,9 @@ func at(field string, err error) error {
 	return err
 }
 
-func (f *faults) span(field string, p *durationpb.Duration) time.Duration {
+// duration reads the duration of a field.
+func duration(f *rouse.Invalid, field string, p *durationpb.Duration) time.Duration {
 	d, err := DurationFromProto(field, p)
-	f.add(err)
+	f.Add(err)
 	return d
-}
-
-func (f *faults) err() error {
-	if len(f.ps) == 0 {
-		return nil
-	}
-	return &rouse.Invalid{Problems: f.ps}
 }

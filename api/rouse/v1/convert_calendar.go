@@ -42,16 +42,16 @@ func DaysFromProto(list []*Day) ([]rouse.Day, error) {
 		return nil, nil
 	}
 	out := make([]rouse.Day, len(list))
-	var faults faults
+	var faults rouse.Invalid
 	for i, d := range list {
 		date, err := rouse.ParseDate(d.GetDate())
 		if err != nil {
-			faults.add(rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.GetDate(), "is no date between the years 1970 and 9998", "give one such as 2027-12-24"))
+			faults.Add(rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.GetDate(), "is no date between the years 1970 and 9998", "give one such as 2027-12-24"))
 			continue
 		}
 		out[i] = rouse.Day{Date: date, Text: d.GetText()}
 	}
-	return out, faults.err()
+	return out, faults.Err()
 }
 
 // ComingToProto returns the message of a due time to come, of a schedule that is read in the zone; nil is UTC. Name and fire

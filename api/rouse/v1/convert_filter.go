@@ -23,11 +23,11 @@ func FilterFromProto(f *Filter) (rouse.Query, error) {
 	}
 	q := rouse.Query{Namespace: f.Namespace, Prefix: f.NamePrefix, Name: f.Name, Labels: f.Labels,
 		DueFrom: rouse.Instant(f.DueFromMs), DueUntil: rouse.Instant(f.DueUntilMs)}
-	var faults faults
+	var faults rouse.Invalid
 	for i, name := range f.States {
 		s, err := rouse.ParseState(name)
 		if err != nil {
-			faults.add(at("filter.states["+strconv.Itoa(i)+"]", err))
+			faults.Add(at("filter.states["+strconv.Itoa(i)+"]", err))
 			continue
 		}
 		q.States = append(q.States, s)
@@ -37,8 +37,8 @@ func FilterFromProto(f *Filter) (rouse.Query, error) {
 		ms    int64
 	}{{"filter.due_from_ms", f.DueFromMs}, {"filter.due_until_ms", f.DueUntilMs}} {
 		if bound.ms < 0 {
-			faults.add(rouse.Refuse(bound.field, strconv.FormatInt(bound.ms, 10), "is negative", "give milliseconds since 1970-01-01T00:00:00Z"))
+			faults.Add(rouse.Refuse(bound.field, strconv.FormatInt(bound.ms, 10), "is negative", "give milliseconds since 1970-01-01T00:00:00Z"))
 		}
 	}
-	return q, faults.err()
+	return q, faults.Err()
 }

@@ -8,93 +8,35 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// SpecToProto returns the message of a spec. Fields that have their default are left out, so a plain timer is a small message.
-func SpecToProto(s *rouse.Spec) *Spec {
-	p := &Spec{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, Dst: s.DST, Calendar: ruleToProto(&s.Calendar),
-		StartMs: int64(s.Start), EndMs: int64(s.End), Ttl: DurationToProto(s.TTL), MaxOccurrences: s.MaxOccurrences,
-		Jitter: DurationToProto(s.Jitter), Target: s.Target, Payload: s.Payload, ContentType: s.ContentType, Labels: s.Labels,
-		Retry: retryToProto(&s.Retry), Overlap: s.Overlap.String(), Deadline: DurationToProto(s.Deadline), Keep: DurationToProto(s.Keep),
-		Webhook: webhookToProto(&s.Webhook), Criticality: uint32(s.Criticality), PauseAfter: s.PauseAfter}
-	if s.Misfire != rouse.MisfireLatest {
-		p.Misfire = s.MisfireText()
-	}
-	if s.Priority != rouse.PriorityNormal {
-		p.Priority = s.Priority.String()
-	}
-	if s.Keep < 0 {
-		p.Keep = &durationpb.Duration{Seconds: -1}
-	}
-	return p
-}
+// The fields of specs are translated in forms.gen.go, which "make generate" makes. What is translated here are the few whose
+// message differs in more than its type.
 
-// SpecFromProto reads a spec. What has no meaning is refused with a *rouse.Invalid that names every such field; whether the
-// values are within their bounds is for Spec.Check to say.
-func SpecFromProto(p *Spec) (rouse.Spec, error) {
+// SpecToProto returns the message of a spec. Fields that have their default are left out, so a plain timer is a small message.
+func SpecToProto(s *rouse.Spec) *Spec { return newSpec(s) }
+
+// SpecFromProto reads a spec. What has no meaning is refused with a *rouse.Invalid that names every such field; Spec.Check
+// checks whether the values are within their bounds.
+func SpecFromProto(p *Spec) (s rouse.Spec, err error) {
 	if p == nil {
-		return rouse.Spec{}, rouse.Refuse("spec", "", "is missing", "say when and where the timer fires")
+		return s, rouse.Refuse("spec", "", "is missing", "say when and where the timer fires")
 	}
-	s := rouse.Spec{Schedule: p.Schedule, Also: p.Also, Except: p.Except, Timezone: p.Timezone, DST: p.Dst, Start: rouse.Instant(p.StartMs),
-		End: rouse.Instant(p.EndMs), MaxOccurrences: p.MaxOccurrences, Target: p.Target, Payload: p.Payload, ContentType: p.ContentType,
-		Labels: p.Labels, PauseAfter: p.PauseAfter}
-	var faults faults
-	var err error
-	s.TTL = faults.span("ttl", p.Ttl)
-	s.Jitter = faults.span("jitter", p.Jitter)
-	if c := p.Calendar; c != nil {
-		s.Calendar = rouse.CalendarRule{Off: c.Off, Only: c.Only}
-		s.Calendar.Shift, err = rouse.ParseShift(c.Shift)
-		faults.add(err)
-	}
-	if p.Misfire != "" {
-		s.Misfire, s.Within, err = rouse.ParseMisfire(p.Misfire)
-		faults.add(err)
-	}
-	s.Overlap, err = rouse.ParseOverlap(p.Overlap)
-	faults.add(err)
-	s.Priority, err = rouse.ParsePriority(p.Priority)
-	faults.add(err)
-	s.Deadline = faults.span("deadline", p.Deadline)
-	if k := p.Keep; k != nil && (k.Seconds < 0 || k.Nanos < 0) {
-		s.Keep = forever
-	} else {
-		s.Keep = faults.span("keep", k)
-	}
-	s.Criticality, err = rouse.ParseCriticality(uint64(p.Criticality))
-	faults.add(err)
-	if r := p.Retry; r != nil {
-		s.Retry.Attempts = r.Attempts
-		s.Retry.Interval = faults.span("retry.interval", r.Interval)
-		s.Retry.Factor = r.Factor
-		s.Retry.Max = faults.span("retry.max_interval", r.MaxInterval)
-		s.Retry.Jitter = faults.span("retry.jitter", r.Jitter)
-		s.Retry.Timeout = faults.span("retry.timeout", r.Timeout)
-		s.Retry.GiveUp = faults.span("retry.give_up", r.GiveUp)
-		if r.Jitter != nil && s.Retry.Jitter == 0 {
-			s.Retry.Jitter = noJitter
-		}
-	}
-	if w := p.Webhook; w != nil {
-		s.Webhook = rouse.Webhook{Method: w.Method, Headers: w.Headers, Structured: w.Structured, Batch: w.Batch,
-			Accept: faults.span("webhook.accept", w.Accept)}
-	}
-	return s, faults.err()
+	var faults rouse.Invalid
+	p.to(&s, &faults)
+	return s, faults.Err()
 }
 
 // WhenToProto returns the message of the part of a spec that decides when it is due.
-func WhenToProto(s *rouse.Spec) *When {
-	return &When{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, Dst: s.DST, Calendar: ruleToProto(&s.Calendar),
-		StartMs: int64(s.Start), EndMs: int64(s.End), Ttl: DurationToProto(s.TTL), MaxOccurrences: s.MaxOccurrences,
-		Jitter: DurationToProto(s.Jitter)}
-}
+func WhenToProto(s *rouse.Spec) *When { return newWhen(s) }
 
 // WhenFromProto reads a spec of which only the part that decides when it is due is set. It refuses what
 // SpecFromProto refuses.
-func WhenFromProto(p *When) (rouse.Spec, error) {
+func WhenFromProto(p *When) (s rouse.Spec, err error) {
 	if p == nil {
-		return rouse.Spec{}, rouse.Refuse("when", "", "is missing", "say when the timer fires")
+		return s, rouse.Refuse("when", "", "is missing", "say when the timer fires")
 	}
-	return SpecFromProto(&Spec{Schedule: p.Schedule, Also: p.Also, Except: p.Except, Timezone: p.Timezone, Dst: p.Dst, Calendar: p.Calendar,
-		StartMs: p.StartMs, EndMs: p.EndMs, Ttl: p.Ttl, MaxOccurrences: p.MaxOccurrences, Jitter: p.Jitter})
+	var faults rouse.Invalid
+	p.to(&s, &faults)
+	return s, faults.Err()
 }
 
 const (
@@ -106,32 +48,36 @@ const (
 	forever time.Duration = -1
 )
 
-func ruleToProto(c *rouse.CalendarRule) *CalendarRule {
-	if len(c.Off) == 0 && len(c.Only) == 0 && c.Shift == rouse.ShiftSkip {
-		return nil
+func (p *Spec) ownOf(s *rouse.Spec) {
+	if s.Misfire != rouse.MisfireLatest {
+		p.Misfire = s.MisfireText()
 	}
-	p := &CalendarRule{Off: c.Off, Only: c.Only}
-	if c.Shift != rouse.ShiftSkip {
-		p.Shift = c.Shift.String()
+	if p.Keep = DurationToProto(s.Keep); s.Keep < 0 {
+		p.Keep = &durationpb.Duration{Seconds: -1}
 	}
-	return p
 }
 
-func retryToProto(r *rouse.Retry) *Retry {
-	if *r == (rouse.Retry{}) {
-		return nil
+func (p *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
+	if p.Misfire != "" {
+		var err error
+		s.Misfire, s.Within, err = rouse.ParseMisfire(p.Misfire)
+		f.Add(err)
 	}
-	p := &Retry{Attempts: r.Attempts, Interval: DurationToProto(r.Interval), Factor: r.Factor, MaxInterval: DurationToProto(r.Max),
-		Jitter: DurationToProto(r.Jitter), Timeout: DurationToProto(r.Timeout), GiveUp: DurationToProto(r.GiveUp)}
-	if r.Jitter < 0 {
+	if k := p.Keep; k != nil && (k.Seconds < 0 || k.Nanos < 0) {
+		s.Keep = forever
+	} else {
+		s.Keep = duration(f, "keep", k)
+	}
+}
+
+func (p *Retry) ownOf(r *rouse.Retry) {
+	if p.Jitter = DurationToProto(r.Jitter); r.Jitter < 0 {
 		p.Jitter = &durationpb.Duration{}
 	}
-	return p
 }
 
-func webhookToProto(w *rouse.Webhook) *Webhook {
-	if w.Method == "" && len(w.Headers) == 0 && !w.Structured && w.Batch == 0 && w.Accept == 0 {
-		return nil
+func (p *Retry) ownTo(r *rouse.Retry, f *rouse.Invalid) {
+	if r.Jitter = duration(f, "retry.jitter", p.Jitter); p.Jitter != nil && r.Jitter == 0 {
+		r.Jitter = noJitter
 	}
-	return &Webhook{Method: w.Method, Headers: w.Headers, Structured: w.Structured, Batch: w.Batch, Accept: DurationToProto(w.Accept)}
 }

@@ -362,8 +362,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"everything at once", from(SpecFromProto(&Spec{Ttl: minus, Jitter: bad, Calendar: &CalendarRule{Shift: "no"}, Misfire: "no", Overlap: "no",
 			Priority: "no", Deadline: long, Keep: bad, Retry: &Retry{Interval: minus, MaxInterval: bad, Jitter: minus, Timeout: long, GiveUp: minus},
 			Webhook: &Webhook{Accept: minus}})),
-			[]string{"ttl", "jitter", "calendar.shift", "misfire", "overlap", "priority", "deadline", "keep", "retry.interval", "retry.max_interval",
-				"retry.jitter", "retry.timeout", "retry.give_up", "webhook.accept"}},
+			[]string{"retry.interval", "retry.max_interval", "retry.timeout", "retry.give_up", "retry.jitter", "webhook.accept", "calendar.shift",
+				"ttl", "jitter", "overlap", "deadline", "priority", "misfire", "keep"}},
 		{"no when", from(WhenFromProto(nil)), []string{"when"}},
 		{"when", from(WhenFromProto(&When{Ttl: minus})), []string{"ttl"}},
 		{"mixed signs", from(DurationFromProto("d", &durationpb.Duration{Seconds: 1, Nanos: -1})), []string{"d"}},
@@ -412,5 +412,33 @@ func TestHotPathMakesLittleGarbage(t *testing.T) {
 		if n := testing.AllocsPerRun(100, c.do); n > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", name, n, c.most)
 		}
+	}
+}
+
+var kept *Spec // so that benchmarks allocate as programs do
+
+// BenchmarkSpecs converts the spec of a create, which is on the path of every create.
+func BenchmarkSpecs(b *testing.B) {
+	plain := rouse.Spec{Schedule: "@every 1m", Target: "https://a.example/hook", Payload: []byte(`{"a":1}`), ContentType: "application/json", Labels: map[string]string{"k": "v"}}
+	full := plain
+	full.TTL, full.Jitter, full.Overlap, full.Priority, full.Keep = time.Hour, time.Second, rouse.OverlapSkip, rouse.PriorityHigh, -1
+	full.Retry, full.Webhook = rouse.Retry{Attempts: 3, Interval: time.Second, Jitter: -1}, rouse.Webhook{Method: "PUT", Accept: time.Minute}
+	full.Calendar, full.Misfire, full.Within = rouse.CalendarRule{Off: []string{"holidays"}, Shift: rouse.ShiftNext}, rouse.MisfireWithin, time.Hour
+	for name, s := range map[string]*rouse.Spec{"plain": &plain, "full": &full} {
+		b.Run("to/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				kept = SpecToProto(s)
+			}
+		})
+		p := SpecToProto(s)
+		b.Run("from/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := SpecFromProto(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
