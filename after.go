@@ -54,13 +54,13 @@ type Step struct {
 // missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
 const missedCount = 100_000
 
-// Tiring is a schedule with a budget. When the budget is used up, occurrences are no longer counted one by
-// one where they can be jumped over; where they cannot, the rest is left to another step.
-type Tiring interface{ Tired() bool }
+// Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences are
+// skipped over without being counted where the policy allows; otherwise a later step continues.
+type Budgeted interface{ Exhausted() bool }
 
-func tired(s Schedule) bool {
-	t, ok := s.(Tiring)
-	return ok && t.Tired()
+func exhausted(s Schedule) bool {
+	t, ok := s.(Budgeted)
+	return ok && t.Exhausted()
 }
 
 // After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with

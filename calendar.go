@@ -159,8 +159,8 @@ type ScheduleInput struct {
 type Described interface {
 	Schedule
 
-	// Words describes the schedule in English, such as "at 02:30 on Monday to Friday".
-	Words() string
+	// Describe describes the schedule in English, such as "at 02:30 on Monday to Friday".
+	Describe() string
 
 	// Mark describes what is unusual about a due time, such as "02:30 does not exist on this day: the clocks
 	// go forward at 02:00". It is usually empty.

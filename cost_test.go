@@ -18,18 +18,18 @@ func (c counted) Between(after, until Instant) (n uint64, last Instant, ok bool)
 	return n, last, true
 }
 
-// weary is a schedule that has enough after so many looks.
-type weary struct {
+// budgeted is a schedule that allows so many searches for a next time.
+type budgeted struct {
 	Schedule
 	left *int
 }
 
-func (w weary) Next(after Instant) (Instant, bool) {
+func (w budgeted) Next(after Instant) (Instant, bool) {
 	*w.left--
 	return w.Schedule.Next(after)
 }
 
-func (w weary) Tired() bool { return *w.left <= 0 }
+func (w budgeted) Exhausted() bool { return *w.left <= 0 }
 
 // TestCountingComesToTheSameAsLookingAtEach compares what follows from an outcome for a schedule that counts with one that does not.
 func TestCountingComesToTheSameAsLookingAtEach(t *testing.T) {
@@ -64,12 +64,12 @@ func TestCountingComesToTheSameAsLookingAtEach(t *testing.T) {
 	})
 }
 
-// TestATiredScheduleIsJumpedOver has records without counts, the same first and last occurrences, and few looks.
-func TestATiredScheduleIsJumpedOver(t *testing.T) {
+// TestAScheduleOutOfBudgetIsJumpedOver has records without counts, the same first and last occurrences, and few looks.
+func TestAScheduleOutOfBudgetIsJumpedOver(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	now := tm.Due.Add(50 * 24 * time.Hour)
 	left := 10
-	step := tm.CatchUp(now, weary{s, &left})
+	step := tm.CatchUp(now, budgeted{s, &left})
 	if looks := 10 - left; looks > 200 {
 		t.Errorf("%d looks", looks)
 	}
@@ -82,7 +82,7 @@ func TestATiredScheduleIsJumpedOver(t *testing.T) {
 	total := uint32(0)
 	for range 1000 {
 		left = 500
-		step := tm.CatchUp(now, weary{s, &left})
+		step := tm.CatchUp(now, budgeted{s, &left})
 		for _, r := range step.Log {
 			total += max(r.Count, 1)
 		}

@@ -2,9 +2,9 @@ package rouse
 
 import "fmt"
 
-// Crowded gives up the due occurrences of a timer that has its maximum of occurrences in progress. The timer
+// SkipOverLimit gives up the due occurrences of a timer that has its maximum of occurrences in progress. The timer
 // needs attention again at again.
-func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
+func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 	to := *t
 	log := to.pass(now, now, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
 		if cur <= now {

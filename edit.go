@@ -300,10 +300,10 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	return to, nil
 }
 
-// Settle brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its Visible
+// Normalize brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its Visible
 // time follows from the rest of it. It refuses, with an *Invalid, what no timer comes to. Texts that earlier
 // versions kept as they came are cleaned.
-func (t *Timer) Settle(now Instant) error {
+func (t *Timer) Normalize(now Instant) error {
 	t.Reason, t.LastError = CleanText(t.Reason, MaxDetail), CleanText(t.LastError, MaxDetail)
 	t.Failures = slices.Clone(t.Failures)
 	for i := range t.Failures {

@@ -73,7 +73,7 @@ func (t *Timer) pass(now, near Instant, e Ending, s Schedule, b streak, gone fun
 	var last why
 	jumped := false
 	for n := 0; t.Due != Never && t.Due != UnknownDue; {
-		enough := tired(s)
+		enough := exhausted(s)
 		if enough && len(log) > 0 && (t.Spec.MaxOccurrences != 0 || near == 0) {
 			break
 		}

@@ -148,8 +148,8 @@ func fuzzNext(t *testing.T, s rouse.Schedule, at rouse.Instant) (rouse.Instant, 
 		}
 	}
 	d := s.(rouse.Described)
-	if d.Words() == "" || d.Location() == nil {
-		t.Fatalf("%q in %v", d.Words(), d.Location())
+	if d.Describe() == "" || d.Location() == nil {
+		t.Fatalf("%q in %v", d.Describe(), d.Location())
 	}
 	d.Mark(next)
 	return next, true

@@ -378,7 +378,7 @@ func TestConcurrent(t *testing.T) {
 			for at, k := instant(t, "2027-12-20T00:00:00Z"), 0; k < 20; k++ {
 				at, _ = s.Next(at)
 				s.Mark(at)
-				s.Words()
+				s.Describe()
 			}
 		})
 	}

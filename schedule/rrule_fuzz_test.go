@@ -38,7 +38,7 @@ func FuzzRRule(f *testing.F) {
 			}
 			return
 		}
-		if s.Words() == "" {
+		if s.Describe() == "" {
 			t.Fatalf("%q has no words", text)
 		}
 		at := rouse.Instant(after)

@@ -391,7 +391,7 @@ func TestRRuleWords(t *testing.T) {
 		"DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY EXDATE:20270106 RDATE:20270110T120000": "every day at 09:00, from 1 January 2027, and on 10 January 2027 12:00, except 6 January 2027, Europe/Berlin",
 		"RDATE:20270110T120000,20270111T120000":                                                             "on 10 January 2027 12:00 and 11 January 2027 12:00",
 	} {
-		if got := parse(t, "rrule:"+expr, "", "2026-11-21T11:30:17Z").Words(); got != want {
+		if got := parse(t, "rrule:"+expr, "", "2026-11-21T11:30:17Z").Describe(); got != want {
 			t.Errorf("%s\n got %s\nwant %s", expr, got, want)
 		}
 	}

@@ -15,9 +15,9 @@ var _, _ rouse.Described = (*Schedule)(nil), (*composed)(nil)
 // maxListed is how many items of a list are named one by one.
 const maxListed = 4
 
-// Words describes the schedule in English, such as "at 02:30 on Monday to Friday, Europe/Berlin". A zone is
+// Describe describes the schedule in English, such as "at 02:30 on Monday to Friday, Europe/Berlin". A zone is
 // named where it matters, and is not UTC.
-func (s *Schedule) Words() string {
+func (s *Schedule) Describe() string {
 	z := s.sources(zone{loc: time.UTC})[0].zone
 	switch t := s.times.(type) {
 	case *cron:
@@ -70,9 +70,9 @@ func (z zone) words() string {
 // Location is the zone that the schedule is read in.
 func (c *composed) Location() *time.Location { return c.zone.loc }
 
-// Words describes the schedule in English, such as "at 09:00 on Monday to Friday, Europe/Berlin, except 24
+// Describe describes the schedule in English, such as "at 09:00 on Monday to Friday, Europe/Berlin, except 24
 // December 2027".
-func (c *composed) Words() string {
+func (c *composed) Describe() string {
 	parts := make([]string, len(c.parts))
 	for i, p := range c.parts {
 		parts[i] = p.words()

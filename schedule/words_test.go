@@ -48,7 +48,7 @@ func TestWords(t *testing.T) {
 		{rouse.Spec{Schedule: "@every 5m", Calendar: rouse.CalendarRule{Only: []string{"workdays"}, Off: []string{"de-holidays"}, Shift: rouse.ShiftPrevious}},
 			"every 5 minutes, moved to the day before that workdays has and de-holidays leaves"},
 	} {
-		if got := compile(t, c.spec, "2027-01-01T00:00:00Z").(rouse.Described).Words(); got != c.want {
+		if got := compile(t, c.spec, "2027-01-01T00:00:00Z").(rouse.Described).Describe(); got != c.want {
 			t.Errorf("%q also %q:\n got %s\nwant %s", c.spec.Schedule, c.spec.Also, got, c.want)
 		}
 	}

@@ -98,7 +98,7 @@ func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, er
 	p := preview{zone: time.UTC}
 	d, described := s.(rouse.Described)
 	if described {
-		p.words, p.zone = d.Words(), d.Location()
+		p.words, p.zone = d.Describe(), d.Location()
 	}
 	timer := rouse.Timer{Key: key, Spec: *spec}
 	count := c.Count

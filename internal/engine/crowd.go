@@ -95,7 +95,7 @@ func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 		}
 	}
 	if n >= most {
-		return t.Crowded(most, now, now.Add(crowdedLook), s)
+		return t.SkipOverLimit(most, now, now.Add(crowdedLook), s)
 	}
 	return t.Detach(now, s)
 }

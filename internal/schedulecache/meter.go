@@ -2,8 +2,8 @@ package schedulecache
 
 import "github.com/rousehq/rouse"
 
-// tiringSteps is after how many steps of one evaluation occurrences are jumped over instead of counted.
-const tiringSteps = 200_000
+// stepBudget is after how many steps of one evaluation occurrences are jumped over instead of counted.
+const stepBudget = 200_000
 
 // Meter is a schedule whose looks are counted. With a Limit, a look after that many steps finds nothing, and Out is set: what came of
 // it is not to be used.
@@ -47,8 +47,8 @@ func (m *Meter) Between(after, until rouse.Instant) (n uint64, last rouse.Instan
 	return 0, 0, false
 }
 
-// Tired makes a timer jump over what it would count.
-func (m *Meter) Tired() bool { return m.Steps >= tiringSteps }
+// Exhausted makes a timer jump over what it would count.
+func (m *Meter) Exhausted() bool { return m.Steps >= stepBudget }
 
 // On prepares the meter for another schedule, nil for none.
 func (m *Meter) On(s rouse.Schedule) rouse.Schedule {

@@ -315,7 +315,7 @@ func (f *fake) Import(_ context.Context, rows []rouse.Timer, mode timers.Mode) (
 	results := make([]timers.PutResult, len(rows))
 	for i, t := range rows {
 		settled := t
-		if results[i].Err = cmp.Or(t.Key.Check(), settled.Settle(epoch)); results[i].Err != nil {
+		if results[i].Err = cmp.Or(t.Key.Check(), settled.Normalize(epoch)); results[i].Err != nil {
 			continue
 		}
 		if _, ok := f.rows[t.Key]; ok && mode == timers.CreateOnly {

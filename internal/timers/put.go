@@ -377,7 +377,7 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 // describe is a preview without times.
 func describe(s rouse.Schedule) rouse.Preview {
 	if d, ok := s.(rouse.Described); ok {
-		return rouse.Preview{Words: d.Words(), Location: d.Location()}
+		return rouse.Preview{Words: d.Describe(), Location: d.Location()}
 	}
 	return rouse.Preview{Location: time.UTC}
 }

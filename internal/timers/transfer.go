@@ -54,7 +54,7 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
 	t.Bucket, t.Revision, t.Token = ts.placed(t.Key, t.Spec.Target), 0, 0
-	if err := t.Settle(ts.Engine.Latest()); err != nil {
+	if err := t.Normalize(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}
 	s, err := ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})

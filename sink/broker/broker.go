@@ -23,7 +23,7 @@
 // So a message comes at least once, and its id, which is the fire's, is the same each time.
 //
 //	broker.go       the sink                          flight.go    messages in progress, each reported once
-//	target.go       targets, and their faults         away.go      an unavailable broker
+//	target.go       targets, and their faults         availability.go  whether a broker is available
 //	connection.go   descriptions of brokers     outcome.go   outcomes
 package broker
 
@@ -87,15 +87,6 @@ func (s *Sink) Add(c Connection, p Publisher) {
 	s.connections[c.Name] = &connection{Connection: c.WithDefaults(), kind: c.Kind(), publisher: p}
 }
 
-// Obstacles describes for each connection what prevents its use now; empty if nothing does.
-func (s *Sink) Obstacles() map[string]string {
-	all := map[string]string{}
-	for name, c := range s.connections {
-		all[name] = c.publisher.Obstacle()
-	}
-	return all
-}
-
 // Lane returns one lane for each place at a broker, so that a full queue delays only its own fires.
 func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	place, _, _ := strings.Cut(spec.Target, "?")
@@ -135,7 +126,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	defer c.under.Add(-n)
 	if c.under.Add(n) > int64(lanes*c.InFlight) {
 		for _, i := range index {
-			settle(i, Crowded(crowded, "as many messages are under way to "+c.Name+" as may be"))
+			settle(i, Overloaded(crowded, "as many messages are under way to "+c.Name+" as may be"))
 		}
 		return
 	}

@@ -180,7 +180,7 @@ func TestFlights(t *testing.T) {
 func TestABrokerThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []error
-		a := Away{Broker: "RabbitMQ at x", Patience: time.Hour, Changed: func(err error) { heard = append(heard, err) }}
+		a := Availability{Broker: "RabbitMQ at x", Patience: time.Hour, Changed: func(err error) { heard = append(heard, err) }}
 		f := newFire("x", time.Second)
 		if a.Await(t.Context()) || a.Outcome(&f).Verdict != rouse.Deferred || !strings.HasSuffix(a.Obstacle(), " yet") {
 			t.Error("one that was not tried is not there")

@@ -27,8 +27,8 @@ func Unsent(after time.Duration, why string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: printable("not sent: " + why)}
 }
 
-// Crowded is the outcome of a message that was not sent because too many others are in progress.
-func Crowded(after time.Duration, why string) rouse.Outcome {
+// Overloaded is the outcome of a message that was not sent because too many others are in progress.
+func Overloaded(after time.Duration, why string) rouse.Outcome {
 	o := Unsent(after, why)
 	o.Cause = rouse.CauseBacklog
 	return o

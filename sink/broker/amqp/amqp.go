@@ -54,8 +54,8 @@ const maxName = 255
 // Publisher publishes to one RabbitMQ. It is safe for concurrent use.
 type Publisher struct {
 	c      broker.Connection
-	away   broker.Away // there is no connection
-	blocks broker.Away // there is one, but RabbitMQ blocks publishers on it
+	away   broker.Availability // there is no connection
+	blocks broker.Availability // there is one, but RabbitMQ blocks publishers on it
 
 	life context.Context // until Close
 	end  context.CancelFunc
@@ -74,8 +74,8 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	}
 	c = c.WithDefaults()
 	p := &Publisher{c: c}
-	p.away = broker.Away{Broker: "RabbitMQ at " + host, Patience: c.Patience, Changed: changed}
-	p.blocks = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
+	p.away = broker.Availability{Broker: "RabbitMQ at " + host, Patience: c.Patience, Changed: changed}
+	p.blocks = broker.Availability{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.blocks.Back()
 	p.life, p.end = context.WithCancel(context.Background())
 	p.uses.Go(p.run)

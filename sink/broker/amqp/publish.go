@@ -40,7 +40,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message, f *broker.Flight, i int) *channel {
 	c := l.channel(key)
 	if c == nil {
-		f.Settle(i, broker.Crowded(longestWait, "all channels to "+p.away.Broker+" are in use"))
+		f.Settle(i, broker.Overloaded(longestWait, "all channels to "+p.away.Broker+" are in use"))
 		return nil
 	}
 	limit, cancel := context.WithDeadline(ctx, f.Deadline(i))
@@ -55,7 +55,7 @@ func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing s
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if limit.Err() != nil {
-		f.Settle(i, broker.Crowded(broker.Soon, "there was no time left for it"))
+		f.Settle(i, broker.Overloaded(broker.Soon, "there was no time left for it"))
 		return nil
 	}
 	c.mu.Lock()

@@ -275,7 +275,7 @@ func lost(t *testing.T, h bench) {
 	defer closeIt(t, s)
 	await(t, "fires fail", func() bool {
 		o := deliver(t.Context(), s, fires(1, target, 5*time.Second))[0]
-		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "is away")
+		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "unavailable")
 	})
 }
 

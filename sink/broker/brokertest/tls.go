@@ -156,7 +156,7 @@ func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (brok
 			}
 			words := "certificate"
 			if name == "no certificate" {
-				words = "is away" // the broker may disconnect before it reports the reason
+				words = "unavailable" // the broker may disconnect before it reports the reason
 			}
 			Obstacle(t, p, words)
 		})

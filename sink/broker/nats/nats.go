@@ -47,7 +47,7 @@ const maxSubject = 512
 // Publisher publishes to one NATS. It is safe for concurrent use.
 type Publisher struct {
 	c     broker.Connection
-	away  broker.Away
+	away  broker.Availability
 	inbox string // subject of answers, without the message's number
 
 	life context.Context // until Close
@@ -67,7 +67,7 @@ type Publisher struct {
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
 	p := &Publisher{c: c, inbox: natsgo.NewInbox() + ".", pending: map[uint64]*sent{}}
-	p.away = broker.Away{Broker: "NATS at " + c.Host(), Patience: c.Patience, Changed: changed}
+	p.away = broker.Availability{Broker: "NATS at " + c.Host(), Patience: c.Patience, Changed: changed}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.uses.Go(p.run)
 	return p, nil

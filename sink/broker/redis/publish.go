@@ -98,7 +98,7 @@ func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight
 	case errors.As(err, &answer):
 		f.Settle(i, broker.Failed(0, "Redis refused the entry: "+err.Error()))
 	case errors.Is(err, goredis.ErrPoolTimeout):
-		f.Settle(i, broker.Crowded(broker.Soon, "all connections to "+p.away.Broker+" are in use"))
+		f.Settle(i, broker.Overloaded(broker.Soon, "all connections to "+p.away.Broker+" are in use"))
 	case errors.As(err, &op) && op.Op == "dial":
 		p.doubt(err)
 		f.Settle(i, p.away.Outcome(m.Fire))

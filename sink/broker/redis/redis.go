@@ -46,9 +46,9 @@ const maxKey = 1024
 type Publisher struct {
 	c       broker.Connection
 	client  *goredis.Client
-	away    broker.Away   // it cannot be reached
-	refuses broker.Away   // it can be reached, but accepts no writes
-	suspect chan struct{} // signalled when it may be unavailable
+	away    broker.Availability // it cannot be reached
+	refuses broker.Availability // it can be reached, but accepts no writes
+	suspect chan struct{}       // signalled when it may be unavailable
 
 	life context.Context // until Close
 	end  context.CancelFunc
@@ -73,8 +73,8 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	o.PoolSize = poolSize
 	o.ClientName = "rouse-broker-" + c.Name
 	p := &Publisher{c: c, suspect: make(chan struct{}, 1)}
-	p.away = broker.Away{Broker: "Redis at " + o.Addr, Patience: c.Patience, Changed: changed}
-	p.refuses = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
+	p.away = broker.Availability{Broker: "Redis at " + o.Addr, Patience: c.Patience, Changed: changed}
+	p.refuses = broker.Availability{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.refuses.Back()
 	p.life, p.end = context.WithCancel(context.Background())
 	o.Dialer = p.dial

@@ -10,9 +10,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Away tracks whether a broker is available, and since when it is not: it cannot be reached, or it accepts
-// nothing. A new one is unavailable because it was not tried yet. It is safe for concurrent use.
-type Away struct {
+// Availability tracks whether a broker is available, and since when it has been unavailable: it cannot be
+// reached, or it accepts nothing. A broker that was not tried yet is unavailable. Availability is safe for
+// concurrent use.
+type Availability struct {
 	// Broker describes the broker for people: "RabbitMQ at rabbit:5672". Patience is how long fires wait
 	// for it without spending attempts. Changed is called with the reason when it becomes unavailable, and
 	// with nil when it is back. All three are set before use.
@@ -21,30 +22,30 @@ type Away struct {
 	Changed  func(err error)
 
 	mu      sync.Mutex
-	there   bool
-	since   time.Time // zero: it is available, or was not tried yet
+	up      bool
+	since   time.Time // when it became unavailable; zero: it is available, or was not tried yet
 	why     error
 	changed chan struct{} // closed at the next change; nil if no goroutine waits
 }
 
-// moment is how long a fire waits for a connection that is being made.
-const moment = 500 * time.Millisecond
+// connecting is how long a fire waits for a connection attempt in progress.
+const connecting = 500 * time.Millisecond
 
-// Await reports whether the broker is available. It waits for a moment if the broker was not tried yet, or
-// has just become unavailable.
-func (a *Away) Await(ctx context.Context) bool {
-	limit := time.NewTimer(moment)
+// Await reports whether the broker is available. It waits for up to connecting if the broker was not tried yet,
+// or has just become unavailable.
+func (a *Availability) Await(ctx context.Context) bool {
+	limit := time.NewTimer(connecting)
 	defer limit.Stop()
 	for {
 		a.mu.Lock()
-		there, gone := a.there, !a.since.IsZero() && time.Since(a.since) > moment
+		up, gone := a.up, !a.since.IsZero() && time.Since(a.since) > connecting
 		if a.changed == nil {
 			a.changed = make(chan struct{})
 		}
 		changed := a.changed
 		a.mu.Unlock()
-		if there || gone {
-			return there
+		if up || gone {
+			return up
 		}
 		select {
 		case <-changed:
@@ -57,8 +58,8 @@ func (a *Away) Await(ctx context.Context) bool {
 }
 
 // set requires a.mu.
-func (a *Away) set(there bool) {
-	a.there = there
+func (a *Availability) set(up bool) {
+	a.up = up
 	if a.changed != nil {
 		close(a.changed)
 		a.changed = nil
@@ -66,7 +67,7 @@ func (a *Away) set(there bool) {
 }
 
 // Lost marks the broker as unavailable, with the reason.
-func (a *Away) Lost(why error) {
+func (a *Availability) Lost(why error) {
 	a.mu.Lock()
 	news := a.since.IsZero()
 	if news {
@@ -81,7 +82,7 @@ func (a *Away) Lost(why error) {
 }
 
 // Back marks the broker as available.
-func (a *Away) Back() {
+func (a *Availability) Back() {
 	a.mu.Lock()
 	news := !a.since.IsZero()
 	a.since, a.why = time.Time{}, nil
@@ -95,37 +96,37 @@ func (a *Away) Back() {
 // Outcome is the outcome of a fire that cannot be sent because the broker is unavailable. It is deferred,
 // for longer the longer the outage lasts, and fails after Patience, so that fires for a broker that never
 // comes back end as dead letters.
-func (a *Away) Outcome(f *rouse.Fire) rouse.Outcome {
+func (a *Availability) Outcome(f *rouse.Fire) rouse.Outcome {
 	a.mu.Lock()
 	why, since := a.why, a.since
 	a.mu.Unlock()
-	var away time.Duration
+	var outage time.Duration
 	text := a.notYet()
 	if !since.IsZero() {
-		away = time.Since(since)
-		text = fmt.Sprintf("%s is away: %v", a.Broker, why)
+		outage = time.Since(since)
+		text = fmt.Sprintf("%s is unavailable: %v", a.Broker, why)
 	}
-	if away > a.Patience {
-		return Failed(0, fmt.Sprintf("not sent: after %v of waiting: %s", away.Round(time.Second), text))
+	if outage > a.Patience {
+		return Failed(0, fmt.Sprintf("not sent after %v of waiting: %s", outage.Round(time.Second), text))
 	}
-	wait := min(max(away/2, 250*time.Millisecond), 30*time.Second)
+	wait := min(max(outage/2, 250*time.Millisecond), 30*time.Second)
 	h := fnv.New32a()
 	h.Write([]byte(f.ID))
 	return Unsent(wait+time.Duration(h.Sum32())%wait, text) // jitter, so that fires do not return together
 }
 
-func (a *Away) notYet() string { return "no connection to " + a.Broker + " yet" }
+func (a *Availability) notYet() string { return "no connection to " + a.Broker + " yet" }
 
 // Obstacle describes since when the broker has been unavailable, or that it was not reached yet; empty if
 // it is available.
-func (a *Away) Obstacle() string {
+func (a *Availability) Obstacle() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.there:
+	case a.up:
 		return ""
 	case a.since.IsZero():
 		return a.notYet()
 	}
-	return printable(fmt.Sprintf("%s is away, for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
+	return printable(fmt.Sprintf("%s has been unavailable for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
 }
