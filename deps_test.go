@@ -12,7 +12,7 @@ import (
 // that every part may use them: what two parts need has its place there, not in each of them.
 const floor = "the mechanisms"
 
-var mechanisms = []string{"internal/backoff", "internal/codec", "internal/note", "internal/notify", "internal/throttle"}
+var mechanisms = []string{"internal/backoff", "internal/codec", "internal/hub", "internal/note", "internal/notify", "internal/throttle"}
 
 // rules list which packages of the module a package may import, with the reason. A package that no rule names
 // is new: decide first where it belongs. A rule for a directory covers what is below it. A
@@ -26,6 +26,7 @@ var rules = []struct {
 	{"internal/batch", "pure: knows errors only", []string{"."}},
 	{"internal/backoff", "a mechanism: waits between tries; knows time only", nil},
 	{"internal/codec", "a mechanism: reads and writes numbers and texts; knows bytes only", nil},
+	{"internal/hub", "a mechanism: passes fires to subscribers over streams; knows the words only", []string{"."}},
 	{"internal/note", "a mechanism: names and values in rows of any store", []string{"."}},
 	{"internal/notify", "a mechanism: knows channels only", nil},
 	{"internal/throttle", "a mechanism: knows numbers and times only", nil},

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -87,4 +89,82 @@ func cpu() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkDeliver delivers fires to subscribers without a network, which settle each message immediately. One operation is one
+// fire: what the sink itself costs.
+func BenchmarkDeliver(b *testing.B) {
+	for _, subs := range []int{1, 100} {
+		for _, size := range []int{1, 16, 256} {
+			b.Run(fmt.Sprintf("subscribers=%d/batch=%d", subs, size), func(b *testing.B) { direct(b, subs, size) })
+		}
+	}
+}
+
+func direct(b *testing.B, subs, size int) {
+	s := New(Options{})
+	ctx, cut := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	for range subs {
+		p := &echo{ctx: ctx, requests: make(chan *rousev1.SubscribeRequest, 1024), joined: make(chan struct{})}
+		p.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{Namespace: "default", Channel: "jobs", Credits: 8192}}}
+		running.Go(func() { _ = s.Subscribe(p) })
+		<-p.joined
+	}
+	spec := &rouse.Spec{Target: "stream:jobs", Payload: make([]byte, 200), ContentType: "application/json"}
+	room := make(chan struct{}, 64)
+	var delivering sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := cpu()
+	for n := 0; n < b.N; n += size {
+		room <- struct{}{}
+		fires := make([]rouse.Fire, min(size, b.N-n))
+		for i := range fires {
+			fires[i] = rouse.Fire{ID: "0123456789abcdefghjkmnpqrs", Namespace: "default", Name: "a-timer-of-the-bench", Due: 1800000000000, Attempt: 1, Spec: spec}
+		}
+		var left atomic.Int64
+		left.Store(int64(len(fires)))
+		settle := func(int, rouse.Outcome) {
+			if left.Add(-1) == 0 {
+				<-room
+			}
+		}
+		delivering.Go(func() { s.Deliver(ctx, fires, settle) })
+	}
+	delivering.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N), "cpu-ns/fire")
+	s.Close()
+	cut()
+	running.Wait()
+}
+
+// echo is a stream that settles what it is sent.
+type echo struct {
+	grpc.ServerStream
+	ctx      context.Context
+	requests chan *rousev1.SubscribeRequest
+	joined   chan struct{}
+}
+
+func (p *echo) Context() context.Context     { return p.ctx }
+func (p *echo) SendHeader(metadata.MD) error { close(p.joined); return nil }
+
+func (p *echo) Recv() (*rousev1.SubscribeRequest, error) {
+	select {
+	case r := <-p.requests:
+		return r, nil
+	case <-p.ctx.Done():
+		return nil, p.ctx.Err()
+	}
+}
+
+func (p *echo) Send(m *rousev1.SubscribeResponse) error {
+	settle := &rousev1.Settle{Done: make([]uint64, len(m.Fires))}
+	for i, f := range m.Fires {
+		settle.Done[i] = f.Tag
+	}
+	p.requests <- settleRequest(settle)
+	return nil
 }

@@ -2,29 +2,36 @@ package stream
 
 import (
 	"context"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
-// delivery is the batch of one Deliver. Its fires are read until each is reported.
-type delivery struct {
-	fires  []rouse.Fire
-	settle func(i int, o rouse.Outcome)
-	watch  *watch
-	came   moment
-	until  time.Duration // when waiting fires are deferred
+// The parts of the hub: a subscriber has a state, and a fire at a subscriber has a ticket.
+type (
+	streams    = hub.Hub[channelKey, state, ticket]
+	channel    = hub.Channel[channelKey, state, ticket]
+	subscriber = hub.Sub[channelKey, state, ticket]
+	item       = hub.Item[channelKey, state, ticket]
+)
+
+type channelKey struct{ namespace, name string }
+
+// clone copies the strings, which may be parts of a timer's row.
+func (k channelKey) clone() channelKey {
+	return channelKey{strings.Clone(k.namespace), strings.Clone(k.name)}
 }
 
-// report is an outcome to be reported. Reports are collected under the mutex and made without it.
-type report struct {
-	item
-	o rouse.Outcome
+// ticket is what the sink knows of a fire.
+type ticket struct {
+	tag     uint64        // at its subscriber, if it was sent
+	latest  time.Duration // bound of extensions
+	sent    time.Duration
+	size    int  // in a message; 0: not computed yet
+	expires bool // its wait ends because of the timer's deadline
 }
-
-// stopping is the outcome of fires at shutdown: due soon at another node, or after the next start.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 
 // Deliver passes fires of one channel to its subscribers. It returns before they are settled, except for
 // one Deliver at a time, which stays as the timekeeper.
@@ -32,7 +39,6 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	if len(fires) == 0 {
 		return
 	}
-	now := s.now()
 	name, err := channelOf(fires[0].Spec.Target)
 	if err != nil {
 		for i := range fires {
@@ -40,28 +46,16 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		}
 		return
 	}
-	s.put(ctx, channelKey{fires[0].Namespace, name}, fires, settle, now)()
+	s.Put(ctx, fires[0].Namespace, name, fires, settle)()
 }
 
 // Put passes fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns
 // immediately. The caller has to call the returned function, which returns when nothing of the context is
 // outstanding.
 func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) (stay func()) {
-	return s.put(ctx, channelKey{namespace, name}, fires, settle, s.now())
-}
-
-func (s *Sink) put(ctx context.Context, key channelKey, fires []rouse.Fire, settle func(i int, o rouse.Outcome), now moment) (stay func()) {
-	d := &delivery{fires: fires, settle: settle, came: now, until: now.at + s.opts.Wait}
-	w, first := s.dispatch(ctx, d, key, now)
-	switch {
-	case w == nil:
-		for i := range fires {
-			settle(i, stopping)
-		}
-	case first:
-		return func() { s.keep(w) }
-	}
-	return func() {}
+	d := s.hub.NewDelivery(ctx, fires, settle)
+	d.Key = channelKey{namespace, name}
+	return s.hub.Take(d)
 }
 
 // Load is the state of a channel.
@@ -73,54 +67,101 @@ type Load struct {
 
 // Load returns the current state of a channel.
 func (s *Sink) Load(namespace, name string) (l Load) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.channels[channelKey{namespace, name}]; c != nil {
-		l.Waiting, l.Subscribers = c.waiting.live, len(c.subs)
-		for _, sub := range c.subs {
-			l.Held += sub.slots.live
-		}
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if c := s.hub.Find(channelKey{namespace, name}); c != nil {
+		l = Load{Waiting: c.Waiting(), Held: c.Held() - c.Waiting(), Subscribers: len(c.Subs)}
 	}
 	return l
 }
 
-// dispatch passes a delivery to its channel. It returns no watch after Close.
-func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now moment) (w *watch, first bool) {
-	items := itemLists.Get().(*[]item)
-	defer itemLists.Put(items)
-	*items = (*items)[:0]
-	for i := range d.fires {
-		*items = append(*items, item{d, int32(i)})
+// until returns when a fire has waited long enough. The timer's deadline ends the wait as well, so that the
+// engine can report it as expired; a fire that arrived after its deadline has none.
+func (s *Sink) until(it *item) time.Duration {
+	f, until := it.Fire(), it.Came()+s.opts.Wait
+	it.Of.expires = false
+	if f.Spec.Deadline == 0 || f.Manual {
+		return until
 	}
-	defer clear(*items)
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || ctx.Err() != nil {
-		return nil, false
+	came := s.opts.Now().Add(it.Came() - s.hub.Now())
+	left := f.At.Add(f.Spec.Deadline + pastDeadline).Sub(came)
+	if at := it.Came() + left; left > 0 && at < until {
+		it.Of.expires = true
+		return at
 	}
-	d.watch, first = s.watch(ctx, len(d.fires))
-	c := s.channel(key)
-	s.sooner(c.dispatch(*items, now))
-	return d.watch, first
+	return until
 }
 
-// itemLists are reusable lists of fires to dispatch.
-var itemLists = sync.Pool{New: func() any { return new([]item) }}
+// pastDeadline is added to a deadline to be sure that it has passed.
+const pastDeadline = 2 * time.Millisecond
 
-// finish makes reports. The mutex must not be held: the callee may lock one of its own.
-func finish(reports []report) {
-	for i := range reports {
-		r := &reports[i]
-		r.d.settle(int(r.i), r.o)
+// expired returns the outcome of a fire that has waited long enough, or that was not settled in time.
+func (s *Sink) expired(it *item) rouse.Outcome {
+	if it.Sent() {
+		s.cancel(it)
+		return rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}
 	}
+	c := it.Channel()
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: untaken(c, it), After: time.Millisecond, Detail: "no subscriber has taken it"}
+	if it.Of.expires {
+		return o
+	}
+	now := s.opts.Now()
+	late := now.Sub(it.Fire().Due)
+	if len(c.Subs) == 0 {
+		late = min(late, s.unserved.since(c.Key, now))
+	}
+	o.After = hub.PutOff(late, s.opts.MaxPutOff)
+	return o
+}
+
+// untaken returns why a waiting fire was not taken: no subscriber wants it, or those that do have no
+// credits left.
+func untaken(c *channel, it *item) rouse.Cause {
+	for _, sub := range c.Subs {
+		if wants(sub, it) {
+			return rouse.CauseBacklog
+		}
+	}
+	return rouse.CauseNoSubscriber
 }
 
 // putOff is the default maximum deferral of a fire.
 const putOff = 30 * time.Second
 
-// deferral is the outcome of a fire without a subscriber: the later it is already, the longer until it is
-// tried again.
-func deferral(cause rouse.Cause, late, most time.Duration) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: cause, After: min(max(late/2, time.Second), most), Detail: "no subscriber has taken it"}
+// Recall cancels fires that subscribers of a namespace have had for a while and that are no longer wanted.
+// alive returns which of a bounded number of fires are; it is called without a lock, and must not keep the
+// fires.
+func (s *Sink) Recall(namespace string, had time.Duration, most int, alive func(fires []rouse.Fire) []bool) {
+	type sent struct {
+		sub *subscriber
+		tag uint64
+	}
+	var fires []rouse.Fire
+	var of []sent
+	s.hub.Lock()
+	now := s.hub.Now()
+	for sub := range s.hub.Subs() {
+		if sub.Of.key.namespace != namespace {
+			continue
+		}
+		for it := range sub.InHand() {
+			if len(fires) < most && now-it.Of.sent >= had {
+				fires, of = append(fires, *it.Fire()), append(of, sent{sub, it.Of.tag})
+			}
+		}
+	}
+	s.hub.Unlock()
+	if len(fires) == 0 {
+		return
+	}
+	wanted := alive(fires)
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	for i, one := range of {
+		if it, _ := one.sub.Of.slots.find(one.tag); it != nil && !wanted[i] {
+			s.cancel(it)
+			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Failed, Detail: "it was deleted or replaced in the meantime"})
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 func TestNoMoreUnsettledThanCredits(t *testing.T) {
@@ -191,7 +192,7 @@ func TestNoSubscriber(t *testing.T) {
 		for _, name := range []string{"now", "hour", "skewed"} { // however late: a subscriber may be on its way
 			d.want(name, rouse.Deferred, time.Second)
 		}
-		if took := d.at["now"].Sub(start); took > 2*time.Second+2*coarse {
+		if took := d.at["now"].Sub(start); took > 2*time.Second+2*hub.Coarse {
 			t.Errorf("deferred after %v", took)
 		}
 		between := func(name string, least, most time.Duration) {
@@ -299,18 +300,22 @@ func TestEndOfContext(t *testing.T) {
 // ended.
 func TestEndedContextTakesUnsentBack(t *testing.T) {
 	s := New(Options{})
-	c := s.channel(channelKey{"default", "jobs"})
-	sub := newSubscriber(c, jobs(10), time.Hour, s.sooner)
-	c.join(sub)
-	mine, other := &watch{ctx: t.Context(), open: 1, wake: make(chan struct{}, 1)}, &watch{ctx: t.Context(), open: 1, wake: make(chan struct{}, 1)}
-	d := &delivery{fires: []rouse.Fire{fire("a")}, watch: mine}
-	e := &delivery{fires: []rouse.Fire{fire("b")}, watch: other}
-	c.dispatch([]item{{d, 0}, {e, 0}}, s.now())
-	out := s.abandon(mine)
-	if len(out) != 1 || out[0].d != d || out[0].o.Verdict != rouse.Deferred {
+	sub, err := s.join(channelKey{"default", "jobs"}, jobs(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []rouse.Outcome
+	ctx, cancel := context.WithCancel(t.Context())
+	stay := s.Put(ctx, "default", "jobs", []rouse.Fire{fire("a")}, func(_ int, o rouse.Outcome) { out = append(out, o) })
+	s.Put(t.Context(), "default", "jobs", []rouse.Fire{fire("b")}, func(int, rouse.Outcome) { t.Error("the other one is reported") })
+	cancel()
+	stay()
+	if len(out) != 1 || out[0].Verdict != rouse.Deferred {
 		t.Errorf("reported %+v", out)
 	}
-	m := sub.pull(s.now(), nil)
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	m := s.pull(sub)
 	if len(m.response.Fires) != 1 || m.response.Fires[0].Name != "b" {
 		t.Errorf("sends %v", m.response.Fires)
 	}
@@ -320,9 +325,10 @@ func TestEndedContextDeliversNothing(t *testing.T) {
 	s := New(Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	d := &delivery{fires: fires(1)}
-	if w, _ := s.dispatch(ctx, d, channelKey{"default", "jobs"}, s.now()); w != nil || len(s.channels) != 0 {
-		t.Error("delivers for a context that has ended")
+	var out []rouse.Outcome
+	s.Deliver(ctx, fires(1), func(_ int, o rouse.Outcome) { out = append(out, o) })
+	if len(out) != 1 || out[0].Cause != rouse.CauseServerDown || s.counts().Channels != 0 {
+		t.Errorf("delivers for a context that has ended: %+v", out)
 	}
 }
 
@@ -331,10 +337,9 @@ func TestRecycledMessagesHoldNothing(t *testing.T) {
 	m := new(message)
 	f := fire("a", labels(map[string]string{"k": "v"}))
 	for range 3 {
-		rousev1.FireToProto(&f, m.add(1))
+		rousev1.FireToProto(&f, m.add())
 	}
 	all := m.response.Fires
-	m.drop(func(uint64) bool { return false })
 	m.recycle()
 	for _, p := range all {
 		if p.Id+p.Namespace+p.Name+p.ContentType != "" || p.Payload != nil || p.Labels != nil {

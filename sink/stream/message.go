@@ -12,13 +12,12 @@ import (
 type message struct {
 	response rousev1.SubscribeResponse
 	fires    []*rousev1.Fire // all allocated fires; response.Fires is a prefix of it
-	bytes    int
 }
 
 var messages = sync.Pool{New: func() any { return new(message) }}
 
 // add returns the next fire of the message to fill in.
-func (m *message) add(size int) *rousev1.Fire {
+func (m *message) add() *rousev1.Fire {
 	n := len(m.response.Fires)
 	if n == len(m.fires) {
 		more := make([]rousev1.Fire, min(max(4, n), maxFires-n))
@@ -27,27 +26,13 @@ func (m *message) add(size int) *rousev1.Fire {
 		}
 	}
 	m.response.Fires = m.fires[:n+1]
-	m.bytes += size
 	return m.fires[n]
-}
-
-// drop removes the fires whose tags are no longer wanted.
-func (m *message) drop(wanted func(tag uint64) bool) {
-	n := 0
-	for i, f := range m.response.Fires {
-		if wanted(f.Tag) {
-			m.fires[n], m.fires[i] = m.fires[i], m.fires[n]
-			n++
-		}
-	}
-	clearFires(m.fires[n:len(m.response.Fires)])
-	m.response.Fires = m.fires[:n]
 }
 
 // recycle clears all references of the message and keeps it for reuse.
 func (m *message) recycle() {
 	clearFires(m.response.Fires)
-	m.response.Fires, m.response.Peers, m.response.Cancelled, m.bytes = nil, nil, nil, 0
+	m.response.Fires, m.response.Peers, m.response.Cancelled = nil, nil, nil
 	messages.Put(m)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // peer is a subscriber without a network, for tests in virtual time: it is the stream that Subscribe is given.
@@ -224,6 +225,12 @@ func jobs(credits uint32) *rousev1.Open {
 	return &rousev1.Open{Namespace: "default", Channel: "jobs", Credits: credits}
 }
 
+func (s *Sink) counts() hub.Counts {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	return s.hub.Counts()
+}
+
 // bubble runs a test in virtual time, in which everything that was started has to end.
 func bubble(t *testing.T, o Options, test func(t *testing.T, s *Sink, d *sender)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -233,8 +240,8 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, s *Sink, d *sender)
 		s.Close()
 		d.running.Wait() // by then everything is reported
 		s.Wait()
-		if n := len(s.channels) + len(s.watches) + s.subs; n != 0 {
-			t.Errorf("%d channels, %d watches and %d subscribers are left", len(s.channels), len(s.watches), s.subs)
+		if n := s.counts(); n != (hub.Counts{}) {
+			t.Errorf("left: %+v", n)
 		}
 	})
 }

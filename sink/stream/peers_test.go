@@ -75,7 +75,7 @@ func TestNewsAreMessagesLikeOthers(t *testing.T) {
 		d.deliver(fire("f")) // the stream is busy with the news
 		s.Peers(peersOf("a", "b", "c"))
 		synctest.Wait()
-		if n := s.channels[channelKey{"default", "jobs"}].waiting.live; n != 1 {
+		if n := s.counts().Waiting; n != 1 {
 			t.Errorf("%d fires wait for a subscriber that does not read, want 1", n)
 		}
 		close(p.blocked)

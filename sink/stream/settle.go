@@ -7,33 +7,35 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // settle handles a subscriber's outcomes. It applies all valid ones before it returns an error: losing an
 // outcome would cause another attempt.
-func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]report, error) {
+func (s *Sink) settle(sub *subscriber, m *rousev1.Settle) error {
 	var faults []rouse.Problem
 	for i, tag := range m.Done {
-		if s := sub.tagged(tag, "settle.done", i, &faults); s != nil {
-			out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Done}})
+		if it := tagged(sub, tag, "settle.done", i, &faults); it != nil {
+			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Done})
 		}
 	}
 	for i, a := range m.Answers {
-		if s := sub.tagged(a.GetTag(), "settle.answers", i, &faults); s != nil {
-			out = append(out, report{sub.slots.release(s), answered(a)})
+		if it := tagged(sub, a.GetTag(), "settle.answers", i, &faults); it != nil {
+			s.hub.Report(it, answered(a))
 		}
 	}
 	for i, f := range m.Failures {
-		if s := sub.tagged(f.GetTag(), "settle.failures", i, &faults); s != nil {
+		if it := tagged(sub, f.GetTag(), "settle.failures", i, &faults); it != nil {
 			o, err := failure(f)
 			if err != nil {
 				faults = appendFault(faults, fmt.Sprintf("settle.failures[%d]", i), err)
 			}
-			out = append(out, report{sub.slots.release(s), o})
+			s.hub.Report(it, o)
 		}
 	}
+	now := s.hub.Now()
 	for i, e := range m.Extensions {
-		s := sub.tagged(e.GetTag(), "settle.extensions", i, &faults)
+		it := tagged(sub, e.GetTag(), "settle.extensions", i, &faults)
 		by, err := rousev1.DurationFromProto("by", e.GetBy())
 		if err == nil && by == 0 {
 			err = rouse.Refuse("by", "", "is missing", "give how much longer the fire may take, from now")
@@ -41,28 +43,28 @@ func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]re
 		switch {
 		case err != nil:
 			faults = appendFault(faults, fmt.Sprintf("settle.extensions[%d]", i), err)
-		case s != nil: // never shortened: an extension may arrive after a longer one
-			s.deadline = max(s.deadline, min(now.at+min(by, never-now.at), s.latest))
+		case it != nil: // never shortened: an extension may arrive after a longer one
+			s.hub.Extend(it, max(it.Until(), min(now+min(by, hub.Never-now), it.Of.latest)))
 		}
 	}
 	if len(faults) > 0 {
-		return out, &rouse.Invalid{Problems: faults}
+		return &rouse.Invalid{Problems: faults}
 	}
-	return out, nil
+	return nil
 }
 
-// tagged returns the slot of a tag. If the fire has ended, that is no error: its deadline and the outcome
+// tagged returns the fire of a tag. If the fire has ended, that is no error: its deadline and the outcome
 // crossed.
-func (sub *subscriber) tagged(tag uint64, list string, i int, faults *[]rouse.Problem) *slot {
-	s, known := sub.slots.find(tag)
+func tagged(sub *subscriber, tag uint64, list string, i int, faults *[]rouse.Problem) *item {
+	it, known := sub.Of.slots.find(tag)
 	if list != "settle.extensions" {
-		delete(sub.owes, tag)
+		delete(sub.Of.owes, tag)
 	}
-	if s == nil && !known && len(*faults) < maxFaults {
+	if it == nil && !known && len(*faults) < maxFaults {
 		*faults = append(*faults, rouse.Problem{Field: fmt.Sprintf("%s[%d]", list, i), Value: fmt.Sprint(tag),
 			Wrong: "is no tag of this stream", Cure: "use the tags of fires that came by the same stream"})
 	}
-	return s
+	return it
 }
 
 // maxFaults bounds the reported faults of a message.

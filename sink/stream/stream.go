@@ -1,8 +1,8 @@
 // Package stream is the sink of targets "stream:" and "stream:CHANNEL": it delivers fires to clients that subscribed to a
 // channel of a namespace over gRPC.
 //
-//	Deliver ─► channel: waiting fires ─► subscriber: tags, credits ─► message ─► Send      (deliver.go, channel.go, subscriber.go)
-//	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go, timekeeper.go)
+//	Deliver ─► channel: waiting fires ─► subscriber: tags, credits ─► message ─► Send      (deliver.go, subscriber.go)
+//	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go)
 //
 // It promises:
 //   - A fire goes to one subscriber at a time, whose filter it passes, and which has credits left: no subscriber ever has more
@@ -15,21 +15,22 @@
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
 //   - A subscriber that announces that it leaves gets nothing more, and what it has not begun goes to another: that is no attempt.
 //
-// There is one mutex, locked once per batch: a delivery, a message, a settle. There is no goroutine and no timer per fire: a
-// subscriber has the two of its stream, and one of the running Delivers, the timekeeper, handles deadlines (timekeeper.go).
+// The channels, turns, deadlines and contexts are those of internal/hub, whose lock is taken once per batch: a
+// delivery, a message, a settle. There is no goroutine and no timer per fire: a subscriber has the two of its
+// stream.
 package stream
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // Bounds of channel names, of a subscriber's unsettled fires, and of messages.
@@ -118,41 +119,32 @@ func (o Options) withDefaults() Options {
 // Sink is safe for concurrent use.
 type Sink struct {
 	opts  Options
-	start time.Time // reference of moments
-	lanes laneCache
+	lanes hub.Lanes
+	hub   *streams // its lock guards the fields below, and the states of subscribers
 
-	receivers sync.WaitGroup // goroutines that read requests
-	closed    chan struct{}  // closed by Close
-
-	mu       sync.Mutex // guards the fields below, and everything in channels and subscribers
-	channels map[channelKey]*channel
-	subs     int
-	watches  []*watch      // contexts of deliveries with outstanding fires
-	next     time.Duration // lower bound of all deadlines and ends of waits
 	peers    *rousev1.Peers
 	unserved unserved
-	ended    bool
 }
 
 // New returns a sink without subscribers.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never, unserved: unserved{}}
+	s := &Sink{opts: o.withDefaults(), unserved: unserved{}}
+	// A namespace has no slash, so no two channels share a name.
+	s.lanes.Form = func(namespace, target string) string {
+		return scheme + namespace + "/" + strings.TrimPrefix(target, scheme)
+	}
+	s.hub = hub.New(hub.Options[channelKey, state, ticket]{MaxSubs: s.opts.MaxSubscribers, Reuse: true, Now: s.opts.Now,
+		Clone: channelKey.clone, Ready: ready, Wants: wants, Assigned: assigned, Back: back, Parted: s.parted, Until: s.until, Expired: s.expired, Check: s.overdue})
+	return s
 }
 
 // Close ends all subscriptions and defers later deliveries. It does not wait: a subscription ends when its
 // last message is sent or its stream is cut, as by stopping the gRPC server. Wait waits.
-func (s *Sink) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ended {
-		s.ended = true
-		close(s.closed)
-	}
-}
+func (s *Sink) Close() { s.hub.Close() }
 
 // Wait returns when all goroutines of subscriptions have ended. It is called after Close and after the gRPC
 // server has stopped.
-func (s *Sink) Wait() { s.receivers.Wait() }
+func (s *Sink) Wait() { s.hub.Wait() }
 
 // Check refuses other targets, invalid channel names, and options of webhooks.
 func (s *Sink) Check(spec *rouse.Spec) error {
@@ -168,7 +160,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane has a large limit: credits determine how much each subscriber gets.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires, Paced: true}
+	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires, Paced: true}
 }
 
 // Obstacle reports that the spec's channel has no subscriber.
@@ -177,9 +169,9 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if err != nil {
 		return err.Error()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.channels[channelKey{namespace, name}]; c == nil || len(c.subs) == 0 {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if c := s.hub.Find(channelKey{namespace, name}); c == nil || len(c.Subs) == 0 {
 		return "no client subscribes to " + spec.Target
 	}
 	return ""
@@ -216,13 +208,3 @@ func channelFault(name string) string {
 	}
 	return ""
 }
-
-// moment is a time, read once per batch.
-type moment struct {
-	at    time.Duration // monotonic, since the sink was created
-	store rouse.Instant // by the store's clock
-}
-
-const never time.Duration = 1<<63 - 1
-
-func (s *Sink) now() moment { return moment{time.Since(s.start), s.opts.Now()} }

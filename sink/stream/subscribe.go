@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/notify"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // Headers that a subscriber gets before all messages.
@@ -50,26 +49,22 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if err != nil {
 		return refused(err)
 	}
-	defer s.leave(sub, nil)
+	defer s.hub.Leave(sub, nil)
 	s.opts.Happened(namespace, name, Joined)
 	if err := stream.SendHeader(s.header()); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	ended := s.ended
-	if !ended {
-		s.receivers.Go(func() { s.leave(sub, s.receive(stream, sub)) })
-	}
-	s.mu.Unlock()
-	if ended {
-		return refused(rouse.ErrClosed)
-	}
-	return s.send(stream, sub)
+	s.hub.Lock()
+	s.hub.Go(func() {
+		s.hub.Leave(sub, hub.Receive(stream, func(r *rousev1.SubscribeRequest) error { return s.take(sub, r) }))
+	})
+	s.hub.Unlock()
+	return refused(s.send(stream, sub))
 }
 
 func (s *Sink) header() metadata.MD {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	h := metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10), CanHeader, "leave")
 	if id := s.peers.GetSelf().GetId(); id != "" {
 		h.Set(NodeHeader, id)
@@ -80,13 +75,11 @@ func (s *Sink) header() metadata.MD {
 // Peers sets the nodes that current and later subscribers are told. The caller does not change the message
 // afterwards.
 func (s *Sink) Peers(p *rousev1.Peers) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	s.peers = p
-	for _, c := range s.channels {
-		for _, sub := range c.subs {
-			notify.Send(sub.wake)
-		}
+	for sub := range s.hub.Subs() {
+		sub.Wake()
 	}
 }
 
@@ -111,139 +104,61 @@ func checkOpen(open *rousev1.Open) error {
 
 // join adds a subscriber to its channel.
 func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.ended:
-		return nil, rouse.ErrClosed
-	case s.subs >= s.opts.MaxSubscribers:
-		return nil, fmt.Errorf("%d subscribers are the most: %w", s.subs, rouse.ErrOverloaded)
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	sub := newSubscriber(key, open)
+	if err := s.hub.Join(sub, key); err != nil {
+		return nil, err
 	}
-	s.subs++
-	c := s.channel(key)
-	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
-	sub.strict = s.opts.Strict
-	c.join(sub)
-	delete(s.unserved, c.key)
-	c.feed(sub, now)
+	delete(s.unserved, key)
 	return sub, nil
-}
-
-// leave removes a subscriber from its channel, once, and releases its fires.
-func (s *Sink) leave(sub *subscriber, why error) {
-	now := s.now()
-	s.mu.Lock()
-	if sub.gone {
-		s.mu.Unlock()
-		return
-	}
-	sub.gone, sub.err = true, why
-	s.subs--
-	c := sub.channel
-	c.part(sub)
-	reports, unsent := sub.leave(nil)
-	s.returned(sub, unsent, now)
-	s.dropUnused(c)
-	count(reports)
-	notify.Send(sub.wake)
-	s.mu.Unlock()
-	finish(reports)
-}
-
-// returned gives fires that a subscriber did not begin to others.
-func (s *Sink) returned(sub *subscriber, items []item, now moment) {
-	if len(items) > 0 {
-		s.sooner(sub.channel.dispatch(items, now))
-	}
 }
 
 // send sends messages until the end of the stream.
 func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
-	for {
-		now := s.now()
-		s.mu.Lock()
-		if sub.gone {
-			s.mu.Unlock()
-			return sub.err
+	var m *message
+	pull := func() bool {
+		m = s.pull(sub)
+		if sub.Of.leaving && sub.Held() == 0 {
+			s.hub.Part(sub, nil)
+			return false
 		}
-		m := sub.pull(now, s.peers)
-		over := sub.leaving && sub.slots.live == 0
-		s.mu.Unlock()
-		if over {
-			return nil
-		}
-		if m != nil {
-			if len(m.response.Fires) > 0 {
-				s.opts.Happened(sub.channel.key.namespace, sub.channel.key.name, Sent)
-			}
-			err := stream.Send(&m.response)
-			m.recycle()
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-sub.wake:
-		case <-s.closed:
-			return refused(rouse.ErrClosed)
-		}
+		return m != nil
 	}
-}
-
-// receive handles requests until the end of the stream, and returns the error for the client.
-func (s *Sink) receive(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
-	var reports []report
-	for {
-		request, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF): // the client cannot send any more, so it cannot settle anything
-			return nil
-		case err != nil:
-			if ctx := stream.Context(); ctx.Err() != nil {
-				return refused(context.Cause(ctx))
-			}
-			return err
+	return s.hub.Send(sub, nil, pull, func() error {
+		if len(m.response.Fires) > 0 {
+			s.opts.Happened(sub.Of.key.namespace, sub.Of.key.name, Sent)
 		}
-		reports, err = s.take(sub, request, reports[:0])
-		finish(reports)
-		clear(reports)
-		if err != nil {
-			return refused(err)
-		}
-	}
+		err := stream.Send(&m.response)
+		m.recycle()
+		return err
+	})
 }
 
 // take applies one request.
-func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest, out []report) ([]report, error) {
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sub.gone {
-		return out, nil
+func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest) (err error) {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if sub.Gone() {
+		return nil
 	}
-	var err error
 	switch r := request.Request.(type) {
 	case *rousev1.SubscribeRequest_Credits:
-		sub.grant(r.Credits)
+		sub.Of.grant(r.Credits)
 	case *rousev1.SubscribeRequest_Settle:
 		if r.Settle != nil {
-			out, err = sub.settle(out, r.Settle, now)
+			err = s.settle(sub, r.Settle)
 		}
 	case *rousev1.SubscribeRequest_Leave:
-		s.returned(sub, sub.quit(r.Leave.GetReturned()), now)
+		s.quit(sub, r.Leave.GetReturned())
 	case *rousev1.SubscribeRequest_Open:
 		err = rouse.Refuse("request", "open", "opens a subscription that is open", "use another stream for another one")
 	default:
 		err = rouse.Refuse("request", "", "contains nothing that is known", "send credits, settle or leave")
 	}
-	if sub.leaving && sub.slots.live == 0 {
-		notify.Send(sub.wake)
+	s.hub.Free(sub)
+	if sub.Of.leaving && sub.Held() == 0 {
+		sub.Wake()
 	}
-	count(out)
-	if !sub.sending {
-		sub.channel.feed(sub, now)
-	}
-	return out, err
+	return err
 }

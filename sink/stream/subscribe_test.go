@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
@@ -55,15 +56,17 @@ func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
 // What was never sent to the one who leaves is no attempt: it waits for the next.
 func TestUnsentFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 	s := New(Options{})
-	c := s.channel(channelKey{"default", "jobs"})
-	sub := newSubscriber(c, jobs(10), time.Hour, s.sooner)
-	c.join(sub)
-	s.subs++
-	d := &delivery{fires: fires(2), watch: &watch{open: 2, wake: make(chan struct{}, 1)}, settle: func(i int, o rouse.Outcome) { t.Errorf("reported %+v", o) }}
-	c.dispatch([]item{{d, 0}, {d, 1}}, s.now())
-	s.leave(sub, nil)
-	if c.waiting.live != 2 {
-		t.Errorf("%d fires wait", c.waiting.live)
+	sub, err := s.join(channelKey{"default", "jobs"}, jobs(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Put(t.Context(), "default", "jobs", fires(2), func(i int, o rouse.Outcome) { t.Errorf("reported %+v", o) })
+	if sub.Unsent() != 2 {
+		t.Errorf("%d fires are assigned", sub.Unsent())
+	}
+	s.hub.Leave(sub, nil)
+	if n := s.counts(); n.Waiting != 2 {
+		t.Errorf("%+v, want 2 fires that wait", n)
 	}
 }
 
@@ -97,7 +100,7 @@ func TestNotSettledInTime(t *testing.T) {
 		got := p.got()
 		time.Sleep(time.Second - 1)
 		d.open("short")
-		time.Sleep(1 + 2*coarse)
+		time.Sleep(1 + 2*hub.Coarse)
 		d.want("short", rouse.Failed, 0)
 		if o, _ := d.of("short"); o.Detail != "not settled in time" {
 			t.Errorf("detail %q", o.Detail)
@@ -126,7 +129,7 @@ func TestNearerDeadline(t *testing.T) {
 		d.deliver(fire("near", timeout(time.Second)), fire("waits"))
 		time.Sleep(5 * time.Second)
 		d.want("near", rouse.Failed, 0)
-		if took := d.at["near"].Sub(start); took > time.Second+2*coarse {
+		if took := d.at["near"].Sub(start); took > time.Second+2*hub.Coarse {
 			t.Errorf("a fire with a second's time failed after %v", took)
 		}
 		got := p.got()
@@ -153,8 +156,8 @@ func TestClientIsGoneBeforeItStands(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		d.want("a", rouse.Deferred, time.Second)
 		d.running.Wait()
-		if s.subs != 0 || len(s.channels) != 0 {
-			t.Errorf("%d subscribers and %d channels are left", s.subs, len(s.channels))
+		if n := s.counts(); n.Subs != 0 || n.Channels != 0 {
+			t.Errorf("left: %+v", n)
 		}
 	})
 }
@@ -177,7 +180,7 @@ func TestExtension(t *testing.T) {
 		p.settle(extend(got[0].Tag, 1000*time.Hour))
 		time.Sleep(time.Minute)
 		d.want("a", rouse.Failed, 0) // for so long and no longer
-		if took := d.at["a"].Sub(start); took < time.Minute || took > time.Minute+2*coarse {
+		if took := d.at["a"].Sub(start); took < time.Minute || took > time.Minute+2*hub.Coarse {
 			t.Errorf("a fire that was extended for ever was kept %v", took)
 		}
 		p.settle(extend(got[0].Tag, time.Second)) // over, and ignored
@@ -372,9 +375,9 @@ func TestClose(t *testing.T) {
 }
 
 func TestCreditsAreBounded(t *testing.T) {
-	sub := newSubscriber(&channel{}, jobs(1<<31), time.Hour, func(time.Duration) {})
-	sub.grant(1<<32 - 1)
-	if sub.credits != MaxCredits {
-		t.Errorf("%d credits", sub.credits)
+	sub := newSubscriber(channelKey{}, jobs(1<<31))
+	sub.Of.grant(1<<32 - 1)
+	if sub.Of.credits != MaxCredits {
+		t.Errorf("%d credits", sub.Of.credits)
 	}
 }

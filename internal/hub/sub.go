@@ -1,0 +1,197 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Sub is a subscriber: one open stream.
+type Sub[K comparable, S, T any] struct {
+	Of S // what the door knows of it
+
+	channels []*Channel[K, S, T]
+	unsent   List[K, S, T]
+	sent     List[K, S, T]
+	seen     *Item[K, S, T] // the last waiting item that it has seen and does not want; with Wants it is in one channel
+	wake     chan struct{}
+	freed    bool
+	gone     bool
+	err      error // why it has gone
+}
+
+// NewSub returns a subscriber for Join.
+func NewSub[K comparable, S, T any](of S) *Sub[K, S, T] {
+	return &Sub[K, S, T]{Of: of, wake: make(chan struct{}, 1)}
+}
+
+// Wake makes the subscriber's stream look for something to send.
+func (sub *Sub[K, S, T]) Wake() { signal(sub.wake) }
+
+// signal sends to a channel with room for one signal, without waiting: if there is one already, its receiver has
+// not looked yet. It repeats notify.Send because the chain of imports of a node may not become longer.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Held returns the number of the subscriber's items, and Unsent how many of them were not sent.
+func (sub *Sub[K, S, T]) Held() int   { return sub.unsent.n + sub.sent.n }
+func (sub *Sub[K, S, T]) Unsent() int { return sub.unsent.n }
+
+// Gone reports whether the stream has ended. Locked.
+func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
+
+// Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one may be
+// reported.
+func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]]  { return sub.unsent.All() }
+func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] { return sub.sent.All() }
+
+// First returns the next item to send, or nil. Locked.
+func (sub *Sub[K, S, T]) First() *Item[K, S, T] { return sub.unsent.head }
+
+// Subs returns all subscribers. Locked.
+func (h *Hub[K, S, T]) Subs() iter.Seq[*Sub[K, S, T]] {
+	return func(yield func(*Sub[K, S, T]) bool) {
+		for sub := range h.subs {
+			if !yield(sub) {
+				return
+			}
+		}
+	}
+}
+
+// Join adds a subscriber to the channels with these keys. Locked.
+func (h *Hub[K, S, T]) Join(sub *Sub[K, S, T], keys ...K) error {
+	switch {
+	case h.closed:
+		return rouse.ErrClosed
+	case len(h.subs) >= h.opts.MaxSubs:
+		return fmt.Errorf("%d subscribers are the most: %w", len(h.subs), rouse.ErrOverloaded)
+	}
+	h.subs[sub] = struct{}{}
+	for _, key := range keys {
+		c := h.Channel(key)
+		c.Subs = append(c.Subs, sub)
+		sub.channels = append(sub.channels, c)
+	}
+	h.Free(sub)
+	return nil
+}
+
+// Free notes that a subscriber may have room, or may take less. Locked.
+func (h *Hub[K, S, T]) Free(sub *Sub[K, S, T]) {
+	if !sub.freed {
+		sub.freed = true
+		h.freed = append(h.freed, sub)
+	}
+}
+
+// MarkSent moves an item from those that were not sent to those that were. It expires at a given time, unless the
+// subscriber reports it. Locked.
+func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
+	it.list.remove(it)
+	it.until = until
+	it.sub.sent.push(it, false)
+	h.sooner(until)
+}
+
+// Extend changes the deadline of a sent item. Locked.
+func (h *Hub[K, S, T]) Extend(it *Item[K, S, T], until time.Duration) {
+	it.until, it.list.unsorted = until, true
+	it.list.earliest = min(it.list.earliest, until)
+	h.sooner(until)
+}
+
+// Leave is Part in a section of its own.
+func (h *Hub[K, S, T]) Leave(sub *Sub[K, S, T], why error) (left bool) {
+	h.Lock()
+	defer h.Unlock()
+	return h.Part(sub, why)
+}
+
+// Part removes a subscriber, once, and places its items. Its stream ends with the error. Locked.
+func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
+	if sub.gone {
+		return false
+	}
+	sub.gone, sub.err = true, why
+	sub.Wake()
+	if _, joined := h.subs[sub]; !joined {
+		return true
+	}
+	delete(h.subs, sub)
+	sub.see(nil)
+	for _, c := range sub.channels {
+		c.part(sub)
+		h.quiet = append(h.quiet, c)
+	}
+	h.Free(sub)
+	var items []*Item[K, S, T]
+	sent := sub.sent.n
+	for _, l := range [...]*List[K, S, T]{&sub.sent, &sub.unsent} {
+		for it := range l.All() {
+			h.Detach(it)
+			items = append(items, it)
+		}
+	}
+	h.opts.Parted(sub, items, sent)
+	return true
+}
+
+// Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares what there is to send, and
+// reports whether there is anything; send sends it, without the lock. beat, which may be nil, makes it look as
+// Wake does.
+func (h *Hub[K, S, T]) Send(sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool, send func() error) error {
+	for {
+		h.Lock()
+		if sub.gone {
+			h.Unlock()
+			return sub.err
+		}
+		some := pull()
+		h.Unlock()
+		if some {
+			if err := send(); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-sub.wake:
+		case <-beat:
+		}
+	}
+}
+
+// Receiver is the receiving side of a stream.
+type Receiver[M any] interface {
+	Context() context.Context
+	Recv() (M, error)
+}
+
+// Receive handles messages until the end of the stream, and returns the error for the client.
+func Receive[M any](stream Receiver[M], handle func(M) error) error {
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF): // the client has closed its side, so it cannot answer anything
+			return nil
+		case err != nil:
+			if ctx := stream.Context(); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
+		}
+		if err := handle(m); err != nil {
+			return err
+		}
+	}
+}
