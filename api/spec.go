@@ -92,25 +92,21 @@ func WhenOf(s *rouse.Spec) When { return newWhen(s) }
 func (o *When) Words() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid
-	if o.to(&s, &faults); len(faults.Problems) > 0 {
-		return rouse.Spec{}, &faults
-	}
-	return s, nil
+	o.to(&s, &faults)
+	return s, faults.Err()
 }
 
 // SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is, but for
 // white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec { return newSpec(s) }
 
-// Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning; rouse.Spec.Check
-// checks whether values are within their bounds.
+// Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning, and then returns the rest;
+// rouse.Spec.Check checks whether values are within their bounds.
 func (o *Spec) Words() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid
-	if o.to(&s, &faults); len(faults.Problems) > 0 {
-		return rouse.Spec{}, &faults
-	}
-	return s, nil
+	o.to(&s, &faults)
+	return s, faults.Err()
 }
 
 func (o *Spec) ownOf(s *rouse.Spec) {

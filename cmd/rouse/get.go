@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,10 +53,8 @@ func (a *app) showTimer(t *rouse.Timer) error {
 		}
 		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "paused by", pausedBy(t), "reason", t.Reason,
 			"paused until", whenText(t.Until, now)}
-		pairs = append(pairs, whenFacts(&t.Spec)...)
-		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visible(t, now), "skips", countText(uint64(t.Skips)), "target", t.Spec.Target,
-			"payload", payloadText(&t.Spec), "labels", labelText(t.Spec.Labels), "retry", retryText(retry))
-		pairs = append(pairs, policyFacts(&t.Spec)...)
+		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visible(t, now), "skips", countText(uint64(t.Skips)))
+		pairs = append(pairs, specFacts(&t.Spec)...)
 		facts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures", failureText(t.Failures), "runs", runText(t.Runs),
 			"waited for", waitText(t.Waits), "ended", endedText(t), "created", when(t.Created, now), "updated", when(t.Updated, now),
 			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
@@ -98,33 +97,11 @@ func waitText(waits []rouse.Wait) string {
 	return strings.Join(list, ", ")
 }
 
-// whenFacts are the parts of a spec that define when it fires.
-func whenFacts(s *rouse.Spec) []string {
-	list := func(texts []string) string { return strings.Join(texts, " · ") }
-	pairs := []string{"schedule", s.Schedule, "also", list(s.Also), "except", list(s.Except), "timezone", s.Timezone, "dst", s.DST,
-		"days off", strings.Join(s.Calendar.Off, " "), "days on", strings.Join(s.Calendar.Only, " ")}
-	if len(s.Calendar.Off)+len(s.Calendar.Only) > 0 {
-		pairs = append(pairs, "shift", s.Calendar.Shift.String())
-	}
-	return append(pairs, "start", instantText(s.Start), "end", instantText(s.End), "ttl", spanText(s.TTL), "at most", countText(s.MaxOccurrences), "jitter", spanText(s.Jitter))
-}
-
-// policyFacts are the policies of a spec.
-func policyFacts(s *rouse.Spec) []string {
-	pairs := []string{"misfire", s.MisfireText(), "overlap", s.Overlap.String(), "deadline", spanText(s.Deadline)}
-	if s.Priority != rouse.PriorityNormal {
-		pairs = append(pairs, "priority", s.Priority.String())
-	}
-	if s.Criticality != 0 {
-		pairs = append(pairs, "criticality", fmt.Sprint(s.Criticality))
-	}
-	if s.PauseAfter != 0 {
-		pairs = append(pairs, "pause after", fmt.Sprintf("%d dead letters in a row", s.PauseAfter))
-	}
-	if s.Keep < 0 {
-		return append(pairs, "keep", "forever")
-	}
-	return append(pairs, "keep", spanText(s.Keep))
+// specFacts are the parts of a spec.
+func specFacts(s *rouse.Spec) []string {
+	o := api.SpecOf(s)
+	return shownMembers(reflect.TypeFor[specFlags](), &o, map[string]string{"payload": payloadText(s), "misfire": s.MisfireText(),
+		"retry-attempts": retryText(s.Retry.Effective())})
 }
 
 func retryText(r rouse.Retry) string {
@@ -144,25 +121,11 @@ func retryText(r rouse.Retry) string {
 
 // Defaults are omitted.
 
-func spanText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return setting.Short(d)
-}
-
 func countText(n uint64) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
-}
-
-func instantText(i rouse.Instant) string {
-	if i == 0 {
-		return ""
-	}
-	return stamp(i)
 }
 
 func whenText(i rouse.Instant, now time.Time) string {

@@ -25,16 +25,15 @@ func named(what, name string, err error) error {
 }
 
 // flagNames maps fields of specs and filters to flags with other names.
-var flagNames = strings.NewReplacer(append([]string{"content_type", "content-type", "labels", "label", "webhook.headers", "header", "webhook.", "",
+var flagNames = strings.NewReplacer(append([]string{"labels", "label", "webhook.headers", "header",
 	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-", "error_contains", "error-contains"},
 	fieldNames...)...)
 
 // proseNames are the fields that occur in sentences about other fields and are not English words.
 var proseNames = strings.NewReplacer(fieldNames...)
 
-var fieldNames = []string{"retry.max_interval", "retry-max", "retry.give_up", "retry-give-up", "give_up", "retry-give-up", "retry.", "retry-",
-	"calendar.", "calendar-", "max_occurrences", "max-occurrences", "pause_after", "pause-after", "debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait",
-	"throttle.every", "throttle"}
+var fieldNames = append(memberNames(), "give_up", "retry-give-up", "retry.", "retry-", "webhook.", "",
+	"debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait", "throttle.every", "throttle")
 
 // flagged replaces the names of fields in a refusal by those of flags.
 func flagged(err error) error {

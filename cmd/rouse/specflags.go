@@ -15,17 +15,18 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// specFlags define a timer.
+// specFlags define a timer. Most set a member of the API's spec, which has the flag's name unless the tag "member" has another
+// one; "-" is none. "rouse get" shows the member under the flag's name, or what the tag "show" has: a label, and how the value is shown.
 type specFlags struct {
 	Schedule string `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
 
 	whenFlags `embed:""`
 
 	Target      string            `short:"t" help:"Where: http://…, https://…, stream:CHANNEL, or amqp:, nats: and redis: with CONNECTION/PLACE." placeholder:"URL"`
-	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload"`
-	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload"`
-	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE"`
-	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
+	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload" member:"-"`
+	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload" member:"-" show:"-"`
+	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE" show:"-"`
+	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none" member:"labels" show:"labels"`
 
 	Misfire  string        `help:"What becomes of occurrences that could not start in time: latest (the default), all, skip or 'within 1h'." placeholder:"POLICY"`
 	Overlap  string        `help:"What becomes of an occurrence that comes due while one is in progress: wait (the default), skip or allow." placeholder:"POLICY"`
@@ -33,22 +34,22 @@ type specFlags struct {
 	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
 	Keep     keepFor       `help:"How long the timer can be looked at when its schedule has ended, or forever; not at all if not given." placeholder:"DURATION"`
 
-	PauseAfter  uint32 `help:"Pause the timer when so many occurrences in a row have ended as dead letters; never if not given." placeholder:"N"`
-	Criticality uint64 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
+	PauseAfter  uint32 `help:"Pause the timer when so many occurrences in a row have ended as dead letters; never if not given." placeholder:"N" show:"pause after,%s dead letters in a row"`
+	Criticality uint32 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
 
-	RetryAttempts uint32        `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
-	RetryInterval time.Duration `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION"`
-	RetryFactor   float64       `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR"`
-	RetryMax      time.Duration `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION"`
-	RetryJitter   *jitterFor    `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION"`
-	RetryTimeout  time.Duration `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION"`
-	RetryGiveUp   time.Duration `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION"`
+	RetryAttempts uint32        `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N" member:"retry.attempts" show:"retry"`
+	RetryInterval time.Duration `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION" member:"retry.interval" show:"-"`
+	RetryFactor   float64       `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR" member:"retry.factor" show:"-"`
+	RetryMax      time.Duration `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION" member:"retry.max_interval" show:"-"`
+	RetryJitter   *jitterFor    `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION" member:"retry.jitter" show:"-"`
+	RetryTimeout  time.Duration `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION" member:"retry.timeout" show:"-"`
+	RetryGiveUp   time.Duration `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION" member:"retry.give_up" show:"-"`
 
-	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD"`
-	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none"`
-	Structured bool          `help:"Send callbacks as CloudEvents in structured mode."`
-	Batch      uint32        `help:"Send up to so many fires of one URL in one callback." placeholder:"N"`
-	Accept     time.Duration `help:"How long a receiver that answers 202 may take to report; 10m if not given." placeholder:"DURATION"`
+	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD" member:"webhook.method"`
+	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none" member:"-" show:"-"`
+	Structured bool          `help:"Send callbacks as CloudEvents in structured mode." member:"webhook.structured"`
+	Batch      uint32        `help:"Send up to so many fires of one URL in one callback." placeholder:"N" member:"webhook.batch"`
+	Accept     time.Duration `help:"How long a receiver that answers 202 may take to report; 10m if not given." placeholder:"DURATION" member:"webhook.accept"`
 }
 
 // keepFor is how long an ended timer is kept: a duration, or "forever".
@@ -72,49 +73,26 @@ const coalesced = "@after 0s"
 
 // spec returns the spec of the flags. The server validates its schedule and target.
 func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep), PauseAfter: f.PauseAfter,
-		Retry: rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Factor: f.RetryFactor, Max: f.RetryMax, Timeout: f.RetryTimeout,
-			GiveUp: f.RetryGiveUp},
-		Webhook: rouse.Webhook{Method: f.Method, Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}
-	var problems []rouse.Problem
-	add := func(err error) {
-		if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
-			problems = append(problems, inv.Problems...)
-		}
-	}
-	add(f.when(&s))
-	var err error
-	s.Misfire, s.Within, err = rouse.ParseMisfire(f.Misfire)
-	add(err)
-	s.Overlap, err = rouse.ParseOverlap(f.Overlap)
-	add(err)
-	s.Priority, err = rouse.ParsePriority(f.Priority)
-	add(err)
-	s.Criticality, err = rouse.ParseCriticality(f.Criticality)
-	add(err)
-	if f.RetryJitter != nil {
-		if s.Retry.Jitter = time.Duration(*f.RetryJitter); s.Retry.Jitter == 0 {
-			s.Retry.Jitter = -1 // none; 0 is the default
-		}
-	}
-	add(f.headers(&s))
+	var o api.Spec
+	setMembers(f, &o)
+	s, err := o.Words()
+	var faults rouse.Invalid
+	faults.Add(err)
+	faults.Add(f.headers(&s))
 	if err := f.payload(in, &s); err != nil {
 		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
 			return s, err
 		}
-		add(err)
+		faults.Add(err)
 	}
 	if coalesce {
 		s.Schedule = coalesced
 	}
-	add(s.Check())
+	faults.Add(s.Check())
 	if coalesce {
 		s.Schedule = ""
 	}
-	if len(problems) > 0 {
-		return s, &rouse.Invalid{Problems: problems}
-	}
-	return s, nil
+	return s, faults.Err()
 }
 
 func (f *specFlags) headers(s *rouse.Spec) error {
