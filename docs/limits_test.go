@@ -141,11 +141,11 @@ var notInTheTable = map[string][]string{
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
 		"schedule/words.go maxListed", "sink/stream/settle.go maxFaults"},
 	"the answer of a peer that the operator has chosen, which is read in full or not at all": {
-		"internal/claim/kubelease/api.go maxAnswer", "internal/dapr/identity/sentry.go maxAnswer", "internal/pool/driver/kubernetes/api.go longestAnswer",
+		"internal/dapr/identity/sentry.go maxAnswer", "internal/kubelink/link.go MaxAnswer", "internal/kubelink/link.go maxError", "internal/kubelink/plugin.go maxCredential",
 		"internal/pool/driver/kubernetes/cache.go longestWatch", "internal/pool/handler.go longestCall"},
 	"a form of files, names or numbers that something else prescribes": {
 		"internal/backup/archive.go blockSize", "internal/pool/amqp/names.go longestName", "internal/pool/driver/docker/names.go longestKeyPart",
-		"internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
+		"internal/kubelink/names.go maxLabel", "internal/kubelink/names.go maxSubdomain", "internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
 		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/book/id.go maxPrefix",
 		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
 		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",

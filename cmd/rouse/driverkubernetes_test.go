@@ -45,7 +45,7 @@ func TestKubernetesSettings(t *testing.T) {
 		{onRabbitMQ, "{" + whole + ", scaling: {keda: {max: 3, polling_interval: 5s, cooldown: 1m, value: 0.5}}}", ""},
 		{onRabbitMQ, "{" + whole + ", scaling: {keda: {max: 3, value: many}}}", "pools.yaml:4"},
 		{onRabbitMQ, "{" + whole + ", replicas: 3}", `unknown field "replicas"`},
-		{onRabbitMQ, "{instance: a, template: {spec: {containers: [{name: w, image: i, imagePullPolice: Always}]}}}", `unknown field "spec.containers[0].imagePullPolice"`},
+		{onRabbitMQ, "{instance: a, template: {specs: {containers: [{name: w, image: i}]}}}", `"specs": is no field of a template`},
 		{onRabbitMQ, "{instance: a}", "pool 1 (core): template"},
 		{onRabbitMQ, "{template: {spec: {containers: [{name: w, image: i}]}}}", "instance:"},
 		{onRabbitMQ, "{instance: \"${NO_SUCH_VARIABLE}\"}", "NO_SUCH_VARIABLE, which is not set"},

@@ -14,9 +14,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // patience bounds the waits of a test. It is not a criterion.
@@ -98,7 +95,7 @@ type leases struct {
 	url string
 
 	mu      sync.Mutex
-	lease   *coordinationv1.Lease
+	lease   *lease
 	version int
 	away    bool // connections are cut
 	refuses int  // status of all answers, if not 0
@@ -144,10 +141,10 @@ func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.calls++
 	const path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 	w.Header().Set("Content-Type", "application/json")
-	var given coordinationv1.Lease
+	var given lease
 	if r.Method != http.MethodGet {
 		if err := json.NewDecoder(r.Body).Decode(&given); err != nil {
-			l.fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+			l.fail(w, http.StatusBadRequest)
 			return
 		}
 	}
@@ -155,34 +152,32 @@ func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case l.away:
 		panic(http.ErrAbortHandler)
 	case l.refuses != 0:
-		l.fail(w, l.refuses, metav1.StatusReasonForbidden)
+		l.fail(w, l.refuses)
 	case what == "GET "+path+"/rouse" && l.lease == nil:
-		l.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		l.fail(w, http.StatusNotFound)
 	case what == "GET "+path+"/rouse":
 		l.answer(w)
 	case what == "POST "+path && l.lease != nil:
-		l.fail(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
-	case what == "PUT "+path+"/rouse" && (l.lease == nil || given.ResourceVersion != l.lease.ResourceVersion):
-		l.fail(w, http.StatusConflict, metav1.StatusReasonConflict)
+		l.fail(w, http.StatusConflict)
+	case what == "PUT "+path+"/rouse" && (l.lease == nil || given.Metadata.ResourceVersion != l.lease.Metadata.ResourceVersion):
+		l.fail(w, http.StatusConflict)
 	case what == "POST "+path, what == "PUT "+path+"/rouse":
 		l.version++
-		given.ResourceVersion = strconv.Itoa(l.version)
+		given.Metadata.ResourceVersion = strconv.Itoa(l.version)
 		l.lease = &given
 		l.answer(w)
 	default:
-		l.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		l.fail(w, http.StatusNotFound)
 	}
 }
 
 func (l *leases) answer(w http.ResponseWriter) {
-	l.lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
 	_ = json.NewEncoder(w).Encode(l.lease)
 }
 
-func (l *leases) fail(w http.ResponseWriter, status int, reason metav1.StatusReason) {
+func (l *leases) fail(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Reason: reason, Code: int32(status), Message: string(reason)})
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": http.StatusText(status)})
 }
 
 // nowhere is an address without a listener.

@@ -13,18 +13,19 @@
 package kubelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/kubelink"
 )
 
 // Options are those of any election.
@@ -34,13 +35,8 @@ type Options claim.ElectionOptions
 const leastTTL = 3 * time.Second
 
 func (o Options) withDefaults() Options {
-	if o.TTL == 0 {
-		o.TTL = 15 * time.Second
-	}
-	o.TTL = max(leastTTL, o.TTL.Round(time.Second))
-	if o.UserAgent == "" {
-		o.UserAgent = "rouse"
-	}
+	o.TTL = max(leastTTL, cmp.Or(o.TTL, 15*time.Second).Round(time.Second))
+	o.UserAgent = cmp.Or(o.UserAgent, "rouse")
 	if o.Changed == nil {
 		o.Changed = func(string) {}
 	}
@@ -56,11 +52,11 @@ func Split(lease string) (namespace, name string, err error) {
 	if !ok {
 		return "", "", fmt.Errorf("%q is not namespace/name", lease)
 	}
-	if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
-		return "", "", fmt.Errorf("%q is no namespace of Kubernetes: %s", namespace, wrong[0])
+	if !kubelink.IsLabel(namespace) {
+		return "", "", fmt.Errorf("%q is no namespace of Kubernetes: write lowercase letters, digits and -", namespace)
 	}
-	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return "", "", fmt.Errorf("%q is no name of a lease: %s", name, wrong[0])
+	if !kubelink.IsSubdomain(name) {
+		return "", "", fmt.Errorf("%q is no name of a lease: write lowercase letters, digits, - and .", name)
 	}
 	return namespace, name, nil
 }
@@ -91,14 +87,9 @@ func New(o Options) (*Elector, error) {
 	if o.Identity == "" {
 		return nil, errors.New("the identity is empty: give one that no other process has")
 	}
-	config, err := access(o.Kubeconfig)
+	a, err := newAPI(o)
 	if err != nil {
 		return nil, err
-	}
-	config.UserAgent = o.UserAgent
-	a, err := newAPI(config, o.Namespace, o.Name)
-	if err != nil {
-		return nil, fmt.Errorf("access to Kubernetes: %w", err)
 	}
 	return &Elector{o: o, api: a}, nil
 }
@@ -144,12 +135,12 @@ func (e *Elector) round(ctx context.Context) error {
 		asked := time.Now()
 		l, err := e.api.get(ctx)
 		switch {
-		case errors.Is(err, errNone):
+		case kubelink.IsStatus(err, http.StatusNotFound):
 			l, err = e.api.create(ctx, e.claimed(nil))
 			switch {
 			case err == nil:
 				e.saw(l, asked)
-			case errors.Is(err, errChanged):
+			case kubelink.IsStatus(err, http.StatusConflict):
 				return nil // another node was faster; the next round reads its name
 			}
 			return err
@@ -166,7 +157,7 @@ func (e *Elector) round(ctx context.Context) error {
 	l, err := e.api.update(ctx, e.claimed(l))
 	if err != nil {
 		e.seen = nil // whether it was written is unknown
-		if errors.Is(err, errChanged) {
+		if kubelink.IsStatus(err, http.StatusConflict) {
 			return nil // another node was faster; the next round reads its name
 		}
 		return err
@@ -194,7 +185,7 @@ func (e *Elector) claimed(was *lease) *lease {
 
 // leave releases the lease, so that the others need not wait until it expires.
 func (e *Elector) leave() {
-	defer e.api.close()
+	defer e.api.link.Close()
 	e.mu.Lock()
 	e.renewed = time.Time{}
 	e.mu.Unlock()

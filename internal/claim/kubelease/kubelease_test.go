@@ -1,6 +1,7 @@
 package kubelease
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,9 +30,9 @@ func TestOneLeadsAndGivesWay(t *testing.T) {
 		t.Error("a leads after its end")
 	}
 	server.mu.Lock()
-	holder := server.lease.Spec.HolderIdentity
+	holder := server.lease.holder()
 	server.mu.Unlock()
-	if holder != nil && *holder == "a#1" {
+	if holder == "a#1" {
 		t.Error("a has not given the lease back")
 	}
 	eventually(t, "b leads", b.Leads)
@@ -134,7 +135,7 @@ func TestWhatCannotBe(t *testing.T) {
 	for want, o := range map[string]Options{
 		"run in a pod with a service account": {Namespace: "default", Name: "rouse", Identity: "a"},
 		"no such file":                        {Namespace: "default", Name: "rouse", Identity: "a", Kubeconfig: "/nowhere/kubeconfig"},
-		"kubeconfig " + empty:                 {Namespace: "default", Name: "rouse", Identity: "a", Kubeconfig: empty},
+		`kubeconfig "` + empty:                {Namespace: "default", Name: "rouse", Identity: "a", Kubeconfig: empty},
 		"identity":                            {Namespace: "default", Name: "rouse"},
 		`"Default" is no namespace`:           {Namespace: "Default", Name: "rouse", Identity: "a"},
 		`"a_b" is no name of a lease`:         {Namespace: "default", Name: "a_b", Identity: "a"},
@@ -148,5 +149,17 @@ func TestWhatCannotBe(t *testing.T) {
 	}
 	if ns, name, err := Split("apps/rouse.leader"); ns != "apps" || name != "rouse.leader" || err != nil {
 		t.Errorf("%q %q %v", ns, name, err)
+	}
+}
+
+// TestForm checks how a lease is written, as the API server reads times with exactly six digits after the point.
+func TestForm(t *testing.T) {
+	l := newLease("default", "rouse")
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = "a", 15, &microTime{time.Unix(0, 1_500_000_000).In(time.FixedZone("", 3600))}
+	text, err := json.Marshal(l)
+	const want = `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"default","name":"rouse"},` +
+		`"spec":{"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"1970-01-01T00:00:01.500000Z","leaseTransitions":0}}`
+	if err != nil || string(text) != want {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/kubelink"
 )
 
 // cache contains the objects of a kind in a namespace, updated by a watch. The writes of this process are
@@ -38,7 +38,7 @@ type cache struct {
 }
 
 func newCache(a *api, r resource, namespace, selector string, tell func(), log *slog.Logger) *cache {
-	return &cache{api: a, name: strings.TrimSuffix(r.plural+"."+r.group, "."), at: a.collection(r, namespace), selector: selector, tell: tell, log: log, objects: map[string]*object{}, dropped: map[string]bool{},
+	return &cache{api: a, name: r.plural, at: a.collection(r, namespace), selector: selector, tell: tell, log: log, objects: map[string]*object{}, dropped: map[string]bool{},
 		moved: make(chan struct{})}
 }
 
@@ -132,7 +132,7 @@ func (c *cache) list(ctx context.Context) (version string, err error) {
 	for next := ""; ; {
 		var page []*object
 		page, version, next, err = c.api.list(ctx, c.at, c.selector, next)
-		if isStatus(err, http.StatusGone) {
+		if kubelink.IsStatus(err, http.StatusGone) {
 			return "", errExpired
 		}
 		if err != nil {
@@ -178,12 +178,12 @@ func (c *cache) watch(ctx context.Context, version string) (string, error) {
 	impatient := time.AfterFunc(callTimeout, cancel) // timeout of the start of the response
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {c.selector}, "resourceVersion": {version},
 		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
-	res, err := c.api.open(ctx, http.MethodGet, c.at+"?"+query.Encode(), "", nil)
+	res, err := c.api.Open(ctx, http.MethodGet, c.at+"?"+query.Encode(), "", nil)
 	if !impatient.Stop() && err == nil {
 		err = context.DeadlineExceeded
 		_ = res.Body.Close()
 	}
-	if isStatus(err, http.StatusGone) {
+	if kubelink.IsStatus(err, http.StatusGone) {
 		return "", errExpired
 	}
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *cache) watch(ctx context.Context, version string) (string, error) {
 	c.mu.Unlock()
 	limited := &io.LimitedReader{R: bufio.NewReader(res.Body)}
 	for decoder := json.NewDecoder(limited); ; {
-		limited.N = longestAnswer
+		limited.N = kubelink.MaxAnswer
 		var event struct {
 			Type   string
 			Object json.RawMessage
@@ -227,7 +227,7 @@ func (c *cache) take(what string, text []byte) (version string, err error) {
 		if status.Code == http.StatusGone {
 			return "", errExpired
 		}
-		return "", &statusError{status.Code, status.Message}
+		return "", &kubelink.StatusError{Code: status.Code, Message: status.Message}
 	}
 	o := &object{}
 	if err := json.Unmarshal(text, o); err != nil {

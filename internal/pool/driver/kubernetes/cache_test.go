@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -255,7 +254,11 @@ func TestSlowControllers(t *testing.T) {
 
 // TestLateEvents checks that late events do not overwrite newer states.
 func TestLateEvents(t *testing.T) {
-	c := newCache(&api{base: &url.URL{}}, podResource, "n", "", func() {}, nil)
+	a, err := connect(kubeconfig(t, "http://127.0.0.1:1", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCache(a, podResource, "n", "", func() {}, nil)
 	text := func(uid, version, name string) []byte {
 		return fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"name":%q}}`, uid, version, name)
 	}

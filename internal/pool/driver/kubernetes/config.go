@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -9,11 +10,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
-	kjson "sigs.k8s.io/json"
-
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/kubelink"
 )
 
 // The kinds of workloads.
@@ -95,9 +93,7 @@ const (
 const mostWorkers = 10_000
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Kind == "" {
-		c.Kind = Deployment
-	}
+	c.Kind = cmp.Or(c.Kind, Deployment)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -108,60 +104,68 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Container == "" {
 		c.Container = t.Spec.Containers[0].Name
 	}
-	i := slices.IndexFunc(t.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Container })
+	i := slices.IndexFunc(t.Spec.Containers, func(o templateContainer) bool { return o.Name == c.Container })
 	if i < 0 {
 		return c, rouse.Refuse("container", c.Container, "is none of the template's containers", "name one, or leave it out for the first")
 	}
-	if slices.ContainsFunc(t.Spec.Containers[i].Env, func(e corev1.EnvVar) bool { return e.Name == "WORKER_ID" }) {
+	if slices.ContainsFunc(t.Spec.Containers[i].Env, func(e struct{ Name string }) bool { return e.Name == "WORKER_ID" }) {
 		return c, rouse.Refuse("template", "WORKER_ID", "is given to the worker by the driver", "leave it out")
 	}
 	if h := c.Scaling.HPA; h != nil {
 		copied := *h
-		copied.Min, copied.TargetCPU = or(h.Min, 1), or(h.TargetCPU, 80)
+		copied.Min, copied.TargetCPU = cmp.Or(h.Min, 1), cmp.Or(h.TargetCPU, 80)
 		c.Scaling.HPA = &copied
 	}
 	if k := c.Scaling.KEDA; k != nil {
 		copied := *k
-		copied.Value, copied.Mode, copied.Protocol = or(k.Value, 1), or(k.Mode, modeLength), or(k.Protocol, "auto")
+		copied.Value, copied.Mode, copied.Protocol = cmp.Or(k.Value, 1), cmp.Or(k.Mode, modeLength), cmp.Or(k.Protocol, "auto")
 		if k.Authentication == "" {
-			copied.HostFromEnv = or(k.HostFromEnv, "WORKER_AMQP_URI")
+			copied.HostFromEnv = cmp.Or(k.HostFromEnv, "WORKER_AMQP_URI")
 		}
 		c.Scaling.KEDA = &copied
 	}
 	return c, nil
 }
 
-func or[T comparable](v, def T) T {
-	if v == *new(T) {
-		return def
+// podTemplate is the part of a template that the driver reads. The API server checks the rest when it is applied.
+type podTemplate struct {
+	Metadata struct{ Labels, Annotations map[string]string }
+	Spec     struct {
+		Containers    []templateContainer
+		RestartPolicy string
 	}
-	return v
 }
 
-// decodeTemplate decodes the template as Kubernetes would, and refuses unknown fields.
-func (c Config) decodeTemplate() (*corev1.PodTemplateSpec, error) {
+type templateContainer struct {
+	Name string
+	Env  []struct{ Name string }
+}
+
+// decodeTemplate decodes the part of the template that is read here.
+func (c Config) decodeTemplate() (*podTemplate, error) {
 	const cure = "write the template of a pod as in a Deployment: metadata, and a spec with containers"
 	if len(c.Template) == 0 {
 		return nil, rouse.Refuse("template", "", "is missing", cure)
 	}
-	text, err := json.Marshal(c.Template)
-	if err != nil {
-		return nil, rouse.Refuse("template", "", "cannot be written as JSON: "+err.Error(), cure)
+	for name := range c.Template {
+		if name != "metadata" && name != "spec" {
+			return nil, rouse.Refuse("template", name, "is no field of a template of a pod", cure)
+		}
 	}
-	t := &corev1.PodTemplateSpec{}
-	strict, err := kjson.UnmarshalStrict(text, t)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
+	t := &podTemplate{}
+	text, err := json.Marshal(c.Template)
+	if err == nil {
+		err = json.Unmarshal(text, t)
 	}
 	switch {
 	case err != nil:
 		return nil, rouse.Refuse("template", "", "is no template of a pod: "+err.Error(), cure)
 	case len(t.Spec.Containers) == 0:
 		return nil, rouse.Refuse("template", "", "has no containers", cure)
-	case t.Spec.RestartPolicy != "" && t.Spec.RestartPolicy != corev1.RestartPolicyAlways:
-		return nil, rouse.Refuse("template", string(t.Spec.RestartPolicy), "is no restart policy for workers", "leave restartPolicy out: they are always started again")
+	case t.Spec.RestartPolicy != "" && t.Spec.RestartPolicy != "Always":
+		return nil, rouse.Refuse("template", t.Spec.RestartPolicy, "is no restart policy for workers", "leave restartPolicy out: they are always started again")
 	}
-	for _, m := range []map[string]string{t.Labels, t.Annotations} {
+	for _, m := range []map[string]string{t.Metadata.Labels, t.Metadata.Annotations} {
 		if err := notOurs("template", m); err != nil {
 			return nil, err
 		}
@@ -181,21 +185,21 @@ func notOurs(field string, m map[string]string) error {
 
 // check validates the configuration, which has its defaults.
 func (c Config) check() error {
-	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 {
-		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace: "+wrong[0], "write one such as workers")
+	if !kubelink.IsLabel(c.Namespace) {
+		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace", "write lowercase letters, digits and -, such as workers")
 	}
 	if c.Instance == "" {
 		return rouse.Refuse("instance", "", "is missing", "give this rouse a name that no other in the namespace has")
 	}
-	if wrong := validation.IsDNS1123Label(c.Instance); len(wrong) > 0 {
-		return rouse.Refuse("instance", c.Instance, "is no label of DNS: "+wrong[0], "write one such as rouse")
+	if !kubelink.IsLabel(c.Instance) {
+		return rouse.Refuse("instance", c.Instance, "is no label of DNS", "write lowercase letters, digits and -, such as rouse")
 	}
 	if c.Kind != Deployment && c.Kind != StatefulSet {
 		return rouse.Refuse("kind", c.Kind, "is no kind of workloads", "write Deployment or StatefulSet")
 	}
 	for name, value := range c.Labels {
-		if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
-			return rouse.Refuse("labels", name+": "+value, "is no label: "+wrong[0], "write a shorter or simpler value")
+		if !kubelink.IsLabelValue(value) {
+			return rouse.Refuse("labels", name+": "+value, "is no label", "write at most 63 letters, digits, - _ and .")
 		}
 	}
 	for field, m := range map[string]map[string]string{"labels": c.Labels, "annotations": c.Annotations} {
@@ -203,8 +207,8 @@ func (c Config) check() error {
 			return err
 		}
 		for name := range m {
-			if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
-				return rouse.Refuse(field, name, "is no name of a label or an annotation: "+wrong[0], "write one such as team")
+			if !kubelink.IsQualifiedName(name) {
+				return rouse.Refuse(field, name, "is no name of a label or an annotation", "write one such as team, or example.com/team")
 			}
 		}
 	}
@@ -252,8 +256,8 @@ func (s Scaling) check() error {
 			return rouse.Refuse(d.name, d.value.String(), "is no number of whole seconds up to a day", "give one such as 30s")
 		}
 	}
-	if wrong := validation.IsDNS1123Subdomain(k.Authentication); k.Authentication != "" && len(wrong) > 0 {
-		return rouse.Refuse("authentication", k.Authentication, "is no name of an object: "+wrong[0], "name a TriggerAuthentication of the namespace")
+	if k.Authentication != "" && !kubelink.IsSubdomain(k.Authentication) {
+		return rouse.Refuse("authentication", k.Authentication, "is no name of an object", "name a TriggerAuthentication of the namespace")
 	}
 	return nil
 }

@@ -30,10 +30,10 @@ func newHarness(t *testing.T) (*harness, *cluster) {
 func (w *harness) connect(t *testing.T, kubeconfig string) {
 	t.Helper()
 	var err error
-	if w.admin, _, err = connect(kubeconfig); err != nil {
+	if w.admin, err = connect(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.admin.close)
+	t.Cleanup(w.admin.Close)
 }
 
 // of returns the objects of a kind of an instance, by name.
@@ -42,7 +42,7 @@ func (w *harness) of(t *testing.T, r resource, c Config) []obj {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	var list struct{ Items []obj }
-	if err := w.admin.do(ctx, http.MethodGet, w.admin.collection(r, "workers")+"?labelSelector="+labelInstance+"="+c.Instance, "", nil, &list); err != nil {
+	if err := w.admin.Do(ctx, http.MethodGet, w.admin.collection(r, "workers")+"?labelSelector="+labelInstance+"="+c.Instance, "", nil, &list); err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b obj) int { return cmp.Compare(meta(a)["name"].(string), meta(b)["name"].(string)) })
@@ -65,7 +65,7 @@ func (w *harness) merge(t *testing.T, at string, change obj) {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	var now obj
-	if err := w.admin.do(ctx, http.MethodPatch, at+"?fieldManager=kubectl", "application/merge-patch+json", change, &now); err != nil {
+	if err := w.admin.Do(ctx, http.MethodPatch, at+"?fieldManager=kubectl", "application/merge-patch+json", change, &now); err != nil {
 		t.Fatal(err)
 	}
 }

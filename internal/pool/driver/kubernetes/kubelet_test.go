@@ -28,7 +28,7 @@ const nodeName = "rouse-test"
 
 func startKubelet(t *testing.T, kubeconfig, namespace string) {
 	t.Helper()
-	a, _, err := connect(kubeconfig)
+	a, err := connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func startKubelet(t *testing.T, kubeconfig, namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.life.Go(func() { k.pods.run(ctx) })
 	k.life.Go(func() { k.loop(ctx) })
-	t.Cleanup(func() { cancel(); k.life.Wait(); a.close() })
+	t.Cleanup(func() { cancel(); k.life.Wait(); a.Close() })
 }
 
 func (k *kubelet) loop(ctx context.Context) {
@@ -87,7 +87,7 @@ func (k *kubelet) call(ctx context.Context, method, at, contentType string, body
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var into obj
-	return into, k.api.do(ctx, method, k.pods.at+"/"+at, contentType, body, &into)
+	return into, k.api.Do(ctx, method, k.pods.at+"/"+at, contentType, body, &into)
 }
 
 // run is the life of a pod.
@@ -133,7 +133,7 @@ func (k *kubelet) run(ctx context.Context, name, uid string, end chan struct{}) 
 func (k *kubelet) read(ctx context.Context, name string) (pod obj, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = k.api.do(ctx, http.MethodGet, k.pods.at+"/"+name, "", nil, &pod)
+	err = k.api.Do(ctx, http.MethodGet, k.pods.at+"/"+name, "", nil, &pod)
 	return pod, err
 }
 

@@ -15,6 +15,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rousehq/rouse/internal/kubelink"
 	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
@@ -59,13 +61,11 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return fail(err)
 	}
-	a, namespace, err := connect(c.Kubeconfig)
+	a, err := connect(c.Kubeconfig)
 	if err != nil {
 		return fail(err)
 	}
-	if c.Namespace == "" {
-		c.Namespace = namespace
-	}
+	c.Namespace = cmp.Or(c.Namespace, a.Namespace)
 	if err := c.check(); err != nil {
 		return fail(err)
 	}
@@ -144,7 +144,7 @@ func newTurn() string { return strings.ToLower(rand.Text()[:turnLength]) }
 // may lag.
 func (d *Driver) find(ctx context.Context, key, name string) (*object, error) {
 	is, err := d.api.get(ctx, d.workloads.at, name)
-	if isStatus(err, http.StatusNotFound) {
+	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (d *Driver) apply(ctx context.Context, want *rendered, turn, uid string) (*
 	case err == nil:
 		d.workloads.put(got)
 		return got, nil
-	case uid != "" && (isStatus(err, http.StatusConflict) || isStatus(err, http.StatusNotFound)):
+	case uid != "" && (kubelink.IsStatus(err, http.StatusConflict) || kubelink.IsStatus(err, http.StatusNotFound)):
 		d.workloads.evict(uid) // it was deleted by another client
 	}
 	return nil, fmt.Errorf("apply %s %s: %w", d.config.Kind, want.name, err)
@@ -188,7 +188,7 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 	}
 	left, err := d.api.delete(ctx, d.workloads.at, name, is.Metadata.UID)
 	switch {
-	case isStatus(err, http.StatusNotFound), isStatus(err, http.StatusConflict): // it is gone, or another one has its name
+	case kubelink.IsStatus(err, http.StatusNotFound), kubelink.IsStatus(err, http.StatusConflict): // it is gone, or another one has its name
 		d.workloads.evict(is.Metadata.UID)
 		return nil
 	case err != nil:
@@ -221,7 +221,7 @@ func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 		kind = otherKinds[d.config.Kind]
 		is, err := d.api.get(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name)
 		switch {
-		case isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusForbidden):
+		case kubelink.IsStatus(err, http.StatusNotFound) || kubelink.IsStatus(err, http.StatusForbidden):
 			d.note(name)
 			return nil
 		case err != nil:
@@ -231,7 +231,7 @@ func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 		}
 	}
 	_, err := d.api.delete(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name, "")
-	if err != nil && !isStatus(err, http.StatusNotFound) {
+	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("delete %s %s of an earlier configuration: %w", kind, name, err)
 	}
 	d.note(name)
@@ -271,7 +271,7 @@ func (d *Driver) Close(context.Context) error {
 	d.mu.Unlock()
 	d.end()
 	d.watches.Wait()
-	d.api.close()
+	d.api.Close()
 	return nil
 }
 

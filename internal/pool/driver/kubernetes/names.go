@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"github.com/rousehq/rouse/internal/kubelink"
 )
 
 // Labels and annotations of the driver's objects. Those of workloads are also on their pods.
@@ -81,7 +81,7 @@ func slug(text string) string {
 
 // labelOr returns a text if it is a valid value of a label, and otherwise a hash of it.
 func labelOr(text string) string {
-	if len(validation.IsValidLabelValue(text)) == 0 {
+	if kubelink.IsLabelValue(text) {
 		return text
 	}
 	return hash(text)

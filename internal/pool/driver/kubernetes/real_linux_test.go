@@ -9,7 +9,6 @@ import (
 	_ "embed"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
@@ -226,28 +227,19 @@ func (k *kubernetes) startServer(t *testing.T) {
 // call makes a request as the administrator.
 func (k *kubernetes) call(t *testing.T, method, path, contentType, body string) error {
 	t.Helper()
-	a, _, err := connect(k.adminConfig)
+	a, err := connect(k.adminConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
+	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, a.base.JoinPath("/").String()+path, strings.NewReader(body))
-	if err != nil {
+	var object, answer any
+	if err := yaml.Unmarshal([]byte(body), &object); err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", contentType)
-	res, err := a.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<16))
-		return &statusError{res.StatusCode, string(text)}
-	}
-	return nil
+	path, query, _ := strings.Cut(path, "?")
+	return a.Do(ctx, method, a.At(path)+"?"+query, contentType, object, &answer)
 }
 
 // apply creates an object from YAML.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/rousehq/rouse/internal/kubelink"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -75,14 +76,14 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 		return err
 	}
 	is, err := d.api.get(ctx, d.scalers.at, want.name)
-	if err != nil && !isStatus(err, http.StatusNotFound) {
+	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("look for %s %s: %w", r.kind, want.name, err)
 	}
 	if err == nil && is.Metadata.Annotations[annotationHash] == want.hash {
 		d.scalers.put(is)
 		return nil
 	}
-	got, err := d.api.apply(ctx, d.scalers.at, want.name, map[string]any{"apiVersion": r.apiVersion(), "kind": r.kind, "metadata": map[string]any{
+	got, err := d.api.apply(ctx, d.scalers.at, want.name, map[string]any{"apiVersion": r.apiVersion, "kind": r.kind, "metadata": map[string]any{
 		"name": want.name, "namespace": d.config.Namespace,
 		"labels":      merge(d.labels(w.Metadata.Name), map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
 		"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key), annotationHash: want.hash},
@@ -123,7 +124,7 @@ func (d *Driver) dropScaler(ctx context.Context, w *object) error {
 		return nil
 	}
 	_, err := d.api.delete(ctx, d.api.collection(r, d.config.Namespace), scalerName(w), "")
-	if err != nil && !isStatus(err, http.StatusNotFound) {
+	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("delete %s %s of an earlier configuration: %w", r.kind, scalerName(w), err)
 	}
 	return nil

@@ -139,7 +139,7 @@ func (r *rendered) object(turn, uid string) map[string]any {
 		spec["serviceName"] = r.name // required, but it need not exist
 		spec["podManagementPolicy"] = "Parallel"
 	}
-	return map[string]any{"apiVersion": r.kind.apiVersion(), "kind": r.kind.kind, "metadata": meta, "spec": spec}
+	return map[string]any{"apiVersion": r.kind.apiVersion, "kind": r.kind.kind, "metadata": meta, "spec": spec}
 }
 
 // merge merges maps; later ones take precedence.
