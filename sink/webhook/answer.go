@@ -25,39 +25,38 @@ type answer struct {
 // headBytes is how much of a body is kept for people.
 const headBytes = rouse.MaxDetail
 
-// read reads a response body. If it ends within MaxAnswer, the connection can be used again. The status
-// counts even if the body is endless, slow or broken.
-func (s *Sink) read(resp *http.Response) *answer {
-	defer resp.Body.Close()
-	a := &answer{code: resp.StatusCode, retryAfter: resp.Header.Get("Retry-After")}
+// read reads a response, and reports whether its body ended within MaxAnswer. The status counts even if the body is endless, slow or
+// broken.
+func (a *answer) read(o *Options, resp *http.Response) (ended bool) {
+	a.code, a.retryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
 	if resp.Body == http.NoBody {
-		return a
+		return true
 	}
 	keep := headBytes
 	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
 	if maybe {
-		keep = s.opts.MaxAnswer
+		keep = o.MaxAnswer
 	}
-	kept, whole := readUpTo(resp.Body, keep, s.opts.MaxAnswer)
+	kept, total, ended := readUpTo(resp.Body, keep, o.MaxAnswer)
 	a.head = kept[:min(len(kept), headBytes)]
 	if maybe {
-		a.body, a.garbled = readWishes(kept, whole)
+		a.body, a.garbled = readWishes(kept, ended && total == len(kept))
 	}
-	return a
+	return ended
 }
 
-// readUpTo reads up to limit bytes and keeps the first of them; whole reports that it read and kept all.
-func readUpTo(r io.Reader, keep, limit int) (kept []byte, whole bool) {
+// readUpTo reads up to limit bytes and keeps the first of them. It returns how many it read, and whether that was all.
+func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool) {
 	buf := make([]byte, min(512, limit+1))
-	for total := 0; ; {
+	for {
 		n, err := r.Read(buf[:min(len(buf), limit+1-total)])
 		total += n
 		kept = append(kept, buf[:min(n, keep-len(kept))]...)
 		switch {
 		case err == io.EOF:
-			return kept, total == len(kept)
+			return kept, total, true
 		case err != nil || total > limit:
-			return kept, false
+			return kept, total, false
 		case total >= len(buf) && len(buf) < 16<<10:
 			buf = make([]byte, 4*len(buf))
 		}

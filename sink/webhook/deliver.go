@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -22,9 +23,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	for i := range fires {
 		f := &fires[i]
-		a, failed := s.exchange(ctx, f.Spec, func(ctx context.Context) (*http.Request, error) {
-			return s.single(ctx, f, time.Now())
-		})
+		a, failed := s.exchange(ctx, f.Spec, s.single(f, time.Now()))
 		if a == nil {
 			settle(i, failed)
 			continue
@@ -39,9 +38,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 	for from := 0; from < len(fires); {
 		body, n := batchBody(fires[from:], s.opts.BatchBytes)
 		part := fires[from : from+n]
-		a, failed := s.exchange(ctx, part[0].Spec, func(ctx context.Context) (*http.Request, error) {
-			return s.batch(ctx, part, body, time.Now())
-		})
+		a, failed := s.exchange(ctx, part[0].Spec, s.batch(part, body, time.Now()))
 		if a != nil {
 			a.settle(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
 		} else {
@@ -83,42 +80,51 @@ func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 // bodyTime is how long the body of a response may take after its head.
 const bodyTime = 5 * time.Second
 
-var (
-	errTimeout = errors.New("no answer in time")
-	errBody    = errors.New("the body of the answer takes too long")
-)
-
 // exchange sends one request and reads the response; without a response it returns the outcome of the fires
-// instead.
-func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx context.Context) (*http.Request, error)) (*answer, rouse.Outcome) {
+// instead. It uses the request up.
+func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*answer, rouse.Outcome) {
+	defer r.free()
+	if r.err != nil {
+		return nil, failure(r.err)
+	}
 	timeout := spec.Retry.Effective().Timeout
-	attempt, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	limit := time.AfterFunc(timeout, func() { cancel(errTimeout) })
-	defer limit.Stop()
+	deadline := time.Now().Add(timeout)
+	a := &answer{}
+	err := s.send(ctx, r, deadline, min(timeout, bodyTime), a)
+	if err == nil {
+		return a, rouse.Outcome{}
+	}
+	var no *forbidden
+	var late net.Error
+	switch {
+	case ctx.Err() != nil:
+		return nil, stopping
+	case errors.As(err, &no):
+		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", no.Error())}
+	case errors.As(err, &late) && late.Timeout() && !time.Now().Before(deadline):
+		err = fmt.Errorf("no answer within %v", timeout)
+	}
+	return nil, failure(err)
+}
 
-	req, err := build(attempt)
-	if err != nil {
-		return nil, failure(err)
-	}
-	resp, err := s.transport.RoundTrip(req)
-	if err != nil {
-		var no *forbidden
-		switch {
-		case ctx.Err() != nil:
-			return nil, stopping
-		case context.Cause(attempt) == errTimeout:
-			return nil, failure(fmt.Errorf("no answer within %v", timeout))
-		case errors.As(err, &no):
-			return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", no.Error())}
+// send sends a request over a connection that is idle, or over a new one, and reads the answer. When ctx ends, it closes the
+// connection.
+func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
+	c := s.idle.take(r.origin)
+	if c == nil {
+		var err error
+		if c, err = s.dial(ctx, r.place, deadline); err != nil {
+			return err
 		}
-		return nil, failure(err)
 	}
-	if resp.Body != http.NoBody && limit.Stop() { // the status is known: only the body is missing
-		late := time.AfterFunc(min(timeout, bodyTime), func() { cancel(errBody) })
-		defer late.Stop()
+	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
+	again, err := c.exchange(r, deadline, bodyTime, func(resp *http.Response) bool { return a.read(&s.opts, resp) })
+	if unwatch() && again {
+		s.idle.put(c)
+	} else {
+		_ = c.Close()
 	}
-	return s.read(resp), rouse.Outcome{}
+	return err
 }
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have

@@ -1,80 +1,119 @@
 package webhook
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// headers collects the headers of a request. The values share one array, because there are about two dozen.
-type headers struct {
-	h      http.Header
-	values []string
+// request is an HTTP/1.1 request as it is sent.
+type request struct {
+	place
+	method string
+	head   []byte // request line and headers
+	body   []byte
+	err    error // a header that must not be sent
 }
 
-func newHeaders(n int) headers {
-	return headers{make(http.Header, n), make([]string, 0, n)}
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// newRequest begins a request of a spec. Nothing uses the request any more when it is given back to the pool.
+func (s *Sink) newRequest(spec *rouse.Spec) *request {
+	r := requests.Get().(*request)
+	*r = request{place: placeOf(spec.Target), method: method(spec), head: r.head[:0]}
+	r.head = append(append(append(append(r.head, r.method...), ' '), r.path...), " HTTP/1.1\r\n"...)
+	if !rouse.IsHeaderValue(spec.Target) || strings.Contains(spec.Target, " ") {
+		r.err = errors.New("not sent: the target has characters that cannot be sent")
+	}
+	r.set("Host", r.authority)
+	agent := s.opts.UserAgent
+	for k, v := range spec.Webhook.Headers {
+		switch k = http.CanonicalHeaderKey(k); {
+		case !httpguts.ValidHeaderFieldName(k):
+			r.err = fmt.Errorf("not sent: %q is no name of a header", k)
+		case k == "User-Agent":
+			agent = v
+		default:
+			r.set(k, v)
+		}
+	}
+	r.set("User-Agent", agent)
+	return r
 }
 
-func (h *headers) set(canonical, value string) {
-	h.values = append(h.values, value)
-	h.h[canonical] = h.values[len(h.values)-1 : len(h.values) : len(h.values)]
+// free gives a request back to the pool.
+func (r *request) free() {
+	if cap(r.head) <= 2*inOne {
+		requests.Put(r)
+	}
+}
+
+// set adds a header. No header is set twice: Check refuses those of a spec that are set here.
+func (r *request) set(canonical, value string) {
+	if !rouse.IsHeaderValue(value) {
+		r.err = fmt.Errorf("not sent: the header %s has a value that cannot be sent", canonical)
+		return
+	}
+	r.head = append(append(append(append(r.head, canonical...), ": "...), value...), "\r\n"...)
+}
+
+func (r *request) setUint(canonical string, value uint64) {
+	r.head = append(append(r.head, canonical...), ": "...)
+	r.head = append(strconv.AppendUint(r.head, value, 10), "\r\n"...)
 }
 
 // single returns the request for one fire.
-func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.Request, error) {
-	h := newHeaders(24 + len(f.Spec.Webhook.Headers))
-	s.common(&h, f.Spec)
+func (s *Sink) single(f *rouse.Fire, now time.Time) *request {
+	r := s.newRequest(f.Spec)
 	name, due := cloudevent.Percent(f.Name), f.Due.String()
-	attempt := strconv.FormatUint(uint64(f.Attempt), 10)
-	token := strconv.FormatUint(f.Token, 10)
-	generation := strconv.FormatUint(f.Generation, 10)
-
 	body := f.Spec.Payload
 	if f.Spec.Webhook.Structured {
-		h.set("Content-Type", "application/cloudevents+json")
+		r.set("Content-Type", "application/cloudevents+json")
 		body = cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)
 	} else {
 		if kind := cloudevent.ContentType(f.Spec); kind != "" {
-			h.set("Content-Type", kind)
+			r.set("Content-Type", kind)
 		}
-		h.set("Ce-Specversion", "1.0")
-		h.set("Ce-Id", f.ID)
-		h.set("Ce-Source", cloudevent.Percent(cloudevent.Source(f)))
-		h.set("Ce-Type", cloudevent.Type)
-		h.set("Ce-Time", due)
-		h.set("Ce-Subject", name)
-		h.set("Ce-Attempt", attempt)
-		h.set("Ce-Token", token)
-		h.set("Ce-Generation", generation)
+		r.set("Ce-Specversion", "1.0")
+		r.set("Ce-Id", f.ID)
+		r.set("Ce-Source", cloudevent.Percent(cloudevent.Source(f)))
+		r.set("Ce-Type", cloudevent.Type)
+		r.set("Ce-Time", due)
+		r.set("Ce-Subject", name)
+		r.setUint("Ce-Attempt", uint64(f.Attempt))
+		r.setUint("Ce-Token", f.Token)
+		r.setUint("Ce-Generation", f.Generation)
 	}
-	h.set("Rouse-Fire-Id", f.ID)
-	h.set("Rouse-Namespace", f.Namespace)
-	h.set("Rouse-Timer", name)
-	h.set("Rouse-Due", due)
-	h.set("Rouse-Attempt", attempt)
-	h.set("Rouse-Token", token)
-	h.set("Rouse-Generation", generation)
-	h.set("Rouse-Manual", strconv.FormatBool(f.Manual))
-	h.set("Rouse-Last", strconv.FormatBool(f.Last))
-	return s.request(ctx, f, h, f.ID, body, now)
+	r.set("Rouse-Fire-Id", f.ID)
+	r.set("Rouse-Namespace", f.Namespace)
+	r.set("Rouse-Timer", name)
+	r.set("Rouse-Due", due)
+	r.setUint("Rouse-Attempt", uint64(f.Attempt))
+	r.setUint("Rouse-Token", f.Token)
+	r.setUint("Rouse-Generation", f.Generation)
+	r.set("Rouse-Manual", strconv.FormatBool(f.Manual))
+	r.set("Rouse-Last", strconv.FormatBool(f.Last))
+	return s.finish(r, f, f.ID, body, now)
 }
 
 // batch returns the request for fires that are the events of body, a JSON array.
-func (s *Sink) batch(ctx context.Context, fires []rouse.Fire, body []byte, now time.Time) (*http.Request, error) {
+func (s *Sink) batch(fires []rouse.Fire, body []byte, now time.Time) *request {
 	f := &fires[0]
-	h := newHeaders(8 + len(f.Spec.Webhook.Headers))
-	s.common(&h, f.Spec)
-	h.set("Content-Type", "application/cloudevents-batch+json")
-	h.set("Rouse-Namespace", f.Namespace)
-	return s.request(ctx, f, h, batchID(fires), body, now)
+	r := s.newRequest(f.Spec)
+	r.set("Content-Type", "application/cloudevents-batch+json")
+	r.set("Rouse-Namespace", f.Namespace)
+	return s.finish(r, f, batchID(fires), body, now)
 }
 
 // batchID returns an id that is the same whenever the same fires are sent together.
@@ -87,29 +126,20 @@ func batchID(fires []rouse.Fire) string {
 	return "batch-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-// common sets the headers of every request of a spec.
-func (s *Sink) common(h *headers, spec *rouse.Spec) {
-	h.set("User-Agent", s.opts.UserAgent)
-	for k, v := range spec.Webhook.Headers {
-		h.set(http.CanonicalHeaderKey(k), v)
-	}
-}
-
-// request signs and addresses a request.
-func (s *Sink) request(ctx context.Context, f *rouse.Fire, h headers, id string, body []byte, now time.Time) (*http.Request, error) {
-	h.set(HeaderID, id)
-	h.set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+// finish signs a request, and completes its headers.
+func (s *Sink) finish(r *request, f *rouse.Fire, id string, body []byte, now time.Time) *request {
+	r.set(HeaderID, id)
+	r.setUint(HeaderTimestamp, uint64(now.Unix()))
 	if secrets := s.opts.Secrets(f.Namespace); len(secrets) > 0 {
 		signature, err := signatures(secrets, id, now.Unix(), body)
 		if err != nil {
-			return nil, err
+			r.err = err
 		}
-		h.set(HeaderSignature, signature)
+		r.set(HeaderSignature, signature)
 	}
-	req, err := http.NewRequestWithContext(ctx, method(f.Spec), f.Spec.Target, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
+	if len(body) > 0 || r.method != http.MethodGet && r.method != http.MethodDelete {
+		r.setUint("Content-Length", uint64(len(body)))
 	}
-	req.Header = h.h
-	return req, nil
+	r.head, r.body = append(r.head, "\r\n"...), body
+	return r
 }

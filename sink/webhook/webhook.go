@@ -56,7 +56,6 @@ package webhook
 import (
 	"crypto/x509"
 	"net"
-	"net/http"
 	"time"
 )
 
@@ -116,19 +115,18 @@ func (o Options) withDefaults() Options {
 
 // Sink is a rouse.Sink for http and https targets.
 type Sink struct {
-	opts      Options
-	transport *http.Transport
+	opts Options
+	idle idle
 }
 
 // New returns a sink; Close ends it.
 func New(o Options) *Sink {
-	s := &Sink{opts: o.withDefaults()}
-	s.transport = s.newTransport()
-	return s
+	o = o.withDefaults()
+	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}}
 }
 
-// Close closes the connections, and cancels pending dials. It is called after all deliveries ended.
+// Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {
-	s.transport.CloseIdleConnections()
+	s.idle.close()
 	return nil
 }

@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Limits of an answer before its body.
+const (
+	maxHead    = 64 << 10 // bytes of status line and headers
+	maxInterim = 5        // answers with a status of 1xx
+)
+
+// inOne is the size up to which a body is sent in one write with its head. A receiver that answers without reading cannot block
+// such a write, because the kernel's buffers take it.
+const inOne = 16 << 10
+
+var errHead = fmt.Errorf("its headers exceeded %d bytes", maxHead)
+
+// conn is a connection to a receiver. One exchange uses it at a time, on the goroutine that delivers: there are no loops that read and
+// write for it. net/http parses what comes.
+type conn struct {
+	net.Conn
+	origin string
+	raw    syscall.RawConn // of the TCP connection
+	in     *bufio.Reader   // reads from reader
+	left   int64           // that the reader may still read
+	asks   http.Request    // has the method, which decides whether an answer has a body
+	since  time.Time       // the beginning of idleness
+}
+
+func newConn(origin string, tcp net.Conn, raw syscall.RawConn) *conn {
+	c := &conn{Conn: tcp, origin: origin, raw: raw}
+	c.in = bufio.NewReader(reader{c})
+	return c
+}
+
+// reader reads from a connection up to the limit of the answer's head.
+type reader struct{ c *conn }
+
+func (r reader) Read(b []byte) (int, error) {
+	if r.c.left <= 0 {
+		return 0, errHead
+	}
+	n, err := r.c.Conn.Read(b[:min(int64(len(b)), r.c.left)])
+	r.c.left -= int64(n)
+	return n, err
+}
+
+// exchange sends a request and lets read have the response. again reports whether the connection can be used for another one.
+func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
+	if err := c.SetDeadline(deadline); err != nil {
+		return false, err
+	}
+	sent := make(chan error, 1)
+	if len(r.body) <= inOne {
+		r.head = append(r.head, r.body...)
+		if _, err := c.Write(r.head); err != nil {
+			return false, err
+		}
+		sent <- nil
+	} else {
+		go func() { // ends with the exchange, which waits for it
+			buffers := net.Buffers{r.head, r.body}
+			_, err := buffers.WriteTo(c.Conn)
+			sent <- err
+		}()
+	}
+	resp, err := c.head(r.method)
+	if err == nil {
+		again = c.body(resp, bodyTime, read) && !resp.Close && c.in.Buffered() == 0
+	}
+	select {
+	case wrote := <-sent:
+		again = again && wrote == nil
+	default: // an answer to half a request
+		again = false
+		_ = c.Close()
+		<-sent
+	}
+	return again, err
+}
+
+// head reads the status line and the headers of a response.
+func (c *conn) head(method string) (*http.Response, error) {
+	c.asks.Method = method
+	for range 1 + maxInterim {
+		c.left = maxHead
+		resp, err := http.ReadResponse(c.in, &c.asks)
+		var ofNet net.Error
+		switch {
+		case errors.As(err, &ofNet):
+			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("the answer is broken: %w", err)
+		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols:
+			c.left = math.MaxInt64
+			return resp, nil
+		}
+	}
+	return nil, fmt.Errorf("more than %d answers with a status of 1xx", maxInterim)
+}
+
+// body lets read have the response, whose body may take a time. It reports whether the body was read to its end. It does not close the
+// body, which would read all of it.
+func (c *conn) body(resp *http.Response, limit time.Duration, read func(*http.Response) bool) (ended bool) {
+	if resp.Body != http.NoBody && c.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return false
+	}
+	return read(resp) && resp.StatusCode != http.StatusSwitchingProtocols
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+	"time"
+)
+
+// idle has the connections that no exchange uses. Its methods may be called concurrently.
+type idle struct {
+	most, perOrigin int
+	timeout         time.Duration
+
+	mu       sync.Mutex
+	closed   bool
+	byOrigin map[string][]*list.Element // the one used last is at the end
+	all      list.List                  // of *conn; the one used last is at the end
+	sweeper  *time.Timer                // closes the first of all when its time is over; nil before the first one
+}
+
+// take returns a connection to an origin, nil if there is none. The one used last comes first, so that the others can end.
+func (p *idle) take(origin string) *conn {
+	for {
+		p.mu.Lock()
+		list := p.byOrigin[origin]
+		if len(list) == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		c := p.remove(list[len(list)-1])
+		p.mu.Unlock()
+		if !c.stale() {
+			return c
+		}
+		_ = c.Close()
+	}
+}
+
+// remove takes a connection out. The mutex is held.
+func (p *idle) remove(e *list.Element) *conn {
+	c := p.all.Remove(e).(*conn)
+	list := p.byOrigin[c.origin]
+	i := slices.Index(list, e)
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
+		delete(p.byOrigin, c.origin)
+	} else {
+		p.byOrigin[c.origin] = list
+	}
+	return c
+}
+
+// put keeps a connection. If there are too many, the one that was idle longest is closed.
+func (p *idle) put(c *conn) {
+	c.since = time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = c.Close()
+		return
+	}
+	if list := p.byOrigin[c.origin]; len(list) == p.perOrigin {
+		_ = p.remove(list[0]).Close()
+	} else if p.all.Len() == p.most {
+		_ = p.remove(p.all.Front()).Close()
+	}
+	if p.all.Len() == 0 {
+		if p.sweeper == nil {
+			p.sweeper = time.AfterFunc(p.timeout, p.sweep)
+		} else {
+			p.sweeper.Reset(p.timeout)
+		}
+	}
+	if p.byOrigin == nil {
+		p.byOrigin = map[string][]*list.Element{}
+	}
+	p.byOrigin[c.origin] = append(p.byOrigin[c.origin], p.all.PushBack(c))
+}
+
+// sweep closes the connections that were idle for too long.
+func (p *idle) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.all.Front(); e != nil; e = p.all.Front() {
+		if left := p.timeout - time.Since(e.Value.(*conn).since); left > 0 {
+			p.sweeper.Reset(left)
+			return
+		}
+		_ = p.remove(e).Close()
+	}
+}
+
+// drain closes all connections.
+func (p *idle) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.all.Front(); e != nil; e = p.all.Front() {
+		_ = p.remove(e).Close()
+	}
+}
+
+// close closes all connections, and those that are put later.
+func (p *idle) close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.sweeper != nil {
+		p.sweeper.Stop()
+	}
+	p.mu.Unlock()
+	p.drain()
+}
