@@ -3,8 +3,9 @@ package history
 import "time"
 
 // Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final, Fire, Ack, Dead,
-// Record, Fault, Heal or End.
-type Event interface{ append(b []byte) []byte }
+// Record, Fault, Heal or End. The tags of their fields are the members of the line; those that are not left out when they are
+// zero have to be there.
+type Event interface{ line() any }
 
 // Res is what a client knows of a call.
 type Res string
@@ -28,37 +29,38 @@ const (
 
 // Put is a create, a replace, which also creates, or a reschedule, which keeps all of a timer but when it is due.
 type Put struct {
-	Replace    bool
-	Reschedule bool // a pause goes on
-	Timer      string
-	Gen        uint64 // the client's number of the write, which the payload carries; or the observer of a reschedule knows it
-	Spec       Spec
-	T0, T1     Time // the call began; the answer came, or was given up
-	Res        Res
-	Due        Time // what the service answered as first due, if it did
-	InFlight   bool // of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
+	Replace    bool   `json:"-"`
+	Reschedule bool   `json:"-"` // a pause goes on
+	Timer      string `json:"timer"`
+	Gen        uint64 `json:"gen"` // the client's number of the write, which the payload carries; or the observer of a reschedule knows it
+	Spec       Spec   `json:"spec"`
+	T0         Time   `json:"t0"` // the call began
+	T1         Time   `json:"t1"` // the answer came, or was given up
+	Res        Res    `json:"res"`
+	Due        Time   `json:"due,omitzero"`      // what the service answered as first due, if it did
+	InFlight   bool   `json:"inflight,omitzero"` // of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
 }
 
 // Spec is when a timer is due: At, Every or Cron; and after Delay if none of them is set.
 type Spec struct {
-	At          Time
-	Delay       time.Duration
-	Every       time.Duration
-	Start       Time          // of Every: the first occurrence; zero: the first is one interval after the write. Of Cron: none is earlier
-	Cron        string        // five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
-	TZ          string        // of Cron; empty is UTC
-	DST         DST           // of Cron; empty is the config's
-	Except      []string      // of Every and Cron: dates, as YYYY-MM-DD in TZ, without occurrences
-	Off         []string      // of Every and Cron: days of the week, as sun to sat, and dates without occurrences
-	Until       Time          // no occurrence is later
-	Count       int           // so many occurrences at most; 0: no bound
-	Jitter      time.Duration // an occurrence is sent up to so much later than due
-	Misfire     Misfire
-	Within      time.Duration // of MisfireWithin
-	Overlap     Overlap       // empty: not known, not judged
-	Deadline    time.Duration // no attempt starts later than so long after it was to be sent; 0: none
-	MaxAttempts int           // 0: not known, not judged
-	Serial      bool          // an occurrence does not begin before the previous one is done
+	At          Time          `json:"at,omitzero"`
+	Delay       time.Duration `json:"delay_ms,omitzero"`
+	Every       time.Duration `json:"every_ms,omitzero"`
+	Start       Time          `json:"start,omitzero"`     // of Every: the first occurrence; zero: the first is one interval after the write. Of Cron: none is earlier
+	Cron        string        `json:"cron,omitzero"`      // five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
+	TZ          string        `json:"tz,omitzero"`        // of Cron; empty is UTC
+	DST         DST           `json:"dst,omitzero"`       // of Cron; empty is the config's
+	Except      []string      `json:"except,omitzero"`    // of Every and Cron: dates, as YYYY-MM-DD in TZ, without occurrences
+	Off         []string      `json:"off,omitzero"`       // of Every and Cron: days of the week, as sun to sat, and dates without occurrences
+	Until       Time          `json:"until,omitzero"`     // no occurrence is later
+	Count       int           `json:"count,omitzero"`     // so many occurrences at most; 0: no bound
+	Jitter      time.Duration `json:"jitter_ms,omitzero"` // an occurrence is sent up to so much later than due
+	Misfire     Misfire       `json:"misfire,omitzero"`
+	Within      time.Duration `json:"within_ms,omitzero"`    // of MisfireWithin
+	Overlap     Overlap       `json:"overlap,omitzero"`      // empty: not known, not judged
+	Deadline    time.Duration `json:"deadline_ms,omitzero"`  // no attempt starts later than so long after it was to be sent; 0: none
+	MaxAttempts int           `json:"max_attempts,omitzero"` // 0: not known, not judged
+	Serial      bool          `json:"serial,omitzero"`       // an occurrence does not begin before the previous one is done
 }
 
 // ordered reports whether no two occurrences are in progress at once.
@@ -103,104 +105,114 @@ const (
 
 // Delete is a client's call.
 type Delete struct {
-	Timer    string
-	T0, T1   Time
-	Res      Res
-	InFlight bool // the answer reported that an attempt may still arrive
+	Timer    string `json:"timer"`
+	T0       Time   `json:"t0"`
+	T1       Time   `json:"t1"`
+	Res      Res    `json:"res"`
+	InFlight bool   `json:"inflight,omitzero"` // the answer reported that an attempt may still arrive
 }
 
 // Pause stops a timer's occurrences until it is resumed, or until a time.
 type Pause struct {
-	Timer  string
-	T0, T1 Time
-	Res    Res
-	Until  Time // 0: until it is resumed
+	Timer string `json:"timer"`
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
+	Until Time   `json:"until,omitzero"` // 0: until it is resumed
 }
 
 // Resume ends a pause.
 type Resume struct {
-	Timer  string
-	T0, T1 Time
-	Res    Res
+	Timer string `json:"timer"`
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
 }
 
 // Skip gives up the next occurrences of a timer.
 type Skip struct {
-	Timer  string
-	T0, T1 Time
-	Res    Res
-	Count  int
+	Timer string `json:"timer"`
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
+	Count int    `json:"count"`
 }
 
 // Run asks for a fire next to the schedule.
 type Run struct {
-	Timer  string
-	T0, T1 Time
-	Res    Res
-	Key    string // of its fire, as answered
-	Due    Time   // as answered
+	Timer string `json:"timer"`
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
+	Key   string `json:"key,omitzero"` // of its fire, as answered
+	Due   Time   `json:"due,omitzero"` // as answered
 }
 
 // Backfill asks for the occurrences of a range of time, (again) or for the first time.
 type Backfill struct {
-	Timer       string
-	From, Until Time // from the first due time to before the last
-	T0, T1      Time
-	Res         Res
+	Timer string `json:"timer"`
+	From  Time   `json:"from"`  // the first due time
+	Until Time   `json:"until"` // before which the last one lies
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
 }
 
 // Redrive asks for a new set of attempts for a dead letter.
 type Redrive struct {
-	Timer  string
-	Gen    uint64
-	Due    Time
-	Manual bool
-	T0, T1 Time
-	Res    Res
+	Timer  string `json:"timer"`
+	Gen    uint64 `json:"gen"`
+	Due    Time   `json:"due"`
+	Manual bool   `json:"manual,omitzero"`
+	T0     Time   `json:"t0"`
+	T1     Time   `json:"t1"`
+	Res    Res    `json:"res"`
 }
 
 // Get is a client's look at one timer.
 type Get struct {
-	Timer  string
-	T0, T1 Time
-	Res    Res
-	Gen    uint64 // if Res is OK
+	Timer string `json:"timer"`
+	T0    Time   `json:"t0"`
+	T1    Time   `json:"t1"`
+	Res   Res    `json:"res"`
+	Gen   uint64 `json:"gen,omitzero"` // if Res is OK
 }
 
 // Final is a client's listing of all timers after everything is quiet.
 type Final struct {
-	T0, T1 Time
-	Timers map[string]uint64 // their generations
+	T0     Time              `json:"t0"`
+	T1     Time              `json:"t1"`
+	Timers map[string]uint64 `json:"timers"` // their generations
 }
 
 // Fire is the arrival of an attempt.
 type Fire struct {
-	Timer   string
-	Gen     uint64
-	Due     Time // the occurrence, as the service claims
-	T       Time // the first byte arrived
-	T1      Time // the reply ended: taken just before its last byte, so that nothing which follows from it seems earlier
-	Key     string
-	Attempt int
-	Epoch   uint64 // fencing number
-	Reply   Reply
-	Manual  bool // the service reports that it is a Run's
+	Timer   string `json:"timer"`
+	Gen     uint64 `json:"gen"`
+	Due     Time   `json:"due,omitzero"` // the occurrence, as the service claims
+	T       Time   `json:"t"`            // the first byte arrived
+	T1      Time   `json:"t1,omitzero"`  // the reply ended: taken just before its last byte, so that nothing which follows from it seems earlier
+	Key     string `json:"key,omitzero"`
+	Attempt int    `json:"attempt,omitzero"`
+	Epoch   uint64 `json:"epoch,omitzero"` // fencing number
+	Reply   Reply  `json:"reply"`
+	Manual  bool   `json:"manual,omitzero"` // the service reports that it is a Run's
 }
 
 // Ack is the later acknowledgement of an attempt whose Reply was none, as with streams and queues.
 type Ack struct {
-	Key string
-	T   Time
+	Key string `json:"key"`
+	T   Time   `json:"t"`
 }
 
 // Dead is an entry of the list of dead letters.
 type Dead struct {
-	Timer string
-	Gen   uint64
-	Due   Time
-	T     Time
+	Timer string `json:"timer"`
+	Gen   uint64 `json:"gen"`
+	Due   Time   `json:"due,omitzero"`
+	T     Time   `json:"t"`
 
-	Manual bool // of a Run
+	Manual bool `json:"manual,omitzero"` // of a Run
 }
 
 // Ending is how an occurrence ended according to the service.
@@ -215,35 +227,37 @@ const (
 
 // Record is an entry of the service's list of ended occurrences: of one, or of all from Due to LastDue.
 type Record struct {
-	Timer    string
-	Gen      uint64
-	Due      Time
-	LastDue  Time // 0: a single occurrence
-	Count    int  // how many, with LastDue; 0: not counted
-	Ending   Ending
-	Reason   string // of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with misfire or deadline
-	Attempts int
-	Manual   bool   // of a Run
-	Cause    string // why, in the service's words for programs; empty: it is not judged
-	Other    Time   // of cause overlapped: when the other occurrence was due
+	Timer    string `json:"timer"`
+	Gen      uint64 `json:"gen"`
+	Due      Time   `json:"due"`
+	LastDue  Time   `json:"last_due,omitzero"` // 0: a single occurrence
+	Count    int    `json:"count,omitzero"`    // how many, with LastDue; 0: not counted
+	Ending   Ending `json:"ending"`
+	Reason   string `json:"reason,omitzero"` // of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with misfire or deadline
+	Attempts int    `json:"attempts,omitzero"`
+	Manual   bool   `json:"manual,omitzero"`    // of a Run
+	Cause    string `json:"cause,omitzero"`     // why, in the service's words for programs; empty: it is not judged
+	Other    Time   `json:"other_due,omitzero"` // of cause overlapped: when the other occurrence was due
 }
 
 // Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter.
 type Fault struct {
-	FID    string
-	Kind   string
-	Node   string
-	T      Time
-	Excuse time.Duration // 0: until healed
+	FID    string        `json:"fid"`
+	Kind   string        `json:"kind"`
+	Node   string        `json:"node,omitzero"`
+	T      Time          `json:"t"`
+	Excuse time.Duration `json:"excuse_ms,omitzero"` // 0: until healed
 }
 
 // Heal ends a fault.
 type Heal struct {
-	FID  string
-	Kind string
-	Node string
-	T    Time
+	FID  string `json:"fid"`
+	Kind string `json:"kind,omitzero"`
+	Node string `json:"node,omitzero"`
+	T    Time   `json:"t"`
 }
 
 // End is the last moment anyone watched.
-type End struct{ T Time }
+type End struct {
+	T Time `json:"t"`
+}

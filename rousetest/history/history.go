@@ -17,7 +17,10 @@
 // history in which nothing had to arrive (Stats.Musts) proves nothing, so the harness should require a floor.
 package history
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // History is what was written down, each kind in the order of the lines.
 type History struct {
@@ -44,20 +47,20 @@ type History struct {
 
 // Config is what the service promises, as the harness knows it.
 type Config struct {
-	MaxLate        time.Duration // max_late_ms: an occurrence may arrive so late
-	EarlyTol       time.Duration // early_tol_ms: or so early
-	ClockErr       time.Duration // clock_err_ms: how far the observers' clocks, and the service's, may be apart
-	Recovery       time.Duration // recovery_ms: how long a fault is felt after it was healed
-	Excuse         time.Duration // excuse_ms: how long after a fault ended it excuses another delivery; 0: for Recovery
-	Lease          time.Duration // lease_ms: how long an attempt may be on its way after an answer of in flight
-	MinBackoff     time.Duration // min_backoff_ms: the least time between a refused attempt and the next; 0: not judged
-	MaxBackoff     time.Duration // max_backoff_ms: the longest
-	AttemptTimeout time.Duration // attempt_timeout_ms: how long an attempt may run
-	StrictDup      bool          // strict_dup: judge rule C6
-	ZombieOK       bool          // zombie_ok: a fault excuses arrivals after a delete
-	Records        bool          // records: the log has all records of the service, so that what has none is judged
-	Handovers      bool          // handovers: nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
-	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec sets it
+	MaxLate        time.Duration `json:"max_late_ms"`         // an occurrence may arrive so late
+	EarlyTol       time.Duration `json:"early_tol_ms"`        // or so early
+	ClockErr       time.Duration `json:"clock_err_ms"`        // how far the observers' clocks, and the service's, may be apart
+	Recovery       time.Duration `json:"recovery_ms"`         // how long a fault is felt after it was healed
+	Excuse         time.Duration `json:"excuse_ms,omitzero"`  // how long after a fault ended it excuses another delivery; 0: for Recovery
+	Lease          time.Duration `json:"lease_ms"`            // how long an attempt may be on its way after an answer of in flight
+	MinBackoff     time.Duration `json:"min_backoff_ms"`      // the least time between a refused attempt and the next; 0: not judged
+	MaxBackoff     time.Duration `json:"max_backoff_ms"`      // the longest
+	AttemptTimeout time.Duration `json:"attempt_timeout_ms"`  // how long an attempt may run
+	StrictDup      bool          `json:"strict_dup,omitzero"` // judge rule C6
+	ZombieOK       bool          `json:"zombie_ok,omitzero"`  // a fault excuses arrivals after a delete
+	Records        bool          `json:"records,omitzero"`    // the log has all records of the service, so that what has none is judged
+	Handovers      bool          `json:"handovers,omitzero"`  // nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
+	DST            DST           `json:"dst,omitzero"`        // what cron means where clocks are put forward or back, unless a spec sets it
 }
 
 // Defaults is the Config of a log that has none; its fields stand for those that a config line leaves out.
@@ -96,10 +99,23 @@ func (t Time) String() string {
 	case 0:
 		return ""
 	}
-	return string(t.append(nil))
+	return t.Time().Format(timeLayout)
 }
 
-func (t Time) append(b []byte) []byte { return t.Time().AppendFormat(b, timeLayout) }
+// AppendText appends the time as RFC 3339 in UTC, with microseconds.
+func (t Time) AppendText(b []byte) ([]byte, error) { return t.Time().AppendFormat(b, timeLayout), nil }
+
+// UnmarshalText reads an RFC 3339 time that is not before 1970.
+func (t *Time) UnmarshalText(text []byte) error {
+	var at time.Time
+	if err := at.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%.40q is no RFC 3339 time", text)
+	}
+	if *t = At(at); *t <= 0 {
+		return fmt.Errorf("%s is before 1970", text)
+	}
+	return nil
+}
 
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 

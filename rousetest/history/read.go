@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxLine bounds a line: a final listing of ten million timers fits.
@@ -16,7 +18,7 @@ const maxLine = 1 << 30
 // Read reads a history. Empty lines and those that begin with # are skipped. An error names the line: one that cannot be
 // understood, has fields or ops that are not known, or contradicts another.
 func Read(r io.Reader) (*History, error) {
-	rd := reader{h: &History{Config: Defaults}, dec: newDecoder(), gens: map[generationKey]int{}, fids: map[string]int{}}
+	rd := reader{h: &History{Config: Defaults}, json: jsontext.NewDecoder(bytes.NewReader(nil)), gens: map[generationKey]int{}, fids: map[string]int{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for lines.Scan() {
@@ -25,11 +27,7 @@ func Read(r io.Reader) (*History, error) {
 		if len(b) == 0 || b[0] == '#' {
 			continue
 		}
-		f, err := rd.dec.line(b)
-		if err == nil {
-			err = rd.add(&f)
-		}
-		if err != nil {
+		if err := rd.line(b); err != nil {
 			return nil, fmt.Errorf("line %d: %w", rd.n, err)
 		}
 		rd.h.Events++
@@ -54,7 +52,6 @@ type generationKey struct {
 // reader collects events, and what tells whether they fit together.
 type reader struct {
 	h           *History
-	dec         *decoder
 	n           int                   // lines read
 	config, end int                   // their lines
 	gens        map[generationKey]int // lines of creates and replaces
@@ -62,6 +59,10 @@ type reader struct {
 	calls       []call
 	ackLines    []int
 	healLines   []int
+
+	src     bytes.Reader
+	json    *jsontext.Decoder
+	members []string // of the line that is read
 }
 
 // call is a client's write, to see whether a timer has one writer at a time.
@@ -71,143 +72,155 @@ type call struct {
 	line   int
 }
 
-var errReversed = errors.New("t1 lies before t0")
+// call notes a client's write.
+func (rd *reader) call(timer string, t0, t1 Time, res Res) error {
+	rd.calls = append(rd.calls, call{timer, t0, t1, rd.n})
+	return errors.Join(oneOf(res, OK, Fail, Info), inOrder("t0", t0, "t1", t1))
+}
 
-// add puts an event where it belongs.
-func (rd *reader) add(f *fields) error {
-	h := rd.h
-	if f.t0 != 0 && f.t1 != 0 && f.t1 < f.t0 {
-		return errReversed
+func (rd *reader) addConfig(s *settings) error {
+	if rd.config != 0 {
+		return fmt.Errorf("a second config, after line %d", rd.config)
 	}
-	switch f.op {
-	case "config":
-		if rd.config != 0 {
-			return fmt.Errorf("a second config, after line %d", rd.config)
-		}
-		rd.config, h.Config = rd.n, f.cfg
-	case "create", "replace", "reschedule":
-		key := generationKey{f.timer, f.gen}
-		if first := rd.gens[key]; first != 0 {
-			return fmt.Errorf("gen %d of %q was written before, in line %d", f.gen, f.timer, first)
-		}
-		rd.gens[key] = rd.n
-		res, err := result(f.res, OK, Fail, Info)
-		if err != nil {
-			return err
-		}
-		rd.write(f)
-		h.Puts = append(h.Puts, Put{Replace: f.op == "replace", Reschedule: f.op == "reschedule", Timer: f.timer, Gen: f.gen, Spec: f.spec,
-			T0: f.t0, T1: f.t1, Res: res, Due: f.due, InFlight: f.inflight})
-	case "delete":
-		res, err := result(f.res, OK, Fail, Info)
-		if err != nil {
-			return err
-		}
-		rd.write(f)
-		h.Deletes = append(h.Deletes, Delete{f.timer, f.t0, f.t1, res, f.inflight})
-	case "pause", "resume", "skip", "run", "backfill", "redrive":
-		return rd.addVerb(f)
-	case "get":
-		res, err := result(f.res, OK, NotFound, Fail, Info)
-		if err != nil {
-			return err
-		}
-		h.Gets = append(h.Gets, Get{f.timer, f.t0, f.t1, res, f.gen})
-	case "final":
-		h.Finals = append(h.Finals, Final{f.t0, f.t1, f.timers})
-	case "fire":
-		reply, err := result(f.reply, ReplyOK, ReplyRetry, ReplyFatal, ReplyNone)
-		if err != nil {
-			return err
-		}
-		if f.t1 != 0 && f.t1 < f.t {
-			return errors.New("t1 lies before t")
-		}
-		h.Fires = append(h.Fires, Fire{f.timer, f.gen, f.due, f.t, f.t1, f.key, int(f.attempt), f.epoch, reply, f.manual})
-	case "ack":
-		h.Acks = append(h.Acks, Ack{f.key, f.t})
-		rd.ackLines = append(rd.ackLines, rd.n)
-	case "dead":
-		h.Deads = append(h.Deads, Dead{f.timer, f.gen, f.due, f.t, f.manual})
-	case "record":
-		return rd.addRecord(f)
-	case "fault":
-		if _, ok := rd.fids[f.fid]; ok {
-			return fmt.Errorf("a second fault %q", f.fid)
-		}
-		rd.fids[f.fid] = len(h.Faults)
-		h.Faults = append(h.Faults, Fault{f.fid, f.kind, f.node, f.t, f.excuse})
-	case "heal":
-		h.Heals = append(h.Heals, Heal{f.fid, f.kind, f.node, f.t})
-		rd.healLines = append(rd.healLines, rd.n)
-	case "end":
-		if rd.end != 0 {
-			return fmt.Errorf("a second end, after line %d", rd.end)
-		}
-		rd.end, h.End = rd.n, End{f.t}
+	rd.config, rd.h.Config = rd.n, s.Config
+	return s.Config.DST.check()
+}
+
+func (rd *reader) addPut(p *Put) error {
+	key := generationKey{p.Timer, p.Gen}
+	if first := rd.gens[key]; first != 0 {
+		return fmt.Errorf("gen %d of %q was written before, in line %d", p.Gen, p.Timer, first)
 	}
+	rd.gens[key] = rd.n
+	if p.op() == "create" && slices.Contains(rd.members, "inflight") {
+		return errors.New("a create has no field inflight")
+	}
+	if err := p.Spec.check(); err != nil {
+		return fmt.Errorf("spec: %w", err)
+	}
+	rd.h.Puts = append(rd.h.Puts, *p)
+	return rd.call(p.Timer, p.T0, p.T1, p.Res)
+}
+
+func (rd *reader) addDelete(d *Delete) error {
+	rd.h.Deletes = append(rd.h.Deletes, *d)
+	return rd.call(d.Timer, d.T0, d.T1, d.Res)
+}
+
+func (rd *reader) addPause(p *Pause) error {
+	rd.h.Pauses = append(rd.h.Pauses, *p)
+	return rd.call(p.Timer, p.T0, p.T1, p.Res)
+}
+
+func (rd *reader) addResume(r *Resume) error {
+	rd.h.Resumes = append(rd.h.Resumes, *r)
+	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+}
+
+func (rd *reader) addSkip(s *Skip) error {
+	if s.Count == 0 {
+		return errors.New("a skip of 0 occurrences")
+	}
+	rd.h.Skips = append(rd.h.Skips, *s)
+	return rd.call(s.Timer, s.T0, s.T1, s.Res)
+}
+
+func (rd *reader) addRun(r *Run) error {
+	if r.Res == OK && r.Key == "" {
+		return errors.New("a run that is ok without the key that was answered")
+	}
+	rd.h.Runs = append(rd.h.Runs, *r)
+	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+}
+
+func (rd *reader) addBackfill(b *Backfill) error {
+	if b.Until <= b.From {
+		return errors.New("until is not after from")
+	}
+	rd.h.Backfills = append(rd.h.Backfills, *b)
+	return rd.call(b.Timer, b.T0, b.T1, b.Res)
+}
+
+func (rd *reader) addRedrive(r *Redrive) error {
+	rd.h.Redrives = append(rd.h.Redrives, *r)
+	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+}
+
+func (rd *reader) addGet(g *Get) error {
+	if (g.Res == OK) != slices.Contains(rd.members, "gen") {
+		return errors.New("a get has a gen if its res is ok, and only then")
+	}
+	rd.h.Gets = append(rd.h.Gets, *g)
+	return errors.Join(oneOf(g.Res, OK, NotFound, Fail, Info), inOrder("t0", g.T0, "t1", g.T1))
+}
+
+func (rd *reader) addFinal(f *Final) error {
+	rd.h.Finals = append(rd.h.Finals, *f)
+	return inOrder("t0", f.T0, "t1", f.T1)
+}
+
+func (rd *reader) addFire(f *Fire) error {
+	rd.h.Fires = append(rd.h.Fires, *f)
+	return errors.Join(oneOf(f.Reply, ReplyOK, ReplyRetry, ReplyFatal, ReplyNone), inOrder("t", f.T, "t1", f.T1))
+}
+
+func (rd *reader) addAck(a *Ack) error {
+	rd.ackLines = append(rd.ackLines, rd.n)
+	rd.h.Acks = append(rd.h.Acks, *a)
 	return nil
 }
 
-// addVerb puts a client's call that writes no timer where it belongs.
-func (rd *reader) addVerb(f *fields) error {
-	h := rd.h
-	res, err := result(f.res, OK, Fail, Info)
-	if err != nil {
-		return err
-	}
-	rd.write(f)
-	switch f.op {
-	case "pause":
-		h.Pauses = append(h.Pauses, Pause{f.timer, f.t0, f.t1, res, f.until})
-	case "resume":
-		h.Resumes = append(h.Resumes, Resume{f.timer, f.t0, f.t1, res})
-	case "skip":
-		if f.count == 0 {
-			return errors.New("a skip of 0 occurrences")
-		}
-		h.Skips = append(h.Skips, Skip{f.timer, f.t0, f.t1, res, f.count})
-	case "run":
-		if res == OK && f.key == "" {
-			return errors.New("a run that is ok without the key that was answered")
-		}
-		h.Runs = append(h.Runs, Run{f.timer, f.t0, f.t1, res, f.key, f.due})
-	case "backfill":
-		if f.until <= f.from {
-			return errors.New("until is not after from")
-		}
-		h.Backfills = append(h.Backfills, Backfill{f.timer, f.from, f.until, f.t0, f.t1, res})
-	case "redrive":
-		h.Redrives = append(h.Redrives, Redrive{f.timer, f.gen, f.due, f.manual, f.t0, f.t1, res})
-	}
+func (rd *reader) addDead(d *Dead) error {
+	rd.h.Deads = append(rd.h.Deads, *d)
 	return nil
 }
 
-func (rd *reader) addRecord(f *fields) error {
-	ending, err := result(f.ending, Fired, Died, Skipped, Missed)
+func (rd *reader) addRecord(r *Record) error {
 	switch {
-	case err != nil:
-		return err
-	case f.lastDue != 0 && f.lastDue < f.due:
-		return errors.New("last_due lies before due")
-	case f.lastDue == 0 && f.count > 1:
+	case r.LastDue == 0 && r.Count > 1:
 		return errors.New("a count without last_due")
-	case f.lastDue != 0 && (ending == Fired || ending == Died || f.manual):
+	case r.LastDue != 0 && (r.Ending == Fired || r.Ending == Died || r.Manual):
 		return errors.New("last_due belongs to what was skipped or missed")
 	}
-	rd.h.Records = append(rd.h.Records, Record{f.timer, f.gen, f.due, f.lastDue, f.count, ending, f.reason, int(f.attempts), f.manual, f.cause, f.other})
+	rd.h.Records = append(rd.h.Records, *r)
+	return errors.Join(oneOf(r.Ending, Fired, Died, Skipped, Missed), inOrder("due", r.Due, "last_due", r.LastDue))
+}
+
+func (rd *reader) addFault(f *Fault) error {
+	if _, ok := rd.fids[f.FID]; ok {
+		return fmt.Errorf("a second fault %q", f.FID)
+	}
+	rd.fids[f.FID] = len(rd.h.Faults)
+	rd.h.Faults = append(rd.h.Faults, *f)
 	return nil
 }
 
-func (rd *reader) write(f *fields) {
-	rd.calls = append(rd.calls, call{f.timer, f.t0, f.t1, rd.n})
+func (rd *reader) addHeal(h *Heal) error {
+	rd.healLines = append(rd.healLines, rd.n)
+	rd.h.Heals = append(rd.h.Heals, *h)
+	return nil
 }
 
-func result[S ~string](s string, offered ...S) (S, error) {
-	if i := slices.Index(offered, S(s)); i >= 0 {
-		return offered[i], nil
+func (rd *reader) addEnd(e *End) error {
+	if rd.end != 0 {
+		return fmt.Errorf("a second end, after line %d", rd.end)
 	}
-	return "", fmt.Errorf("%q is none of %q", s, offered)
+	rd.end, rd.h.End = rd.n, *e
+	return nil
+}
+
+func inOrder(first string, a Time, second string, b Time) error {
+	if b != 0 && b < a {
+		return fmt.Errorf("%s is before %s", second, first)
+	}
+	return nil
+}
+
+func oneOf[S ~string](s S, offered ...S) error {
+	if slices.Contains(offered, s) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %q", s, offered)
 }
 
 // relate checks what only the whole log can tell, as lines come in any order.

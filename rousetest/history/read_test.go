@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 const endLine = `{"op":"end","t":"2027-01-15T08:01:40Z"}` + "\n"
@@ -37,23 +41,29 @@ func TestUnusable(t *testing.T) {
 		{"no JSON", "# a comment\n\nhello", "line 3: "},
 		{"cut", create[:40], "line 1: "},
 		{"an array", "[]", "line 1: "},
-		{"two objects", endLine[:len(endLine)-1] + "{}", "line 1: something follows the object"},
+		{"two objects", endLine[:len(endLine)-1] + "{}", "after top-level value"},
 		{"unknown op", `{"op":"explode"}`, `unknown op "explode"`},
 		{"no op", `{"t":"2027-01-15T08:00:00Z"}`, `unknown op ""`},
-		{"unknown field", `{"op":"end","t":"2027-01-15T08:00:00Z","x":1}`, `unknown field "x"`},
-		{"a field of another op", change(endLine, `"end"`, `"end","key":"k"`), `end has no field "key"`},
-		{"a create in flight", change(create, `"res"`, `"inflight":true,"res"`), `create has no field "inflight"`},
+		{"unknown field", `{"op":"end","t":"2027-01-15T08:00:00Z","x":1}`, "unknown field x"},
+		{"a field of another op", change(endLine, `"end"`, `"end","key":"k"`), "unknown field key"},
+		{"a create in flight", change(create, `"res"`, `"inflight":true,"res"`), "a create has no field inflight"},
 		{"a missing field", `{"op":"end"}`, "end without t"},
 		{"a field twice", change(endLine, `"t":`, `"t":"2027-01-15T08:00:00Z","t":`), "duplicate"},
-		{"null", change(create, `"a"`, `null`), `timer: "null" is no text`},
+		{"null inside", change(create, `"delay_ms":5`, `"delay_ms":5,"until":null`), "spec.until is null"},
+		{"an array with an op", `[1,"op","end"]`, "unknown op"},
+		{"a number for a text", change(create, `"a"`, `5`), "timer: number is no string"},
+		{"a negative gen", change(create, `"gen":1`, `"gen":-1`), "gen: -1 is no uint64"},
+		{"a text for an object", change(create, `{"delay_ms":5}`, `"PT5S"`), "spec: string is no struct"},
+		{"a text for a flag", change(endLine, `"op":"end"`, `"op":"dead","timer":"a","gen":1,"manual":"yes"`), "manual: string is no bool"},
+		{"null", change(create, `"a"`, `null`), "timer is null"},
 		{"unknown field of a spec", change(create, `"delay_ms":5`, `"delay_ms":5,"x":1`), "unknown field spec.x"},
 		{"unknown field of a config", `{"op":"config","cfg":{"x":1}}`, "unknown field cfg.x"},
-		{"no form", change(create, `"delay_ms":5`, `"count":5`), "a spec with 0 of"},
-		{"two forms", change(create, `"delay_ms":5`, `"delay_ms":5,"cron":"* * * * *"`), "a spec with 2 of"},
+		{"no form", change(create, `"delay_ms":5`, `"count":5`), "spec: 0 of at, delay_ms"},
+		{"two forms", change(create, `"delay_ms":5`, `"delay_ms":5,"cron":"* * * * *"`), "spec: 2 of at, delay_ms"},
 		{"start of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"start":"2027-01-15T08:00:00Z"`), "start belongs to every_ms and cron"},
 		{"tz of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"tz":"UTC"`), "tz and dst belong to cron"},
 		{"an interval of 0", change(create, `"delay_ms":5`, `"every_ms":0`), "an interval of 0"},
-		{"an empty cron", change(create, `"delay_ms":5`, `"cron":""`), "an empty cron expression"},
+		{"an empty cron", change(create, `"delay_ms":5`, `"cron":""`), "spec: 0 of at, delay_ms"},
 		{"unknown dst", change(create, `"delay_ms":5`, `"cron":"* * * * *","dst":"x"`), `"x" is none of`},
 		{"unknown misfire", change(create, `"delay_ms":5`, `"delay_ms":5,"misfire":"x"`), `"x" is none of`},
 		{"unknown overlap", change(create, `"delay_ms":5`, `"delay_ms":5,"overlap":"x"`), `"x" is none of`},
@@ -65,12 +75,12 @@ func TestUnusable(t *testing.T) {
 		{"days of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"off":["sun"]`), "except and off belong to"},
 		{"no day", change(create, `"delay_ms":5`, `"every_ms":5,"off":["sunday"]`), `"sunday" is no day`},
 		{"a weekday as an exception", change(create, `"delay_ms":5`, `"every_ms":5,"except":["sun"]`), `"sun" is no day`},
-		{"no list of days", change(create, `"delay_ms":5`, `"every_ms":5,"off":"sun"`), "no list of days"},
+		{"no list of days", change(create, `"delay_ms":5`, `"every_ms":5,"off":"sun"`), "spec.off: string is no slice"},
 		{"a skip of nothing", `{"op":"skip","timer":"a","count":0,"t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "a skip of 0"},
 		{"a run without its key", `{"op":"run","timer":"a","t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "without the key"},
 		{"a backfill of nothing", `{"op":"backfill","timer":"a","from":"2027-01-15T08:00:00Z","until":"2027-01-15T08:00:00Z","t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "until is not after from"},
 		{"unknown ending", record("x", ""), `"x" is none of`},
-		{"a record that runs backwards", record("missed", `,"last_due":"2027-01-15T07:59:59Z"`), "last_due lies before due"},
+		{"a record that runs backwards", record("missed", `,"last_due":"2027-01-15T07:59:59Z"`), "last_due is before due"},
 		{"a count of one", record("missed", `,"count":2`), "a count without last_due"},
 		{"many that fired at once", record("fired", `,"last_due":"2027-01-15T08:00:01Z"`), "last_due belongs to"},
 		{"two writers, one of them a pause", create + "\n" + `{"op":"pause","timer":"a","t0":"2027-01-15T08:00:00.5Z","t1":"2027-01-15T08:00:01Z","res":"ok"}` + "\n" + endLine, "a write to \"a\" while that of line"},
@@ -84,9 +94,9 @@ func TestUnusable(t *testing.T) {
 		{"an endless number", change(create, `"delay_ms":5`, `"delay_ms":9999999999999999`), "is no whole number"},
 		{"a date", change(endLine, "T08:01:40Z", ""), "is no RFC 3339 time"},
 		{"a time without a zone", change(endLine, "40Z", "40"), "is no RFC 3339 time"},
-		{"an early time", change(endLine, "2027", "1969"), "lies before 1970"},
-		{"a call that ends before it begins", change(create, "08:00:01Z", "07:59:59Z"), "line 1: t1 lies before t0"},
-		{"a reply before the arrival", change(fire, `"key"`, `"t1":"2027-01-15T08:00:01Z","key"`), "line 1: t1 lies before t"},
+		{"an early time", change(endLine, "2027", "1969"), "t: 1969-01-15T08:01:40Z is before 1970"},
+		{"a call that ends before it begins", change(create, "08:00:01Z", "07:59:59Z"), "line 1: t1 is before t0"},
+		{"a reply before the arrival", change(fire, `"key"`, `"t1":"2027-01-15T08:00:01Z","key"`), "line 1: t1 is before t"},
 		{"a gen twice", create + "\n" + create, "line 2: gen 1 of \"a\" was written before, in line 1"},
 		{"two writers", create + "\n" + change(create, `"gen":1`, `"gen":2`) + "\n" + endLine, "a write to \"a\" while that of line"},
 		{"a fault twice", fault + "\n" + fault, `line 2: a second fault "f"`},
@@ -172,7 +182,7 @@ func events(h *History) (es []Event) {
 	return es
 }
 
-func written(t testing.TB, es []Event) string {
+func written(t interface{ Fatal(...any) }, es []Event) string {
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	for _, e := range es {
@@ -211,6 +221,74 @@ func TestRoundTrip(t *testing.T) {
 			if !set && !(v.Type() == reflect.TypeFor[Config]()) {
 				t.Errorf("%T.%s is never set", e, v.Type().Field(i).Name)
 			}
+		}
+	}
+}
+
+// TestFormat reads a file that an earlier writer has written: what is in files stays readable.
+func TestFormat(t *testing.T) {
+	f, err := os.Open("testdata/all.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := all()
+	want.Events = len(events(want))
+	if got, err := Read(f); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v, got\n%+v\nwant\n%+v", err, got, want)
+	}
+}
+
+// TestNothingIsReadAsSomethingElse changes fields of events at random: what was written is read, or refused.
+func TestNothingIsReadAsSomethingElse(t *testing.T) {
+	es := events(all())
+	read := 0
+	rapid.Check(t, func(t *rapid.T) {
+		e := reflect.New(reflect.TypeOf(rapid.SampledFrom(es).Draw(t, "event"))).Elem()
+		e.Set(reflect.ValueOf(rapid.SampledFrom(es).Filter(func(o Event) bool { return reflect.TypeOf(o) == e.Type() }).Draw(t, "values")))
+		change(t, e)
+		log := []Event{e.Interface().(Event)}
+		if _, ok := log[0].(End); !ok {
+			log = append(log, End{sec(9)})
+		}
+		h, err := Read(strings.NewReader(written(t, log)))
+		if err != nil {
+			return
+		}
+		read++
+		if got := events(h); !slices.ContainsFunc(got, func(o Event) bool { return reflect.DeepEqual(o, log[0]) }) {
+			t.Fatalf("%+v was written, and read as %+v", log[0], got)
+		}
+	})
+	if read < 20 {
+		t.Fatalf("only %d were not refused", read)
+	}
+}
+
+// change gives some fields other values.
+func change(t *rapid.T, v reflect.Value) {
+	for i := range v.NumField() {
+		f, name := v.Field(i), v.Type().Field(i).Name
+		if f.Kind() == reflect.Struct {
+			change(t, f)
+			continue
+		}
+		if rapid.IntRange(0, 4).Draw(t, "change "+name) > 0 {
+			continue
+		}
+		switch f.Interface().(type) {
+		case Time:
+			f.SetInt(rapid.Int64Range(0, int64(sec(1e9))).Draw(t, name))
+		case time.Duration:
+			f.SetInt(rapid.Int64Range(0, maxMillis).Draw(t, name) * int64(time.Millisecond))
+		case int:
+			f.SetInt(rapid.Int64Range(0, 1<<31-1).Draw(t, name))
+		case uint64:
+			f.SetUint(rapid.Uint64().Draw(t, name))
+		case string:
+			f.SetString(rapid.String().Draw(t, name))
+		case bool:
+			f.SetBool(rapid.Bool().Draw(t, name))
 		}
 	}
 }
@@ -267,8 +345,8 @@ func TestWriterKeepsItsError(t *testing.T) {
 	}
 }
 
-// TestWriterMendsWhatIsNotUTF8 as a receiver must be able to record whatever arrives.
-func TestWriterMendsWhatIsNotUTF8(t *testing.T) {
+// TestWriterRepairsWhatIsNotUTF8 as a receiver must be able to record whatever arrives.
+func TestWriterRepairsWhatIsNotUTF8(t *testing.T) {
 	h, err := Read(strings.NewReader(written(t, []Event{Fire{Timer: "a\xffb", Key: "\xc3", T: sec(1), Reply: ReplyOK}, End{sec(9)}})))
 	if err != nil || h.Fires[0].Timer != "a\uFFFDb" || h.Fires[0].Key != "\uFFFD" {
 		t.Fatal(h, err)
