@@ -1,7 +1,6 @@
 package rouse_test
 
 import (
-	"bufio"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -10,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -85,16 +85,10 @@ func TestVocabulary(t *testing.T) {
 		}
 	}
 	if os.Getenv("ROUSE_UPDATE") != "" {
-		var b strings.Builder
-		for _, key := range slices.Sorted(maps.Keys(found)) {
-			fmt.Fprintf(&b, "%d %s\n", found[key], key)
-		}
-		if err := os.WriteFile(vocabularyFile, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeLeftOver(t, vocabularyFile, found)
 		return
 	}
-	left := leftOver(t)
+	left := leftOver(t, vocabularyFile)
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		_, term, _ := strings.Cut(key, " ")
 		if found[key] > left[key] {
@@ -141,23 +135,32 @@ func folder(file string) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-func leftOver(t *testing.T) map[string]int {
+// leftOver reads counts, which may only fall, and what they are of.
+func leftOver(t *testing.T, file string) map[string]int {
 	t.Helper()
-	f, err := os.Open(vocabularyFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	left := map[string]int{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		count, key, _ := strings.Cut(lines.Text(), " ")
-		var n int
-		if _, err := fmt.Sscan(count, &n); err != nil {
-			t.Fatalf("%s: %q: %v", vocabularyFile, lines.Text(), err)
+	for line := range strings.Lines(string(text)) {
+		count, key, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if left[key], err = strconv.Atoi(count); err != nil {
+			t.Fatalf("%s: %q: %v", file, line, err)
 		}
-		left[key] = n
 	}
 	return left
+}
+
+func writeLeftOver(t *testing.T, file string, found map[string]int) {
+	t.Helper()
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&b, "%d %s\n", found[key], key)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func output(t *testing.T, command string, args ...string) string {
