@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // Counts are the sink's counters, for metrics.
@@ -68,10 +69,10 @@ const (
 
 // Counts returns the counters since the start.
 func (s *Sink) Counts() Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.counts
-	c.Streams, c.Held = len(s.streams), s.held
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	c, n := s.counts, s.hub.Counts()
+	c.Streams, c.Held = n.Subs, n.Held
 	gates := map[string]*GateCounts{}
 	gate := func(key string) *GateCounts {
 		if gates[key] == nil && len(gates) >= mostKeys {
@@ -85,14 +86,14 @@ func (s *Sink) Counts() Counts {
 	for key, n := range s.throttled {
 		gate(key).Throttled += n
 	}
-	for _, ch := range s.channels {
-		if len(ch.streams) == 0 {
-			c.Waiting += ch.held
+	for key, ch := range s.hub.Channels() {
+		if len(ch.Subs) == 0 {
+			c.Waiting += ch.Held()
 		}
-		for key, g := range ch.gates {
-			of := gate(ch.gateName(key))
-			of.Used += g.used
-			of.Waiting += ch.waiting(key)
+		for g, load := range ch.Gates() {
+			of := gate(gateName(key, g))
+			of.Used += load.Used
+			of.Waiting += load.Waiting
 		}
 	}
 	for _, g := range gates {
@@ -110,43 +111,19 @@ func (s *Sink) kind(key job.Channel) *Triggers {
 	return &s.counts.Jobs
 }
 
-// throttle counts a new trigger if it waits for a gate.
-func (s *Sink) throttle(c *channel, t *trigger) {
-	if len(c.gates) == 0 || t.queue == nil {
-		return
+// throttle counts a new trigger that waits for a gate.
+func (s *Sink) throttle(c *channel, key hub.GateKey) {
+	name := gateName(c.Key, key)
+	if _, known := s.throttled[name]; !known && len(s.throttled) >= mostKeys {
+		name = otherKeys
 	}
-	for _, key := range [...]gateKey{{}, t.queue.line} {
-		g := c.gates[key]
-		if g == nil || g.used < s.share.limit(g.limit) {
-			continue
-		}
-		name := c.gateName(key)
-		if _, known := s.throttled[name]; !known && len(s.throttled) >= mostKeys {
-			name = otherKeys
-		}
-		s.throttled[name]++
-		return
-	}
+	s.throttled[name]++
 }
 
 // gateName is the key of a gate as users know it.
-func (c *channel) gateName(key gateKey) string {
-	if key.named {
-		return c.key.Owner + ":" + key.name
+func gateName(of job.Channel, key hub.GateKey) string {
+	if key.Named {
+		return of.Owner + ":" + key.Name
 	}
-	return c.key.Owner
-}
-
-// waiting returns how many triggers wait for a gate. Each counts once: for the limit of its type if there is
-// one, else for the limit of its key.
-func (c *channel) waiting(key gateKey) (n int) {
-	if key.named && c.gates[gateKey{}] != nil {
-		return 0
-	}
-	for line, q := range c.queues {
-		if line == key || !key.named {
-			n += q.length
-		}
-	}
-	return n
+	return of.Owner
 }

@@ -2,150 +2,134 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
-// delivery is one call of Deliver. Its fires are read until each is reported.
-type delivery struct {
-	fires  []rouse.Fire
-	settle func(i int, o rouse.Outcome)
-	waiter *waiter
-	came   time.Time
+// The parts of the hub: a channel is that of an app or an actor type, a subscriber a watch, an item a trigger.
+type (
+	streams = hub.Hub[job.Channel, watch, state]
+	channel = hub.Channel[job.Channel, watch, state]
+	stream  = hub.Sub[job.Channel, watch, state]
+	trigger = hub.Item[job.Channel, watch, state]
+)
+
+// state is what the sink knows of a trigger.
+type state struct {
+	job  *schedulerv1.NamedJob
+	dead bool // its job was deleted or replaced
+	id   uint64
+	sent time.Time
 }
 
-// trigger is a fire in progress. It is in a queue of its channel, with a stream, or reported.
-type trigger struct {
-	d       *delivery
-	i       int32
-	dead    bool // its job was deleted or replaced
-	channel *channel
-	job     *schedulerv1.NamedJob
-	gates   []*gate // gates in which it takes a place
-
-	namesake *trigger // another trigger of the same job
-	queue    *queue   // the queue in which it waits, or nil
-	prev     *trigger
-	next     *trigger
-	turn     uint64 // its place among the waiting triggers of its channel
-
-	stream *stream
-	id     uint64
-	sent   time.Time
-}
-
-func (t *trigger) fire() *rouse.Fire { return &t.d.fires[t.i] }
-
-// report is an outcome for the engine. Reports are collected under the mutex and made without it.
-type report struct {
-	d *delivery
-	i int32
-	o rouse.Outcome
-}
-
-// finish makes reports. The mutex is not held, because the receiver may take its own locks.
-func finish(reports []report) {
-	for i := range reports {
-		r := &reports[i]
-		r.d.settle(int(r.i), r.o)
-	}
-}
-
-// Outcomes of triggers that were not sent, or whose result will not be known.
+// Outcomes of triggers that were not sent.
 var (
-	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
-	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
+	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
+	gone  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
+
+	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time to find
+	// it; with a shorter one, the timer would stay with the node that writes it.
+	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
 )
 
 // Deliver hands triggers to the streams that watch for them, or queues them. It returns before they are
-// answered, except for one call per context, which stays to wait for the end of the context (waiter.go).
+// answered, except for one call per context, which stays to wait for the end of the context.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
-	d := &delivery{fires: fires, settle: settle, came: time.Now()}
-	triggers := make([]trigger, 0, len(fires))
-	var out []report
-	for i := range fires {
-		named, err := job.Read(fires[i].Spec)
+	d := s.hub.NewDelivery(ctx, fires, settle)
+	for i := range d.Items {
+		t := &d.Items[i]
+		named, err := job.Read(t.Fire().Spec)
 		if err == nil {
 			_, err = job.Of(named.Name, named.Metadata)
 		}
 		if err != nil {
-			out = append(out, report{d, int32(i), rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}})
+			s.hub.Reject(t, rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 			continue
 		}
-		triggers = append(triggers, trigger{d: d, i: int32(i), job: named})
+		t.Of.job = named
 	}
-	finish(out)
-	if len(triggers) == 0 {
-		return
+	s.hub.Take(d)()
+}
+
+// keyOf returns the channel of a trigger.
+func keyOf(t *trigger) job.Channel {
+	ref, _ := job.Within(t.Of.job.Metadata)
+	return ref.Channel()
+}
+
+// arrive gives a new trigger to a stream, or makes it wait.
+func (s *Sink) arrive(t *trigger) {
+	c := t.Channel()
+	if len(c.Subs) == 0 {
+		s.kind(c.Key).Undelivered++
 	}
-	if waiter, mine := s.take(ctx, triggers); mine {
-		s.wait(waiter)
+	s.hub.Offer(t)
+	if key, is := s.hub.Blocked(t); is {
+		s.throttle(c, key)
 	}
 }
 
-// take gives triggers to their channels. mine means that the caller must stay.
-func (s *Sink) take(ctx context.Context, triggers []trigger) (waiter *waiter, mine bool) {
-	var out []report
-	defer func() { finish(out) }()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := triggers[0].d
-	if s.ending(ctx) {
-		for i := range triggers {
-			out = append(out, report{d, triggers[i].i, stopping})
-		}
-		return nil, false
-	}
-	d.waiter, mine = s.watch(ctx, len(triggers))
-	var c *channel
-	for i := range triggers {
-		t := &triggers[i]
-		ref, _ := job.Within(t.job.Metadata)
-		if key := ref.Channel(); c == nil || c.key != key {
-			c = s.channel(key)
-		}
-		t.channel = c
-		c.name(t)
-		c.held++
-		if s.held++; s.held > s.opts.MaxHeld && c.held > s.opts.few() {
-			s.kind(c.key).Undelivered++
-			out = append(out, s.put(t, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: putOff(t.fire()), Detail: "too many wait"}))
-			continue
-		}
-		if len(c.streams) == 0 {
-			s.kind(c.key).Undelivered++
-		}
-		c.push(t)
-		out = s.pump(c, out)
-		s.throttle(c, t)
-	}
-	return d.waiter, mine
+// assigned gives a trigger its id, and back takes it from its stream.
+func (s *Sink) assigned(st *stream, t *trigger) {
+	st.Of.ids++
+	t.Of.id, t.Of.sent = st.Of.ids, time.Now()
+	st.Of.unacked[t.Of.id] = t
+	s.counts.Sent++
 }
 
-// putOff is how long a trigger is deferred for which there is no room: longer if it is later already.
-func putOff(f *rouse.Fire) time.Duration {
-	const least, most = time.Second, 30 * time.Second
-	late := time.Since(f.Due.Time())
-	return min(max(late/2, least), most)
+func back(st *stream, t *trigger) { delete(st.Of.unacked, t.Of.id) }
+
+// parted makes the triggers of a stream that has ended wait in order, in front of the others.
+func (s *Sink) parted(st *stream, triggers []*trigger, _ int) {
+	for typ, limits := range st.Of.limits {
+		s.hub.Unlimit(s.hub.Channel(st.Of.actors(typ)), limits)
+	}
+	for _, t := range slices.Backward(triggers) {
+		switch c := t.Channel(); {
+		case t.Of.dead:
+			s.hub.Report(t, gone)
+		case s.hub.Draining():
+			s.hub.Report(t, hub.Stopping)
+		default:
+			if len(c.Subs) == 0 {
+				s.kind(c.Key).Undelivered++
+			}
+			s.hub.Await(t, true)
+		}
+	}
 }
 
-// put removes a trigger from wherever it is, and returns the report to make.
-func (s *Sink) put(t *trigger, o rouse.Outcome) report {
-	c := t.channel
-	if t.queue != nil {
-		t.queue.remove(t)
+// Delete drops the triggers of a job that was deleted, or replaced by the given generation: an older trigger
+// that waits is not sent any more, and one that is with a stream does not go to another.
+func (s *Sink) Delete(ref job.Ref, generation uint64) {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	for t := range s.hub.Named(ref.Key().Name) {
+		switch {
+		case t.Channel().Key != ref.Channel() || t.Fire().Generation >= generation:
+		case t.Waiting():
+			s.hub.Report(t, gone)
+		default:
+			t.Of.dead = true
+		}
 	}
-	if t.stream != nil {
-		delete(t.stream.unacked, t.id)
-		t.stream = nil
+}
+
+// Release gives back triggers of timers that are leaving this node: those that wait for a stream or a gate,
+// and those that were sent before the given time and are unanswered. They come again immediately from the
+// node that then has them. Later answers are ignored.
+func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	for t := range s.hub.Items() {
+		f := t.Fire()
+		if (t.Waiting() || t.Of.sent.Before(before)) && leaving(rouse.Key{Namespace: f.Namespace, Name: f.Name}) {
+			s.hub.Report(t, moving)
+		}
 	}
-	t.leaveGates()
-	c.unname(t)
-	c.held--
-	s.held--
-	s.done(t.d.waiter)
-	return report{t.d, t.i, o}
 }

@@ -77,19 +77,6 @@ func TestLimitsAreOfOneNamespace(t *testing.T) {
 }
 
 func TestMembersShareALimit(t *testing.T) {
-	for _, c := range []struct{ all, of int }{{6, 1}, {6, 3}, {7, 3}, {8, 3}, {2, 3}} {
-		sum := 0
-		for i := range c.of {
-			n := share{i, c.of}.limit(c.all)
-			if n < 1 || i > 0 && n > (share{i - 1, c.of}).limit(c.all) {
-				t.Errorf("member %d of %d has %d of %d", i, c.of, n, c.all)
-			}
-			sum += n
-		}
-		if want := max(c.all, c.of); sum != want {
-			t.Errorf("%d members have %d of %d in all", c.of, sum, c.all)
-		}
-	}
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		s.Share(2, 3)
 		p := join(s, limit(actorsOf("T"), "T", "", 5))

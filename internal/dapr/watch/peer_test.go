@@ -16,6 +16,7 @@ import (
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 const (
@@ -237,8 +238,10 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, s *Sink, e *engine)
 		e.running.Wait()
 		synctest.Wait()
 		s.Wait()
-		if len(s.channels) != 0 || len(s.waiters) != 0 || s.held != 0 {
-			t.Errorf("left behind: %d channels, %d waiters, %d triggers", len(s.channels), len(s.waiters), s.held)
+		s.hub.Lock()
+		defer s.hub.Unlock()
+		if n := s.hub.Counts(); n != (hub.Counts{}) {
+			t.Errorf("left behind: %+v", n)
 		}
 	})
 }

@@ -1,8 +1,8 @@
 // Package watch is the sink of targets "dapr:job/APP" and "dapr:actor/TYPE": it delivers fires to the
 // sidecars that watch for them, over the streams of Dapr's WatchJobs.
 //
-//	Deliver ─► channel: waiting triggers ─► stream: triggers to send ─► Send, with an id     (deliver.go, channel.go, serve.go)
-//	outcomes ◄── results by id, policies of jobs, the end of ctx                         (stream.go, waiter.go)
+//	Deliver ─► channel: waiting triggers ─► stream: triggers to send ─► Send, with an id     (deliver.go, serve.go)
+//	outcomes ◄── results by id, policies of jobs, the end of ctx                         (stream.go)
 //
 // It promises:
 //   - A trigger is with one stream at a time. Streams of one app, or of one actor type, take turns.
@@ -13,20 +13,16 @@
 //   - Answers have no deadline: a trigger belongs to its stream until it is answered or the stream ends.
 //   - Concurrency limits hold (gate.go): a trigger that waits for one does not delay triggers without it.
 //
-// There is one mutex. A stream has two goroutines. One of the running Deliver calls waits for the end of ctx
-// (waiter.go).
+// The channels, turns, gates and contexts are those of internal/hub. A stream has two goroutines.
 package watch
 
 import (
-	"context"
-	"maps"
-	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
-	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // Options configure a sink. Zero fields have the defaults in their comments.
@@ -52,36 +48,37 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is the maximum number of triggers of a channel in memory, unacked that of a stream; few is the
-// maximum of a channel when the total is too high.
+// outstanding is the maximum number of triggers of a channel in memory, unacked that of a stream.
 func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
 func (o *Options) unacked() int     { return max(o.MaxHeld/4, 1) }
-func (o *Options) few() int         { return min(max(o.MaxHeld/8, 1), 1024) }
 
 // batch is the maximum number of fires in one Deliver.
 const batch = 256
 
 // Sink is safe for concurrent use.
 type Sink struct {
-	opts      Options
-	receivers sync.WaitGroup
-	lanes     laneCache
+	opts  Options
+	lanes hub.Lanes
+	hub   *streams // its lock guards the fields below
 
-	mu        sync.Mutex
-	channels  map[job.Channel]*channel
-	waiters   []*waiter
-	streams   map[*stream]struct{}
-	held      int // triggers in memory
-	share     share
-	draining  bool              // waiting and new triggers are deferred
-	closed    bool              // no streams any more
 	counts    Counts            // counters for Counts
 	throttled map[string]uint64 // triggers that had to wait, by the name of their gate
 }
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), channels: map[job.Channel]*channel{}, streams: map[*stream]struct{}{}, share: share{of: 1}, throttled: map[string]uint64{}}
+	s := &Sink{opts: o.withDefaults(), throttled: map[string]uint64{}}
+	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld, Names: true,
+		Now: func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: clone, Key: keyOf, Gate: gateOf,
+		Arrive: s.arrive, Ready: s.ready, Assigned: s.assigned, Back: back, Parted: s.parted,
+		Refused: func(t *trigger) { s.kind(t.Channel().Key).Undelivered++ }})
+	return s
+}
+
+// clone copies the strings of a key, which may be parts of a timer's row.
+func clone(key job.Channel) job.Channel {
+	key.Namespace, key.Owner = strings.Clone(key.Namespace), strings.Clone(key.Owner)
+	return key
 }
 
 // Check refuses a spec that was not made from a job.
@@ -112,7 +109,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane returns one lane per app or actor type of a namespace.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
+	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
 }
 
 // Obstacle reports that no sidecar watches.
@@ -125,129 +122,28 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	if err != nil {
 		return err.Error()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.channels[ref.Channel()]; c == nil || len(c.streams) == 0 {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if c := s.hub.Find(ref.Channel()); c == nil || len(c.Subs) == 0 {
 		return "no sidecar watches for " + spec.Target[len(job.Scheme):] + " here"
 	}
 	return ""
 }
 
-// Delete drops the triggers of a job that was deleted, or replaced by the given generation: an older trigger
-// that waits is not sent any more, and one that is with a stream does not go to another.
-func (s *Sink) Delete(ref job.Ref, generation uint64) {
-	key := ref.Key()
-	s.mu.Lock()
-	var out []report
-	if c := s.channels[ref.Channel()]; c != nil {
-		for t := c.byName[key.Name]; t != nil; {
-			next := t.namesake
-			switch {
-			case t.fire().Generation >= generation:
-			case t.queue != nil:
-				out = append(out, s.put(t, gone))
-			default:
-				t.dead = true
-			}
-			t = next
-		}
-		s.dropUnused(c)
-	}
-	s.mu.Unlock()
-	finish(out)
-}
-
-// gone is the outcome of a trigger whose job no longer exists.
-var gone = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
-
 // Share sets this member's index and the number of members that share each concurrency limit.
-func (s *Sink) Share(index, of int) {
-	s.mu.Lock()
-	s.share = share{index: max(index, 0), of: max(of, 1)}
-	var out []report
-	for _, c := range s.channels {
-		out = s.pump(c, out)
-	}
-	s.mu.Unlock()
-	finish(out)
-}
-
-// Release gives back triggers of timers that are leaving this node: those that wait for a stream or a gate,
-// and those that were sent before the given time and are unanswered. They come again immediately from the
-// node that then has them. Later answers are ignored.
-func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
-	s.mu.Lock()
-	var out []report
-	is := func(t *trigger) bool {
-		f := t.fire()
-		return leaving(rouse.Key{Namespace: f.Namespace, Name: f.Name})
-	}
-	for st := range s.streams {
-		for _, t := range st.unacked {
-			if t.sent.Before(before) && is(t) {
-				out = append(out, s.put(t, moving))
-			}
-		}
-		st.unsent = slices.DeleteFunc(st.unsent, func(t *trigger) bool { return t.stream != st })
-	}
-	for _, c := range slices.Collect(maps.Values(s.channels)) {
-		for _, q := range c.queues {
-			for t := q.head; t != nil; {
-				next := t.next
-				if is(t) {
-					out = append(out, s.put(t, moving))
-				}
-				t = next
-			}
-		}
-		out = s.pump(c, out)
-		s.dropUnused(c)
-	}
-	s.mu.Unlock()
-	finish(out)
-}
-
-// moving is the outcome of a trigger that another node is to send. The delay gives the owner of the timer
-// time to find it; with a shorter one, the timer would stay with the node that writes it.
-var moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
+func (s *Sink) Share(index, of int) { s.hub.Share(index, of) }
 
 // Drain defers waiting and new triggers, so that a stopping engine does not wait for streams. Triggers with a
 // stream stay there.
-func (s *Sink) Drain() {
-	s.mu.Lock()
-	s.draining = true
-	var out []report
-	for _, c := range slices.Collect(maps.Values(s.channels)) {
-		out = s.release(c, stopping, out)
-		s.dropUnused(c)
-	}
-	s.mu.Unlock()
-	finish(out)
-}
+func (s *Sink) Drain() { s.hub.Drain(false) }
 
 // Close ends all streams and refuses new ones.
-func (s *Sink) Close() {
-	s.mu.Lock()
-	s.closed, s.draining = true, true
-	open := slices.Collect(maps.Keys(s.streams))
-	s.mu.Unlock()
-	for _, st := range open {
-		s.leave(st, rouse.ErrClosed)
-	}
-}
+func (s *Sink) Close() { s.hub.Close() }
 
 // Wait waits for the goroutines of streams whose Serve has returned.
-func (s *Sink) Wait() { s.receivers.Wait() }
+func (s *Sink) Wait() { s.hub.Wait() }
 
 var _ interface {
 	rouse.Sink
 	rouse.Obstructed
 } = (*Sink)(nil)
-
-// response is the message for a trigger, without its id.
-func response(named *schedulerv1.NamedJob) *schedulerv1.WatchJobsResponse {
-	return &schedulerv1.WatchJobsResponse{Name: named.Name, Data: named.Job.Data, Metadata: named.Metadata}
-}
-
-// ending reports whether deliveries with ctx have ended.
-func (s *Sink) ending(ctx context.Context) bool { return s.draining || ctx.Err() != nil }

@@ -1,35 +1,37 @@
 package watch
 
 import (
-	"cmp"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
-	"github.com/rousehq/rouse/internal/notify"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
-// stream is one open WatchJobs call. The sink's mutex guards its mutable fields.
-type stream struct {
+// watch is what the sink knows of a stream, one open WatchJobs call. The hub's lock guards its mutable fields.
+type watch struct {
 	namespace string
 	takes     []job.Channel
-	limits    map[string]map[gateKey]int // by actor type
+	limits    map[string]map[hub.GateKey]int // by actor type
 
 	ids     uint64              // the last id that was assigned
 	unacked map[uint64]*trigger // all its triggers, sent or not
-	unsent  []*trigger          // triggers to send, in order of their ids
-	wake    chan struct{}       // there is something to send, or the stream is over
-	gone    bool
-	err     error // why it ended
+}
+
+// actors returns the channel of an actor type.
+func (w *watch) actors(typ string) job.Channel {
+	return job.Channel{Namespace: w.namespace, Actor: true, Owner: typ}
 }
 
 // newStream reads the first message of a stream.
 func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 	ns := initial.GetNamespace()
-	st := &stream{namespace: ns, limits: limitsOf(initial), unacked: map[uint64]*trigger{}, wake: make(chan struct{}, 1)}
+	st := hub.NewSub[job.Channel, watch, state](watch{namespace: ns, limits: limitsOf(initial), unacked: map[uint64]*trigger{}})
+	w := &st.Of
 	switch {
 	case ns == "":
 		return nil, rouse.Refuse("initial.namespace", "", "is missing", "give the namespace of the app")
@@ -47,148 +49,69 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		accept[t] = true
 	}
 	if len(accept) == 0 || accept[schedulerv1.JobTargetType_JOB_TARGET_TYPE_JOB] {
-		st.takes = append(st.takes, job.Channel{Namespace: ns, Owner: initial.AppId})
+		w.takes = append(w.takes, job.Channel{Namespace: ns, Owner: initial.AppId})
 	}
 	for _, typ := range slices.Compact(slices.Sorted(slices.Values(initial.ActorTypes))) {
-		st.takes = append(st.takes, job.Channel{Namespace: ns, Actor: true, Owner: typ})
+		w.takes = append(w.takes, w.actors(typ))
 	}
-	if len(st.takes) == 0 {
+	if len(w.takes) == 0 {
 		return nil, rouse.Refuse("initial.actor_types", "", "are missing, and jobs are not accepted: nothing could come", "name actor types, or accept JOB")
 	}
 	return st, nil
 }
 
 // ready reports whether the stream can take a trigger now.
-func (st *stream) ready(o *Options) bool {
-	return len(st.unsent) < o.MaxUnsent && len(st.unacked) < o.unacked()
-}
-
-// assign gives a trigger to the stream.
-func (st *stream) assign(t *trigger) {
-	st.ids++
-	t.stream, t.id, t.sent = st, st.ids, time.Now()
-	st.unacked[t.id] = t
-	if st.unsent = append(st.unsent, t); len(st.unsent) == 1 {
-		notify.Send(st.wake)
-	}
+func (s *Sink) ready(st *stream, _ *trigger) bool {
+	return st.Unsent() < s.opts.MaxUnsent && st.Held() < s.opts.unacked()
 }
 
 // join adds a stream to its channels. The engine checks again what waited for a stream.
 func (s *Sink) join(st *stream) error {
-	var out []report
-	defer func() { finish(out) }()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return rouse.ErrClosed
-	case len(s.streams) >= s.opts.MaxStreams:
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if err := s.hub.Join(st, st.Of.takes...); errors.Is(err, rouse.ErrOverloaded) {
 		s.counts.Refused++
-		return tooMany(len(s.streams))
+		return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", s.opts.MaxStreams, rouse.ErrOverloaded)
+	} else if err != nil {
+		return err
 	}
-	s.streams[st] = struct{}{}
-	for typ, limits := range st.limits {
-		s.channel(job.Channel{Namespace: st.namespace, Actor: true, Owner: typ}).limit(limits)
+	for typ, limits := range st.Of.limits {
+		s.hub.Limit(s.hub.Channel(st.Of.actors(typ)), limits)
 	}
-	for _, key := range st.takes {
-		c := s.channel(key)
-		if len(c.streams) == 0 {
-			out = s.release(c, again, out)
+	for _, key := range st.Of.takes {
+		c := s.hub.Channel(key)
+		if len(c.Subs) > 1 {
+			continue
 		}
-		c.streams = append(c.streams, st)
-		out = s.pump(c, out)
+		for t := range c.AllWaiting() {
+			s.hub.Report(t, again)
+		}
 	}
 	return nil
 }
 
-// leave removes a stream from its channels, once. Its triggers go to other streams in order, in front of the
-// waiting ones.
-func (s *Sink) leave(st *stream, why error) {
-	var out []report
-	defer func() { finish(out) }()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.gone {
-		return
-	}
-	st.gone, st.err = true, why
-	delete(s.streams, st)
-	notify.Send(st.wake)
-	had := slices.SortedFunc(maps.Values(st.unacked), func(a, b *trigger) int { return cmp.Compare(b.id, a.id) })
-	st.unsent = nil
-	clear(st.unacked)
-	channels := map[*channel]bool{}
-	for _, key := range st.takes {
-		c := s.channel(key)
-		channels[c] = true
-		if n := slices.Index(c.streams, st); n >= 0 {
-			c.streams = slices.Delete(c.streams, n, n+1)
-			if c.turn > n {
-				c.turn--
-			}
-			if c.turn >= len(c.streams) {
-				c.turn = 0
-			}
-		}
-	}
-	for typ, limits := range st.limits {
-		c := s.channel(job.Channel{Namespace: st.namespace, Actor: true, Owner: typ})
-		channels[c] = true
-		c.unlimit(limits)
-	}
-	for _, t := range had {
-		t.stream = nil
-		t.leaveGates()
-		switch c := t.channel; {
-		case t.dead:
-			out = append(out, s.put(t, gone))
-		case s.draining:
-			out = append(out, s.put(t, stopping))
-		default:
-			if len(c.streams) == 0 {
-				s.kind(c.key).Undelivered++
-			}
-			c.unpush(t)
-		}
-	}
-	for c := range channels {
-		out = s.pump(c, out)
-		s.dropUnused(c)
-	}
-}
-
 // ack processes the result of a trigger. An id that was already answered or never sent is ignored; an unknown
 // status is an error that ends the stream.
-func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) (err error) {
-	now := time.Now()
-	s.mu.Lock()
-	t := st.unacked[r.GetId()]
-	if t == nil || st.gone {
-		s.mu.Unlock()
+func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) error {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	t := st.Of.unacked[r.GetId()] // it may not have been sent: a guess, but valid
+	if t == nil {
 		return nil
 	}
 	var o rouse.Outcome
+	kind := s.kind(t.Channel().Key)
 	switch r.GetStatus() {
 	case schedulerv1.WatchJobsRequestResultStatus_SUCCESS:
-		s.kind(t.channel.key).Done++
+		kind.Done++
 		o.Verdict = rouse.Done
 	case schedulerv1.WatchJobsRequestResultStatus_FAILED:
-		s.kind(t.channel.key).Failed++
-		o = job.Failed(t.job.Job.FailurePolicy, t.fire().Attempt, now.Sub(t.sent))
+		kind.Failed++
+		o = job.Failed(t.Of.job.Job.FailurePolicy, t.Fire().Attempt, time.Since(t.Of.sent))
 	default:
-		s.counts.RecvFailed++
-		s.mu.Unlock()
 		return rouse.Refuse("result.status", r.GetStatus().String(), "is no status", "give SUCCESS or FAILED")
 	}
-	s.kind(t.channel.key).Took.note(now.Sub(t.d.came))
-	c := t.channel
-	if n := len(st.unsent); n > 0 && st.unsent[0].id <= t.id { // answered before it was sent: a guess, but valid
-		st.unsent = slices.DeleteFunc(st.unsent, func(other *trigger) bool { return other == t })
-	}
-	var backing [1]report
-	out := append(backing[:0], s.put(t, o))
-	out = s.pump(c, out)
-	s.mu.Unlock()
-	finish(out)
+	kind.Took.note(s.hub.Now() - t.Came())
+	s.hub.Report(t, o)
 	return nil
 }
