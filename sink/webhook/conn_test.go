@@ -130,7 +130,7 @@ func TestAnswerToHalfARequest(t *testing.T) {
 	}
 }
 
-// A long request that nobody reads ends with its timeout, or with the server.
+// A long request that the receiver does not read ends with its timeout, or with the server.
 func TestRequestThatIsNotRead(t *testing.T) {
 	target, _ := accept(t, func(net.Conn) {})
 	s := webhook.New(webhook.Options{AllowPrivate: true})
