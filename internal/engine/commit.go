@@ -3,60 +3,105 @@ package engine
 import (
 	"context"
 	"errors"
+	"hash/fnv"
+	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/batch"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Write is one change that goes to the store through the shared group commit.
-type Write struct {
-	Change rouse.Change
-
-	// Timer is the decoded row of a put, so that it need not be decoded again; it may be nil. It is not
-	// changed after the commit.
-	Timer *rouse.Timer
-
-	Plain  bool // write the row without a hold: it is given back
-	Renews bool // keep the hold although the row would otherwise not be held, because an attempt is out
-
-	// InFlight is set by Engine.Write: an attempt of the generation that this change ended is out on this
-	// node.
-	InFlight bool
-
-	settles *entry        // the entry whose attempt this settles; nil for a client's change
-	spared  bool          // the misfire policy gives up nothing of the entry that this settles
-	fence   rouse.Instant // due time of the occurrence that this write takes over from another node; 0 if it is no fence
-	aside   bool          // set by flush: a fence of a row that this node must not keep
-	late    bool          // set by committed: the fenced occurrence may have come due before the commit
-
-	how origin // source of the row, if it was not in memory
-	// Set by flush: the time before the commit, by both clocks.
-	asked time.Time
-	began rouse.Instant
-	// Set by flush: the end of this node's hold by the monotonic clock; zero if the row is not held.
-	held     time.Time
-	hidden   rouse.Instant // end of that hold in the store
-	alsoHeld []time.Time
-
-	result *Written // set by committed
+// commits are the group commits. With an embedded store there is one, which keeps the disk busy; with a
+// remote store there are two, so that the store works on one commit while this node prepares another. A timer
+// and the rows next to it always use the same one, in order.
+type commits struct {
+	*env
+	memory  *memory
+	buckets *ownership
+	holds   *holds
+	health  *health
+	hub     *hub
+	list    []*batch.Writer[*Write, Written]
 }
 
-// Written is the result of a Write.
-type Written struct {
-	rouse.Result
-	Err error // rouse.ErrFull if the store refused this write, rouse.ErrUnavailable if its outcome is unknown
+// sharedWriters and sharedCommit are for shared stores: the number of concurrent commits, and the maximum
+// number of changes of each. Higher values make each commit longer without increasing throughput.
+const (
+	sharedWriters = 2
+	sharedCommit  = 2048
+)
+
+func newCommits(m *memory, h *health) *commits {
+	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}}
+	n, most := 1, c.opts.MaxCommit
+	if c.opts.Shared {
+		n, most = sharedWriters, min(most, sharedCommit)
+	}
+	for range n {
+		c.list = append(c.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: c.opts.Queue}, (*Write).size, c.flush, c.committed))
+	}
+	return c
 }
 
-func (w *Write) size() int {
-	n := 128
-	if w.Change.To != nil {
-		n += len(w.Change.To.Body)
+// run commits until ctx ends.
+func (c *commits) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, one := range c.list {
+		all.Go(func() { one.Run(ctx) })
 	}
-	for i := range w.Change.Also {
-		n += len(w.Change.Also[i].Body)
+	all.Wait()
+}
+
+// do commits changes and returns the result of each. An error means that all outcomes are unknown.
+func (c *commits) do(ctx context.Context, items []*Write) ([]Written, error) {
+	if len(c.list) == 1 {
+		return c.list[0].Do(ctx, items)
 	}
-	return n
+	parts := make([][]*Write, len(c.list))
+	at := make([][]int, len(c.list))
+	for i, it := range items {
+		p := c.of(it.Change.Key)
+		parts[p], at[p] = append(parts[p], it), append(at[p], i)
+	}
+	out := make([]Written, len(items))
+	errs := make([]error, len(c.list))
+	var all sync.WaitGroup
+	for p := range parts {
+		do := func() {
+			results, err := c.list[p].Do(ctx, parts[p])
+			errs[p] = err
+			for j := range results {
+				out[at[p][j]] = results[j]
+			}
+		}
+		switch {
+		case len(parts[p]) == 0:
+		case len(parts[p]) == len(items):
+			do()
+		default:
+			all.Go(do)
+		}
+	}
+	all.Wait()
+	return out, errors.Join(errs...)
+}
+
+// of returns the index of the writer for a key's changes.
+func (c *commits) of(k rouse.Key) int {
+	h := fnv.New32a()
+	h.Write([]byte(k.Namespace))
+	h.Write([]byte(k.Name))
+	return int(h.Sum32() % uint32(len(c.list)))
+}
+
+// one makes one write.
+func (c *commits) one(ctx context.Context, w *Write) (Written, error) {
+	out, err := c.do(ctx, []*Write{w})
+	if err != nil {
+		return Written{}, err
+	}
+	return out[0], out[0].Err
 }
 
 // flushTimeout bounds one commit, so that a hanging store becomes an error before the server has to answer.
@@ -65,34 +110,34 @@ const flushTimeout = storeTimeout
 
 // flush applies a batch. A full store refuses only the writes that add rows; the rest of the batch is
 // applied.
-func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
+func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	defer e.health.commits.begin()()
+	defer c.health.commits.begin()()
 	changes := make([]rouse.Change, len(items))
 	for i, w := range items {
 		changes[i] = w.Change
 	}
-	if e.others != nil {
-		e.memory.Lock()
-		full := e.memory.window.full()
-		e.memory.Unlock()
-		h, asked, now := e.buckets.current(), time.Now(), e.Now()
+	if c.others != nil {
+		c.memory.Lock()
+		full := c.memory.window.full()
+		c.memory.Unlock()
+		h, asked, now := c.buckets.current(), time.Now(), c.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
-			changes[i] = e.holds.holdWrites(w, h, asked, full)
+			changes[i] = c.holds.holdWrites(w, h, asked, full)
 		}
 	}
-	began, asked := time.Now(), e.Now()
+	began, asked := time.Now(), c.Now()
 	failpoint("before-commit")
-	results, err := e.store.Apply(ctx, changes)
-	e.opts.Events.committed(len(changes), time.Since(began), err)
+	results, err := c.store.Apply(ctx, changes)
+	c.opts.Events.committed(len(changes), time.Since(began), err)
 	if !errors.Is(err, rouse.ErrFull) {
-		e.health.commit(err)
-		e.hindrances.answered(err == nil, asked, e.Now())
+		c.health.commit(err)
+		c.hindrances.answered(err == nil, asked, c.Now())
 	}
 	if !errors.Is(err, rouse.ErrFull) {
-		return e.outcome(items, results, err)
+		return c.outcome(items, results, err)
 	}
 	out := make([]Written, len(items))
 	var rest []rouse.Change
@@ -107,13 +152,13 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	if len(rest) == 0 {
 		return out, nil
 	}
-	results, err = e.store.Apply(ctx, rest)
-	e.health.commit(err) // writes that add no rows must succeed even in a full store
+	results, err = c.store.Apply(ctx, rest)
+	c.health.commit(err) // writes that add no rows must succeed even in a full store
 	kept := make([]*Write, len(at))
 	for i, n := range at {
 		kept[i] = items[n]
 	}
-	written, err := e.outcome(kept, results, err)
+	written, err := c.outcome(kept, results, err)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +170,10 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 
 // outcome returns the result of each write of one Apply. If only part of the store answered, the writes to
 // the other parts have their own error.
-func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]Written, error) {
+func (c *commits) outcome(items []*Write, results []rouse.Result, err error) ([]Written, error) {
 	var partial *rouse.Partial
 	if err != nil && !errors.As(err, &partial) {
-		return nil, e.doubt(items, err)
+		return nil, c.doubt(items, err)
 	}
 	out := make([]Written, len(items))
 	for i, r := range results {
@@ -139,7 +184,7 @@ func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]W
 		for i, n := range partial.Unknown {
 			unknown[i] = items[n]
 		}
-		err = e.doubt(unknown, err)
+		err = c.doubt(unknown, err)
 		for _, n := range partial.Unknown {
 			out[n] = Written{Err: err}
 		}
@@ -147,20 +192,13 @@ func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]W
 	return out, nil
 }
 
-// grows reports whether a write may add a row: a client's create or a backfill. Edits of existing rows and
-// settles are never refused for lack of space.
-func grows(w *Write) bool {
-	c := &w.Change
-	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
-}
-
 // doubt handles a failed commit, of which any part may have been written. Rows in memory may be stale, and
 // the store may have rows that memory does not; so the affected rows leave the window and are read from the
 // store again.
-func (e *Engine) doubt(items []*Write, err error) error {
-	e.memory.Lock()
-	defer e.memory.Unlock()
-	w := &e.memory.window
+func (c *commits) doubt(items []*Write, err error) error {
+	c.memory.Lock()
+	defer c.memory.Unlock()
+	w := &c.memory.window
 	if w.reading != 0 { // that read's snapshot may be from before or after the commit: repeat it
 		w.spill(before(w.cursor))
 	}
@@ -179,52 +217,33 @@ func (e *Engine) doubt(items []*Write, err error) error {
 			w.drop(en)
 		}
 	}
-	notify.Send(e.memory.room)
+	notify.Send(c.memory.room)
 	return rouse.Unavailable(err)
 }
 
 // committed updates the window after a commit. The committing goroutine calls it in commit order, before any
 // caller gets its result.
-func (e *Engine) committed(items []*Write, results []Written) {
+func (c *commits) committed(items []*Write, results []Written) {
 	failpoint("after-commit")
 	var records []rouse.Record
-	now := e.Now()
-	e.memory.Lock()
+	now := c.Now()
+	c.memory.Lock()
 	for i, w := range items {
 		w.result = &results[i]
 		if r := results[i]; r.Applied {
-			e.memory.absorb(w, r.Result, now)
+			c.memory.absorb(w, r.Result, now)
 			records = append(records, w.Change.Log...)
 		}
 	}
-	e.memory.dispatch()
-	wakeReader := e.memory.window.spilled != never && !e.memory.window.filled()
-	e.memory.Unlock()
-	notify.Send(e.memory.wake)
+	c.memory.dispatch()
+	wakeReader := c.memory.window.spilled != never && !c.memory.window.filled()
+	c.memory.Unlock()
+	notify.Send(c.memory.wake)
 	if wakeReader {
-		notify.Send(e.memory.room)
+		notify.Send(c.memory.room)
 	}
 	if len(records) > 0 {
-		e.opts.Events.recorded(records)
-		e.hub.publish(records)
-	}
-}
-
-// Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because
-// other goroutines may read it too.
-func Stamp(t *rouse.Timer, revision uint64) {
-	if t.Revision != revision {
-		t.Revision = revision
-	}
-	if t.Generation == 0 {
-		t.Generation = revision
-	}
-}
-
-// stamp sets the revision and generation that the store assigned.
-func stamp(row *rouse.Row, revision uint64) {
-	row.Revision = revision
-	if row.Generation == 0 {
-		row.Generation = revision
+		c.opts.Events.recorded(records)
+		c.hub.publish(records)
 	}
 }

@@ -32,11 +32,11 @@ type Crowds struct {
 	Dropped  uint64 // dead letters deleted because their timer had too many
 }
 
-// Crowds returns these counts since the start.
-func (e *Engine) Crowds() Crowds {
-	e.crowds.mu.Lock()
-	defer e.crowds.mu.Unlock()
-	return e.crowds.total
+// counts returns these counts since the start.
+func (c *crowds) counts() Crowds {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
 }
 
 const (
@@ -160,7 +160,7 @@ func (c *crowds) noteDead(key rouse.Key) {
 }
 
 // trimDead deletes the oldest dead letters of a timer that has too many.
-func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *writers) error {
+func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error {
 	n := c.count(key, rouse.StateDead)
 	if n > c.opts.DeadPerTimer {
 		type letter struct {
@@ -192,7 +192,7 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *writers) error 
 			for i := range part {
 				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
 			}
-			if _, err := w.Do(ctx, items); err != nil {
+			if _, err := w.do(ctx, items); err != nil {
 				return err
 			}
 			n -= len(part)

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/rousehq/rouse"
+import (
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
+)
 
 // What a row needs that has come due: a fire, or a step without one.
 
@@ -121,4 +124,24 @@ func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 		return rouse.Step{Keep: true}
 	}
 	return t.CatchUp(now, s)
+}
+
+// misfired reports whether the misfire policy gives up the next occurrence of a timer, or whether finding out
+// is too expensive for the firing loop.
+func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
+	m := &schedulecache.Meter{Limit: quickSteps}
+	return t.Misfired(now, m.On(s)) || m.Out
+}
+
+// finish writes the timer that was made from a draft. The timer is sent only after that, because its schedule
+// may lie in the future. If the draft was invalid, that is recorded as the end of the occurrence that it
+// asked for.
+func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+	to := *t
+	step := rouse.Step{To: &to}
+	if t.IsDraft() {
+		step.Log = []rouse.Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndDead, Cause: rouse.CauseInvalid,
+			Due: t.Created, Reason: t.Reason, Ended: now}}
+	}
+	return step
 }

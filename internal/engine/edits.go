@@ -31,7 +31,12 @@ func (e *Engine) Latest() rouse.Instant { return e.clock.latest() }
 // Write commits changes in one group commit and returns their results. An error means that all outcomes are
 // unknown. The window contains the changes when Write returns.
 func (e *Engine) Write(ctx context.Context, items []*Write) ([]Written, error) {
-	return e.writer.Do(ctx, items)
+	return e.commits.do(ctx, items)
+}
+
+// WriteOne makes one write.
+func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
+	return e.commits.one(ctx, w)
 }
 
 // Freeze prevents attempts of timers from starting until release is called. An edit that gives up an

@@ -3,7 +3,12 @@
 //
 //	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, edits.go)
 //	strategy ─► store.Claim ────────────────────────────────► window        (read.go)
-//	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (window.go, lane.go, deliver.go, settle.go)
+//	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (memory.go, due.go, dispatch.go, send.go, settle.go)
+//
+// Each of these steps is a type with the state that it alone needs: reader, memory, sender, settler, commits.
+// A reader and a sender know the memory; the memory knows none of them. Next to these, where other nodes write
+// to the store: ownership (what the strategy has granted), holds, rechecks, rescans, renewals, handover,
+// inheritance. Engine puts them together, starts and stops them, and answers the questions of package timers.
 //
 // The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and
 // bytes; what does not fit is read later. Commits reach the window in order, from the one goroutine that
@@ -18,64 +23,58 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/batch"
 	"github.com/rousehq/rouse/internal/wheel"
 )
 
 // Engine is safe for concurrent use. Its methods that write need Run to be running.
 type Engine struct {
 	*env
-	strategy rouse.Strategy
-	sink     rouse.Sink
-	presence rouse.Presence // the store, if it can notify other nodes; nil otherwise
-	hints    rouse.Watcher  // the store, if it reports writes of others; nil otherwise
-
+	strategy    rouse.Strategy
+	hints       rouse.Watcher // the store, if it reports writes of others; nil otherwise
 	buckets     *ownership
 	holds       *holds
 	memory      *memory
-	writer      *writers
-	outcomes    *outcomes
-	evaluations evaluations // outcomes whose evaluation is too expensive for the settle loop
-	crowds      *crowds
-	retention   *retention
+	commits     *commits
+	reader      *reader
+	sender      *sender
+	settler     *settler
+	renewals    *renewals
+	handover    *handover
 	inheritance *inheritance
-	hub         hub
-	health      health
-
-	checks  *batch.Writer[rouse.Key, uint64]
-	rescans rescans
-	watch   watch // results of the invariant checks
-	senders sync.WaitGroup
-	yielded atomic.Bool     // the other nodes have everything except the attempts that are out
-	deliver context.Context // ends when deliveries must end
-	began   chan struct{}   // closed when the store's clock is known
+	retention   *retention
+	inspection  *inspection
+	health      *health
+	began       chan struct{} // closed when the store's clock is known
 }
 
 // New returns an engine that is idle until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
-	o = o.withDefaults()
-	v := newEnv(store, o)
-	e := &Engine{env: v, strategy: strategy, sink: sink, outcomes: &outcomes{signal: make(chan struct{}, 1)}, began: make(chan struct{})}
+	v := newEnv(store, o.withDefaults())
+	e := &Engine{env: v, strategy: strategy, buckets: newOwnership(!o.Shared), began: make(chan struct{})}
 	e.hints, _ = store.(rouse.Watcher)
-	e.presence, _ = store.(rouse.Presence)
-	e.health.store, _ = store.(rouse.Checked)
-	e.evaluations.signal = make(chan struct{}, 1)
-	e.buckets = newOwnership(!o.Shared)
+	outcomes := &outcomes{signal: make(chan struct{}, 1)}
+	evaluations := &evaluations{signal: make(chan struct{}, 1)}
+	crowds, rescans := newCrowds(v), &rescans{}
 	e.holds = newHolds(v, e.buckets)
-	e.crowds = newCrowds(v)
-	e.memory = newMemory(v, sink, e.buckets, e.holds, e.crowds, e.outcomes)
-	if o.Shared {
-		e.checks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
-			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.readRevisions, nil)
+	e.memory = newMemory(v, sink, e.buckets, e.holds, crowds, outcomes)
+	e.health = newHealth(store, strategy, evaluations)
+	e.commits = newCommits(e.memory, e.health)
+	e.handover = newHandover(e.commits, store, strategy)
+	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, commits: e.commits, memory: e.memory}
+	e.reader = &reader{env: v, strategy: strategy, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
+		handover: e.handover, inheritance: e.inheritance, health: e.health}
+	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health}
+	if v.others != nil {
+		e.sender.rechecks = newRechecks(e.memory, rescans)
 	}
-	e.writer = e.newWriters()
-	e.retention = newRetention(v, e.crowds, e.writer)
-	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, writer: e.writer, memory: e.memory}
+	e.renewals = &renewals{env: v, memory: e.memory, commits: e.commits}
+	e.retention = newRetention(v, crowds, e.commits)
+	e.settler = &settler{env: v, memory: e.memory, commits: e.commits, outcomes: outcomes, evaluations: evaluations, crowds: crowds,
+		retention: e.retention, handover: e.handover, health: e.health}
+	e.inspection = &inspection{env: v, buckets: e.buckets, memory: e.memory, rescans: rescans}
 	return e
 }
 
@@ -105,45 +104,46 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer endSettling()
 	defer endEvaluating()
 	defer endDeliveries()
-	e.deliver = deliver
-	e.memory.send = func(d delivery) { e.senders.Go(func() { e.send(d) }) }
+	e.memory.send = func(d delivery) { e.sender.start(deliver, d) }
 	close(e.began)
 
 	var front, evaluators, settlers, committers, strategies sync.WaitGroup
 	if r, ok := e.strategy.(rouse.Runner); ok {
 		strategies.Go(func() { r.Run(strategy) })
 	}
-	committers.Go(func() { e.writer.Run(commit) })
-	settlers.Go(func() { e.settleLoop(settle) })
-	evaluators.Go(func() { e.evaluateLoop(evaluate) })
+	committers.Go(func() { e.commits.run(commit) })
+	settlers.Go(func() { e.settler.loop(settle) })
+	evaluators.Go(func() { e.settler.evaluateLoop(evaluate) })
 	if e.others != nil {
-		committers.Go(func() { e.checks.Run(commit) })
-		settlers.Go(func() { e.renewLoop(settle) })
-		front.Go(func() { e.hintLoop(ctx) })
+		committers.Go(func() { e.sender.rechecks.batch.Run(commit) })
+		settlers.Go(func() { e.renewals.loop(settle) })
+	}
+	if e.others != nil && e.hints != nil {
+		front.Go(func() { e.reader.hintLoop(ctx, e.hints) })
 	}
 	front.Go(func() { e.clockLoop(ctx) })
-	front.Go(func() { e.readLoop(ctx) })
-	front.Go(func() { e.fireLoop(ctx) })
+	front.Go(func() { e.reader.loop(ctx) })
+	front.Go(func() { e.sender.fireLoop(ctx) })
 	front.Go(func() { e.retention.recordsLoop(ctx) })
 	front.Go(func() { e.retention.timersLoop(ctx) })
-	front.Go(func() { e.watchLoop(ctx) })
+	front.Go(func() { e.inspection.loop(ctx) })
 
 	<-ctx.Done()
 	e.stopping.Store(true)
 	front.Wait()
-	e.yield(commit)
+	e.handover.yield(commit)
 	endStrategy()
 	strategies.Wait()
-	settlers.Go(func() { e.releaseLoop(settle) })
+	settlers.Go(func() { e.handover.releaseLoop(settle) })
 	e.drain(endDeliveries)
 	endEvaluating()
 	evaluators.Wait()
 	endSettling()
 	settlers.Wait()
-	e.release(commit)
+	e.handover.release(commit)
 	endCommits()
 	committers.Wait()
-	e.hub.close()
+	e.commits.hub.close()
 	return nil
 }
 
@@ -158,31 +158,5 @@ func (e *Engine) drain(end func()) {
 	defer grace.Stop()
 	e.memory.lanes.wait(&e.memory.Mutex)
 	end()
-	e.senders.Wait()
-}
-
-// releaseLoop gives back rows that were held but not sent, until ctx ends.
-func (e *Engine) releaseLoop(ctx context.Context) {
-	for e.others != nil && backoff.Sleep(ctx, leavingLook) {
-		e.release(ctx)
-	}
-}
-
-// release gives back the holds of rows that were not sent, so that another node can fire them at once.
-func (e *Engine) release(ctx context.Context) {
-	e.memory.Lock()
-	var items []*Write
-	for _, en := range e.memory.window.entries {
-		if !en.held.IsZero() && !en.busy() {
-			row := en.row
-			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Plain: true})
-		}
-	}
-	e.memory.Unlock()
-	if len(items) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, e.opts.Grace)
-		defer cancel()
-		_, _ = e.writer.Do(ctx, items) // a hold that is not given back expires
-		e.announce(ctx)
-	}
+	e.sender.running.Wait()
 }

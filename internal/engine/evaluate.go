@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
@@ -117,23 +116,23 @@ func (ev *evaluations) since() time.Time {
 	return ev.began
 }
 
-// Evaluations returns the counts since the start.
-func (e *Engine) Evaluations() Evaluations {
-	e.evaluations.mu.Lock()
-	defer e.evaluations.mu.Unlock()
-	return e.evaluations.total
+// counts returns the counts since the start.
+func (ev *evaluations) counts() Evaluations {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	return ev.total
 }
 
 // evaluateLoop evaluates until ctx ends, and then drains the queue so that everything can be settled.
-func (e *Engine) evaluateLoop(ctx context.Context) {
+func (s *settler) evaluateLoop(ctx context.Context) {
 	for {
-		for r, sh := e.evaluations.next(); sh != nil; r, sh = e.evaluations.next() {
-			e.evaluations.done(sh, e.evaluate(r))
+		for r, sh := s.evaluations.next(); sh != nil; r, sh = s.evaluations.next() {
+			s.evaluations.done(sh, s.evaluate(r))
 		}
 		select {
-		case <-e.evaluations.signal:
+		case <-s.evaluations.signal:
 		case <-ctx.Done():
-			if e.evaluations.close() {
+			if s.evaluations.close() {
 				return
 			}
 		}
@@ -142,38 +141,26 @@ func (e *Engine) evaluateLoop(ctx context.Context) {
 
 // evaluate turns an outcome into a write, passes it to the settle loop, and returns the number of steps it
 // took.
-func (e *Engine) evaluate(r reported) int {
-	e.memory.Lock()
+func (s *settler) evaluate(r reported) int {
+	s.memory.Lock()
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
-	e.memory.Unlock()
+	s.memory.Unlock()
 	if t == nil { // decoding a draft compiles its schedule, which must not happen under the mutex
-		if read, err := e.opts.Read(&row); err == nil {
+		if read, err := s.opts.Read(&row); err == nil {
 			t = &read
 		} else {
 			t = unreadable(&row)
 		}
 	}
 	m := &schedulecache.Meter{}
-	c, err := e.change(&r, t, orphan, logged, e.clock.latest(), m)
+	c, err := s.change(&r, t, orphan, logged, s.clock.latest(), m)
 	if err != nil {
-		e.opts.Events.failed("settle", err)
-		e.later([]reported{r})
+		s.opts.Events.failed("settle", err)
+		s.later([]reported{r})
 		return m.Steps
 	}
 	r.ready, r.of = &c, row.Revision
-	e.outcomes.add(r)
+	s.outcomes.add(r)
 	return m.Steps
-}
-
-// unreadable is the timer of a row that cannot be decoded.
-func unreadable(row *rouse.Row) *rouse.Timer {
-	return &rouse.Timer{Key: row.Key, Generation: row.Generation, Revision: row.Revision}
-}
-
-// misfired reports whether the misfire policy gives up the next occurrence of a timer, or whether finding out
-// is too expensive for the firing loop.
-func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
-	m := &schedulecache.Meter{Limit: quickSteps}
-	return t.Misfired(now, m.On(s)) || m.Out
 }

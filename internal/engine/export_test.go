@@ -50,7 +50,7 @@ func (e *Engine) LaneRoom() (places, fires int) {
 
 // InProgress returns the cached number of occurrences next to a timer.
 func (e *Engine) InProgress(key rouse.Key) int {
-	e.crowds.mu.Lock()
-	defer e.crowds.mu.Unlock()
-	return e.crowds.live[key]
+	e.settler.crowds.mu.Lock()
+	defer e.settler.crowds.mu.Unlock()
+	return e.settler.crowds.live[key]
 }

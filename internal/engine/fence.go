@@ -40,7 +40,7 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	occ, _ := t.Current()
 	row := t.Row()
 	w := &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, fence: t.SentAt(occ.Due)}
-	r, err := e.WriteOne(ctx, w)
+	r, err := e.commits.one(ctx, w)
 	if err != nil || !r.Applied {
 		return 0, err
 	}
@@ -49,17 +49,8 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	}
 	back := row
 	back.Visible = max(stored, w.fence) + 1 // the end of the other node's hold, as an edit leaves it
-	_, err = e.WriteOne(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
+	_, err = e.commits.one(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
 	return 0, err
-}
-
-// WriteOne makes one write.
-func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
-	out, err := e.writer.Do(ctx, []*Write{w})
-	if err != nil {
-		return Written{}, err
-	}
-	return out[0], out[0].Err
 }
 
 // tooLate reports whether a fence was committed only after its occurrence may have come due.

@@ -33,7 +33,7 @@ type slowSchedule struct {
 func (s *slowSchedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	next, ok, steps = s.Schedule.(rouse.Metered).Look(after, most)
 	switch {
-	case steps > engine.QuickSteps+1: // a cheaper evaluation may run under the engine's mutex, where a bubble must not sleep
+	case steps > engine.QuickSteps+1: // a cheaper evaluation may run under the mutex of the memory, where a bubble must not sleep
 		time.Sleep(time.Duration(steps) * stepTakes)
 	case s.looks.Add(1)%(2*engine.QuickSteps) == 0:
 		time.Sleep(2 * engine.QuickSteps * stepTakes)

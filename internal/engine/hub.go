@@ -49,7 +49,7 @@ func (h *hub) close() {
 // Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
 // is the number of records that were lost before this call because f was too slow.
 func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
-	return e.hub.follow(ctx, f)
+	return e.commits.hub.follow(ctx, f)
 }
 
 func (h *hub) follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {

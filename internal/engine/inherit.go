@@ -14,7 +14,7 @@ type inheritance struct {
 	*env
 	buckets *ownership
 	holds   *holds
-	writer  *writers
+	commits *commits
 	memory  *memory
 
 	mu   sync.Mutex
@@ -107,7 +107,7 @@ func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint3
 			}
 		}
 		if len(items) > 0 {
-			if _, err := h.writer.Do(ctx, items); err != nil {
+			if _, err := h.commits.do(ctx, items); err != nil {
 				return err
 			}
 		}

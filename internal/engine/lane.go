@@ -12,7 +12,7 @@ import (
 
 // lanes are the queues of due rows. Namespaces take turns, and within a namespace its lanes do, so that a
 // target with a million due fires delays no other target. A slow lane occupies at most its own limit of fires
-// and never the last free delivery. The engine's mutex guards it.
+// and never the last free delivery. The mutex of the memory guards it.
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
@@ -379,7 +379,7 @@ func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Dura
 	return worst, excess, drain
 }
 
-// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the engine's mutex; it is
+// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the memory; it is
 // not held.
 func (l *lanes) wait(mu *sync.Mutex) {
 	mu.Lock()

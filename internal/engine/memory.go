@@ -255,7 +255,7 @@ func (m *memory) unqueue(now rouse.Instant) {
 	}
 }
 
-// holding reports whether this node has a row in memory under a hold.
+// holding reports whether this node has a row in memory under a hold. It takes the mutex itself.
 func (m *memory) holding(key rouse.Key) bool {
 	m.Lock()
 	defer m.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/batch"
 )
 
 const (
@@ -23,48 +24,65 @@ func (en *entry) markChecked(asked time.Time, store rouse.Instant) {
 	}
 }
 
+// rechecks look at the revisions of rows once more before they are sent.
+type rechecks struct {
+	*env
+	memory   *memory
+	holds    *holds
+	outcomes *outcomes
+	rescans  *rescans
+	batch    *batch.Writer[rouse.Key, uint64]
+}
+
+func newRechecks(m *memory, s *rescans) *rechecks {
+	r := &rechecks{env: m.env, memory: m, holds: m.holds, outcomes: m.outcomes, rescans: s}
+	r.batch = batch.New(batch.Options{MaxItems: r.opts.MaxCommit, MaxBytes: 8 << 20, Queue: r.opts.Queue},
+		func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, r.readRevisions, nil)
+	return r
+}
+
 // unchanged removes entries that another node changed or may fire by now. It checks their revisions once
 // more, after they came due and just before they are sent. This check detects rows that were deleted or
 // replaced before they came due; a later delete is told that an attempt may be out (MayBeOut). So no attempt
 // starts after a delete that reported none.
-func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
-	revisions, err := e.revisionsOf(taken)
+func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+	revisions, err := r.revisionsOf(ctx, taken)
 	if err != nil {
-		e.opts.Events.failed("look", err)
-		e.hindrances.answered(false, e.Now(), e.Now())
+		r.opts.Events.failed("look", err)
+		r.hindrances.answered(false, r.Now(), r.Now())
 	}
 	now := time.Now()
 	var stale []*entry
 	live, left = taken[:0], fires[:0]
-	e.memory.Lock()
+	r.memory.Lock()
 	for i, en := range taken {
 		if en.orphan {
-			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
+			r.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		}
 		switch {
 		case revisions[i] == notSeen || revisions[i] == 0 && err != nil:
 			en.lane = nil
-			e.memory.window.placeAt(en, e.Now().Add(lookAgain))
+			r.memory.window.placeAt(en, r.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // changed on this node since
 			en.lane = nil
-			e.memory.relocate(en, e.Now())
+			r.memory.relocate(en, r.Now())
 		case revisions[i] != en.token:
 			en.lane = nil
-			e.memory.window.drop(en)
+			r.memory.window.drop(en)
 			stale = append(stale, en)
-		case e.holds.lost(en, now):
-			e.memory.giveUp(en)
+		case r.holds.lost(en, now):
+			r.memory.giveUp(en)
 		default:
 			en.passed = true
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		e.memory.lanes.reported(ln, 1, now)
+		r.memory.lanes.reported(ln, 1, now)
 	}
-	e.memory.Unlock()
+	r.memory.Unlock()
 	if len(stale) > 0 {
-		e.refresh(stale)
+		r.refresh(ctx, stale)
 	}
 	return live, left
 }
@@ -74,12 +92,12 @@ const recently = 500 * time.Millisecond
 
 // revisionsOf returns the current revisions of the entries' rows; for recently checked entries, the known
 // one. On an error, revisions that could not be read are 0.
-func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
+func (r *rechecks) revisionsOf(ctx context.Context, taken []*entry) (revisions []uint64, err error) {
 	revisions = make([]uint64, len(taken))
 	var keys []rouse.Key
 	var at []int
 	now := time.Now()
-	e.memory.Lock()
+	r.memory.Lock()
 	for i, en := range taken {
 		if !en.checked.IsZero() && now.Sub(en.checked) < recently && en.row.Revision == en.token {
 			revisions[i] = en.token
@@ -87,18 +105,18 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 		}
 		keys, at = append(keys, en.row.Key), append(at, i)
 	}
-	e.memory.Unlock()
+	r.memory.Unlock()
 	if len(keys) == 0 {
 		return revisions, nil
 	}
-	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	seen, err := e.checks.Do(ctx, keys)
+	seen, err := r.batch.Do(ctx, keys)
 	if err != nil {
 		return revisions, err
 	}
-	for i, r := range seen {
-		revisions[at[i]] = r
+	for i, revision := range seen {
+		revisions[at[i]] = revision
 	}
 	return revisions, nil
 }
@@ -107,10 +125,10 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 const notSeen = rouse.AnyRevision
 
 // readRevisions reads the revisions that several deliveries need in one call.
-func (e *Engine) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+func (r *rechecks) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	revisions, err := e.others.Revisions(ctx, keys)
+	revisions, err := r.others.Revisions(ctx, keys)
 	var partial *rouse.Partial
 	if errors.As(err, &partial) {
 		for _, n := range partial.Unknown {
@@ -123,45 +141,45 @@ func (e *Engine) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64,
 
 // refresh reads rows that others changed and keeps those that are still this node's: in its buckets or under
 // its hold. Rows that cannot be read now are found by a rescan or when the hold expires.
-func (e *Engine) refresh(stale []*entry) {
-	e.opts.Events.conflicted(len(stale))
+func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
+	r.opts.Events.conflicted(len(stale))
 	keys := make([]rouse.Key, len(stale))
 	for i, en := range stale {
 		keys[i] = en.row.Key
 	}
-	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	rows, err := e.store.Get(ctx, keys)
+	rows, err := r.store.Get(ctx, keys)
 	if err != nil {
-		e.opts.Events.failed("get", err)
-		e.rescanAll() // the change may be older than what the next rescan reads
+		r.opts.Events.failed("get", err)
+		r.rescans.all() // the change may be older than what the next rescan reads
 		return
 	}
-	e.memory.Lock()
-	defer e.memory.Unlock()
-	now := e.Now()
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	now := r.Now()
 	for i := range rows {
 		row := rows[i]
-		if row.Revision == 0 || e.memory.window.entries[row.Key] != nil {
+		if row.Revision == 0 || r.memory.window.entries[row.Key] != nil {
 			continue
 		}
 		hidden := row.Visible
-		e.memory.take(&row, e.holds.heldOn(stale[i], &row), now)
-		if en := e.memory.window.entries[row.Key]; en != nil {
+		r.memory.take(&row, r.holds.heldOn(stale[i], &row), now)
+		if en := r.memory.window.entries[row.Key]; en != nil {
 			en.hidden = hidden
-		} else if e.mayReturn(stale[i], &row) {
-			e.memory.recheckLater(stale[i], now)
+		} else if r.mayReturn(stale[i], &row) {
+			r.memory.recheckLater(stale[i], now)
 		}
 	}
 }
 
 // mayReturn reports whether a row that this node held and another node fenced may come back under that hold:
 // hidden, at the same occurrence.
-func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
-	if !time.Now().Before(was.held) || row.Visible <= e.Now() || row.Generation != was.row.Generation {
+func (r *rechecks) mayReturn(was *entry, row *rouse.Row) bool {
+	if !time.Now().Before(was.held) || row.Visible <= r.Now() || row.Generation != was.row.Generation {
 		return false
 	}
-	t, err := e.opts.Read(row)
+	t, err := r.opts.Read(row)
 	if err != nil || t.Attempts != 0 {
 		return false
 	}

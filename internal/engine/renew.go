@@ -8,58 +8,66 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// renewLoop extends the holds of attempts that are out.
-func (e *Engine) renewLoop(ctx context.Context) {
-	for backoff.Sleep(ctx, e.opts.Hold/4) {
-		items := e.renewals(time.Now())
+// renewals renew the holds of attempts that are out.
+type renewals struct {
+	*env
+	memory  *memory
+	commits *commits
+}
+
+// loop extends the holds of attempts that are out.
+func (r *renewals) loop(ctx context.Context) {
+	for backoff.Sleep(ctx, r.opts.Hold/4) {
+		items := r.due(time.Now())
 		if len(items) == 0 {
 			continue
 		}
-		if err := e.renew(ctx, items); err != nil && ctx.Err() == nil {
-			e.opts.Events.failed("renew", err)
+		if err := r.renew(ctx, items); err != nil && ctx.Err() == nil {
+			r.opts.Events.failed("renew", err)
 		}
 	}
 }
 
 // renew writes renewals. If another node has changed a row, the row is read, so that the next renewal uses
 // the new revision: it stays held as long as its attempt is out.
-func (e *Engine) renew(ctx context.Context, items []*Write) error {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
+func (r *renewals) renew(ctx context.Context, items []*Write) error {
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Hold)
 	defer cancel()
-	results, err := e.writer.Do(ctx, items)
+	results, err := r.commits.do(ctx, items)
 	if err != nil {
 		return err
 	}
 	var keys []rouse.Key
-	for i, r := range results {
-		if !r.Applied && r.Err == nil {
+	for i, res := range results {
+		if !res.Applied && res.Err == nil {
 			keys = append(keys, items[i].Change.Key)
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	rows, err := e.store.Get(ctx, keys)
+	rows, err := r.store.Get(ctx, keys)
 	if err != nil {
 		return err
 	}
-	e.memory.Lock()
-	defer e.memory.Unlock()
-	now := e.Now()
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	now := r.Now()
 	for i := range rows {
-		en, row := e.memory.window.entries[keys[i]], &rows[i]
+		en, row := r.memory.window.entries[keys[i]], &rows[i]
 		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
-			e.memory.changeEntry(en, row, en.held, now)
+			r.memory.changeEntry(en, row, en.held, now)
 		}
 	}
 	return nil
 }
 
-func (e *Engine) renewals(now time.Time) (items []*Write) {
-	e.memory.Lock()
-	defer e.memory.Unlock()
-	for _, en := range e.memory.window.entries {
-		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*45/100 {
+// due returns the writes that renew the holds that end soon.
+func (r *renewals) due(now time.Time) (items []*Write) {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	for _, en := range r.memory.window.entries {
+		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < r.opts.Hold*45/100 {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
 		}

@@ -13,14 +13,14 @@ import (
 // timers, and timers whose target is gone.
 type retention struct {
 	*env
-	writer *writers
-	crowds *crowds
-	gone   chan rouse.Key // timers whose target answered Gone
-	grown  chan rouse.Key // timers that may have too many records
+	commits *commits
+	crowds  *crowds
+	gone    chan rouse.Key // timers whose target answered Gone
+	grown   chan rouse.Key // timers that may have too many records
 }
 
-func newRetention(v *env, crowds *crowds, w *writers) *retention {
-	return &retention{env: v, crowds: crowds, writer: w, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
+func newRetention(v *env, crowds *crowds, c *commits) *retention {
+	return &retention{env: v, crowds: crowds, commits: c, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
 }
 
 // recordsLoop deletes old records.
@@ -50,7 +50,7 @@ func (r *retention) timersLoop(ctx context.Context) {
 				r.opts.Events.failed("settle", err) // the next occurrence gets the same answer
 			}
 		case key := <-r.crowds.buried:
-			if err := r.crowds.trimDead(ctx, key, r.writer); err != nil && ctx.Err() == nil {
+			if err := r.crowds.trimDead(ctx, key, r.commits); err != nil && ctx.Err() == nil {
 				r.opts.Events.failed("trim", err)
 			}
 		case key := <-r.grown:

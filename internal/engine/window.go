@@ -10,7 +10,7 @@ import (
 )
 
 // window is the part of the timers that is in memory: every row of the claimed buckets that is visible up to
-// the cursor, except those that did not fit. The engine's mutex guards it.
+// the cursor, except those that did not fit. The mutex of the memory guards it.
 type window struct {
 	maxRows, maxBytes int
 

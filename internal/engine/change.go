@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
+)
+
+// settled returns the timer of an entry to settle. It returns nil for a draft, whose decoding compiles a
+// schedule and takes too long here.
+func (s *settler) settled(en *entry) *rouse.Timer {
+	if _, draft := rouse.DraftSpec(&en.row); draft && en.timer == nil {
+		return nil
+	}
+	t, err := s.memory.decoded(en)
+	if err != nil {
+		return unreadable(&en.row)
+	}
+	return t
+}
+
+// quickChange is change for cheap steps; expensive ones are queued for evaluation, and it returns errLater.
+func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (c rouse.Change, err error) {
+	if t != nil {
+		c, err = s.change(r, t, orphan, logged, now, m)
+		if err == nil && !m.Out || err != nil && !errors.Is(err, errLater) {
+			return c, err
+		}
+	}
+	if s.evaluations.add(*r) {
+		return c, errLater
+	}
+	if t == nil { // the engine is stopping: delivered fires are still settled
+		t = unreadable(&r.en.row)
+	}
+	*m = schedulecache.Meter{}
+	return s.change(r, t, orphan, logged, now, m)
+}
+
+// change returns the conditional write for an outcome. logged means that its occurrence was recorded while it
+// was out. If the meter has a limit and the schedule is not cached, it returns errLater.
+func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (rouse.Change, error) {
+	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
+		var log []rouse.Record
+		if r.fire && !logged {
+			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced meanwhile")}
+		}
+		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
+		log, err := s.unrecorded(r, log)
+		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
+	}
+	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
+		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
+	}
+	sched, known := s.opts.Schedules.Known(t)
+	if !known {
+		if m.Limit > 0 {
+			return rouse.Change{}, errLater
+		}
+		var err error
+		if sched, err = s.opts.Schedules.Metered(t); err != nil {
+			return rouse.Change{}, err // without the schedule, the step would end the timer
+		}
+	}
+	if r.away != 0 {
+		held := *t
+		held.Waited(rouse.CauseStoreUnavailable, r.away, now)
+		t = &held
+	}
+	sched = m.On(sched)
+	var err error
+	var step rouse.Step
+	if r.step != nil {
+		step = r.step(t, now, sched)
+		r.kept = r.asks && step.Keep
+	} else {
+		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, sched)
+	}
+	if m.Out {
+		return rouse.Change{}, errLater
+	}
+	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
+		s.opts.Events.paused(to)
+	}
+	if step.Keep && logged {
+		step.Log = nil
+	} else if step.Keep {
+		r.doubt = r.doubt || s.others != nil // another node may have advanced the timer
+		if step.Log, err = s.unrecorded(r, step.Log); err != nil {
+			return rouse.Change{}, err
+		}
+	}
+	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" {
+		s.retention.noteGone(t.Key)
+	}
+	if step.To != nil && step.To.Key.Fire == "" {
+		s.retention.noteGrowth(t.Key, t.Ended, step.To.Ended)
+	}
+	return s.StepChange(t.Key, t.Revision, step), nil
+}
+
+// unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose
+// response was lost has already recorded it.
+func (s *settler) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, error) {
+	if !r.doubt || len(log) == 0 {
+		return log, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	page, err := s.store.Records(ctx, rouse.RecordQuery{Namespace: log[0].Namespace, Name: log[0].Name, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Records {
+		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual {
+			return nil, nil
+		}
+	}
+	return log, nil
+}
+
+// unreadable is the timer of a row that cannot be decoded.
+func unreadable(row *rouse.Row) *rouse.Timer {
+	return &rouse.Timer{Key: row.Key, Generation: row.Generation, Revision: row.Revision}
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// delivery is one call of Sink.Deliver.
+type delivery struct {
+	lane  *lane
+	taken []*entry
+	fires []rouse.Fire
+	at    rouse.Instant // when it was taken from its lane
+	spend bool          // rouse.Lane.Spend of its lane
+	held  bool          // some of it is held until a time that may come
+}
+
+// dispatch starts as many deliveries as the limits allow.
+func (m *memory) dispatch() {
+	for {
+		d, ok := m.nextDelivery()
+		if !ok {
+			return
+		}
+		m.send(d)
+	}
+}
+
+// nextDelivery takes the next delivery in turn.
+func (m *memory) nextDelivery() (d delivery, ok bool) {
+	if m.stopping.Load() || m.send == nil {
+		return d, false
+	}
+	d.lane, d.taken = m.lanes.next(nil)
+	if d.lane == nil {
+		return d, false
+	}
+	d.at, d.spend = m.Now(), d.lane.spend
+	for _, en := range d.taken {
+		m.taken(d.lane, en, d.at)
+	}
+	d.taken = m.unexpired(d.lane, d.taken, d.at)
+	d.taken = m.unfrozen(d.lane, d.taken)
+	d.fires = make([]rouse.Fire, len(d.taken))
+	for i, en := range d.taken {
+		d.fires[i] = en.timer.Fire(en.occ)
+		en.token, en.sent, en.passed = d.fires[i].Token, d.at, false
+		d.held = d.held || !en.held.IsZero()
+	}
+	return d, true
+}
+
+// unexpired removes entries whose deadline passed while they waited in the lane.
+func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
+	var gone int
+	live := taken[:0]
+	for _, en := range taken {
+		if en.timer.Spec.Deadline == 0 || !en.timer.Expired(en.occ, now) {
+			live = append(live, en)
+			continue
+		}
+		gone++
+		en.lane = nil
+		m.expire(en)
+	}
+	if gone > 0 {
+		m.lanes.reported(ln, gone, time.Now())
+	}
+	return live
+}
+
+// unfrozen moves entries that a running edit has frozen back to the wheel.
+func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
+	live, frozen := m.freezer.split(taken)
+	for _, en := range frozen {
+		en.lane = nil
+		m.window.place(en)
+	}
+	if len(frozen) > 0 {
+		m.lanes.reported(ln, len(frozen), time.Now())
+	}
+	return live
+}
+
+// shed makes room in a full window: the lane that is furthest behind defers what it cannot send soon. The
+// rows are written with later visible times, spread over the time that the lane needs.
+func (m *memory) shed() {
+	ln, excess, drain := m.lanes.slowest(time.Now())
+	if ln == nil {
+		return // all lanes make progress
+	}
+	taken := ln.popTail(min(excess, 4096))
+	least := min(max(drain, 2*time.Second), 30*time.Second)
+	for i, en := range taken {
+		after := least + least*time.Duration(i)/time.Duration(len(taken))
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
+	}
+	m.opts.Events.shed(len(taken))
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+)
+
+// handover changes what this node owns: it gives lost buckets, and at the end everything, to the other nodes,
+// and keeps the attempts that are out under holds.
+type handover struct {
+	*env
+	strategy rouse.Runner   // nil if it needs no loop
+	presence rouse.Presence // the store, if it can notify other nodes; nil otherwise
+	buckets  *ownership
+	memory   *memory
+	commits  *commits
+	yielded  atomic.Bool // the other nodes have everything except the attempts that are out
+}
+
+func newHandover(c *commits, store rouse.Store, strategy rouse.Strategy) *handover {
+	h := &handover{env: c.env, buckets: c.buckets, memory: c.memory, commits: c}
+	h.presence, _ = store.(rouse.Presence)
+	h.strategy, _ = strategy.(rouse.Runner)
+	return h
+}
+
+// granted stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
+// returns the buckets that were not owned before.
+func (h *handover) granted(g rouse.Grant) (gained []uint32) {
+	h.memory.Lock()
+	defer h.memory.Unlock()
+	gained, lost := h.buckets.change(g, h.Now())
+	if lost {
+		for _, en := range h.memory.window.entries {
+			if en.held.IsZero() && !en.busy() && !h.buckets.owns(en.row.Bucket) {
+				h.memory.window.drop(en)
+			}
+		}
+	}
+	return gained
+}
+
+// left tells the strategy which of the lost buckets have nothing in progress except under holds of this node.
+// An attempt that takes longer than leavingLook is put under such a hold: it stays here, and the rest of its
+// bucket need not wait for it. It reports whether some buckets still wait.
+func (h *handover) left(ctx context.Context) (waiting bool) {
+	losses := h.buckets.losses()
+	if h.strategy == nil || len(losses) == 0 {
+		return false
+	}
+	now := time.Now()
+	busy := map[uint32]bool{}
+	var out []*entry
+	h.memory.Lock()
+	for _, en := range h.memory.window.entries {
+		since, leaving := losses[en.row.Bucket]
+		if !leaving || !en.busy() || !en.held.IsZero() {
+			continue
+		}
+		busy[en.row.Bucket] = true
+		if now.Sub(since) >= leavingLook {
+			out = append(out, en)
+		}
+	}
+	items := h.keeps(out)
+	h.memory.Unlock()
+	if over := h.buckets.left(busy); len(over) > 0 {
+		h.strategy.Left(over)
+	}
+	h.keep(ctx, items)
+	return len(busy) > 0
+}
+
+// keeps returns the writes that put attempts under holds. Entries that are settling are not out and will be
+// done shortly. The mutex is held.
+func (h *handover) keeps(list []*entry) (items []*Write) {
+	for _, en := range list {
+		if en.state == sending && !en.orphan {
+			row := en.row
+			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
+			h.buckets.keep(row.Bucket)
+		}
+	}
+	return items
+}
+
+// keep makes these writes. A refused write means that the attempt was settled or the timer changed; the next
+// iteration finds out which.
+func (h *handover) keep(ctx context.Context, items []*Write) {
+	if len(items) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Hold)
+	defer cancel()
+	if _, err := h.commits.do(ctx, items); err != nil && ctx.Err() == nil {
+		h.opts.Events.failed("hold", err)
+	}
+}
+
+const (
+	// yieldQuick is how long a stopping node waits for short attempts before it puts the running ones under
+	// holds.
+	yieldQuick = 50 * time.Millisecond
+	// yieldMost bounds the yield if the store is slow. After that, other nodes take over when the leases
+	// expire.
+	yieldMost = 5 * time.Second
+)
+
+// yield gives everything that this node has to the other nodes, except attempts that are out, which it keeps
+// under holds. So the others start at once, however long the last attempts of a stopping node take. After it,
+// this node sends nothing.
+func (h *handover) yield(ctx context.Context) {
+	if h.others == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, yieldMost)
+	defer cancel()
+	h.release(ctx)
+	for began := time.Now(); ctx.Err() == nil; {
+		h.memory.Lock()
+		var out []*entry
+		for _, en := range h.memory.window.entries {
+			if en.busy() && en.held.IsZero() {
+				out = append(out, en)
+			}
+		}
+		var items []*Write
+		if time.Since(began) >= yieldQuick {
+			items = h.keeps(out)
+		}
+		h.memory.Unlock()
+		if len(out) == 0 {
+			break
+		}
+		h.keep(ctx, items)
+		backoff.Sleep(ctx, yieldQuick/10)
+	}
+	h.granted(rouse.Grant{})
+	h.yielded.Store(true)
+}
+
+// announce makes the other nodes look at once for what this node gave back, if it has yielded; otherwise they
+// would find it up to one Poll later.
+func (h *handover) announce(ctx context.Context) {
+	if h.presence == nil || !h.yielded.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Poll)
+	defer cancel()
+	_ = h.presence.Announce(ctx)
+}
+
+// releaseLoop gives back rows that were held but not sent, until ctx ends.
+func (h *handover) releaseLoop(ctx context.Context) {
+	for h.others != nil && backoff.Sleep(ctx, leavingLook) {
+		h.release(ctx)
+	}
+}
+
+// release gives back the holds of rows that were not sent, so that another node can fire them at once.
+func (h *handover) release(ctx context.Context) {
+	h.memory.Lock()
+	var items []*Write
+	for _, en := range h.memory.window.entries {
+		if !en.held.IsZero() && !en.busy() {
+			row := en.row
+			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Plain: true})
+		}
+	}
+	h.memory.Unlock()
+	if len(items) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, h.opts.Grace)
+		defer cancel()
+		_, _ = h.commits.do(ctx, items) // a hold that is not given back expires
+		h.announce(ctx)
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// health is when the engine's loops last made progress, in Unix nanoseconds, and what keeps them from it.
+type health struct {
+	store       rouse.Checked // nil if it cannot report damage
+	strategy    rouse.Runner  // nil if it needs no loop
+	evaluations *evaluations
+	read, fire  atomic.Int64
+	settle      atomic.Int64 // 0 while there is nothing to settle
+	commits     flights
+	failing     atomic.Int64                    // start of a series of failed commits, 0 if the last commit succeeded
+	missing     atomic.Pointer[[]rouse.Missing] // parts of the store that did not answer the last claim
+}
+
+func newHealth(store rouse.Store, strategy rouse.Strategy, ev *evaluations) *health {
+	h := &health{evaluations: ev}
+	h.store, _ = store.(rouse.Checked)
+	h.strategy, _ = strategy.(rouse.Runner)
+	h.missing.Store(new([]rouse.Missing))
+	return h
+}
+
+// missingParts returns the parts of the store that did not answer the last claim.
+func (h *health) missingParts() []rouse.Missing { return *h.missing.Load() }
+
+// flights are running commits.
+type flights struct {
+	mu    sync.Mutex
+	began map[*int64]struct{} // start times in Unix nanoseconds
+}
+
+// begin records the start of a commit; the returned function ends it.
+func (f *flights) begin() (end func()) {
+	at := time.Now().UnixNano()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.began == nil {
+		f.began = map[*int64]struct{}{}
+	}
+	f.began[&at] = struct{}{}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.began, &at)
+	}
+}
+
+// oldest returns the start of the longest running commit; 0 if there is none.
+func (f *flights) oldest() (oldest int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := range f.began {
+		if oldest == 0 || *at < oldest {
+			oldest = *at
+		}
+	}
+	return oldest
+}
+
+// commit records the result of a commit.
+func (h *health) commit(err error) {
+	var partial *rouse.Partial // claims report which part does not answer
+	switch {
+	case err == nil || errors.As(err, &partial):
+		h.failing.Store(0)
+	case h.failing.Load() == 0:
+		h.failing.Store(time.Now().UnixNano())
+	}
+}
+
+// Healthy returns why the engine makes no progress, or nil. It checks the loops that fire, not the process.
+func (e *Engine) Healthy() error { return e.health.check() }
+
+func (h *health) check() error {
+	now := time.Now()
+	late := func(what string, at int64, limit time.Duration) error {
+		if at == 0 {
+			return fmt.Errorf("%s has not begun", what)
+		}
+		if d := now.Sub(time.Unix(0, at)); d > limit {
+			return fmt.Errorf("%s has made no progress for %v", what, d.Round(time.Millisecond))
+		}
+		return nil
+	}
+	err := errors.Join(late("the firing loop", h.fire.Load(), 5*time.Second), late("the reading loop", h.read.Load(), 45*time.Second))
+	if at := h.settle.Load(); at != 0 {
+		err = errors.Join(err, late("the settling loop", at, 15*time.Second))
+	}
+	if at := h.evaluations.since(); !at.IsZero() {
+		err = errors.Join(err, late("the evaluation of a schedule", at.UnixNano(), 15*time.Second))
+	}
+	if at := h.failing.Load(); at != 0 {
+		err = errors.Join(err, late("the store", at, 5*time.Second))
+	}
+	if at := h.commits.oldest(); at != 0 {
+		err = errors.Join(err, late("the commit", at, 10*time.Second))
+	}
+	for _, p := range h.missingParts() {
+		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))
+	}
+	if h.strategy != nil {
+		err = errors.Join(err, h.strategy.Healthy())
+	}
+	if h.store != nil {
+		err = errors.Join(err, h.store.Corrupted())
+	}
+	return err
+}
+
+// stuckAfter is how long the firing loop may make no progress before only a restart can help: the loop waits
+// for nothing but its own mutex.
+const stuckAfter = 30 * time.Second
+
+// Alive returns why only a restart of the process can help, or nil. An unavailable store is no reason: a
+// restart does not bring it back.
+func (e *Engine) Alive() error {
+	if at := e.health.fire.Load(); at != 0 {
+		if d := time.Since(time.Unix(0, at)); d > stuckAfter {
+			return fmt.Errorf("the firing loop has made no progress for %v", d.Round(time.Millisecond))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// sender hands due rows to the sink.
+type sender struct {
+	*env
+	sink     rouse.Sink
+	memory   *memory
+	holds    *holds
+	commits  *commits
+	outcomes *outcomes
+	rechecks *rechecks // nil if no other node writes to the store
+	health   *health
+	running  sync.WaitGroup
+}
+
+// fireLoop moves due entries from the wheel into the lanes and starts deliveries.
+func (s *sender) fireLoop(ctx context.Context) {
+	// Sleep at most a quarter of a second: Go's timers stop while a machine is suspended, the store's clock
+	// does not.
+	const longest = 250 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due []*entry
+	var last time.Time // start of the loop's last iteration
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.memory.wake:
+		case <-timer.C:
+		}
+		began := time.Now()
+		s.memory.Lock()
+		now := s.Now()
+		if d := began.Sub(last); d >= standstill && !last.IsZero() {
+			s.hindrances.add(rouse.CauseServerDown, now.Add(-d), now)
+		}
+		last = began
+		due = s.memory.window.expire(now, due[:0])
+		for _, en := range due {
+			s.memory.woken(en, now)
+		}
+		sleep := longest
+		if wait, ok := s.memory.lanes.refill(time.Now()); ok {
+			sleep = min(max(wait, time.Millisecond), longest)
+		}
+		s.memory.dispatch()
+		if next, ok := s.memory.window.wheel.Next(); ok {
+			sleep = min(max(next.Sub(now), time.Millisecond), sleep)
+		}
+		s.memory.Unlock()
+		clear(due)
+		s.health.fire.Store(time.Now().UnixNano())
+		timer.Reset(sleep)
+	}
+}
+
+// start begins a delivery. ctx ends when deliveries must end.
+func (s *sender) start(ctx context.Context, d delivery) { s.running.Go(func() { s.send(ctx, d) }) }
+
+// send hands a delivery to the sink and continues with the next one in turn. Reusing the goroutine saves
+// growing a new stack.
+func (s *sender) send(ctx context.Context, d delivery) {
+	for more := true; more; {
+		if len(d.fires) > 0 {
+			s.opts.Events.sent(d.fires, d.at)
+		}
+		live, fires := d.taken, d.fires
+		if len(live) > 0 && (s.others != nil || d.held || s.Now() < d.at) {
+			live, fires = s.stillMine(d.lane, d.taken, d.fires)
+		}
+		if len(live) > 0 && s.rechecks != nil && !d.spend { // spending an attempt is a conditional write, which checks the revision
+			live, fires = s.rechecks.unchanged(ctx, d.lane, live, fires)
+		}
+		if len(live) > 0 && d.spend {
+			live, fires = s.spend(ctx, live, fires)
+		}
+		if len(live) > 0 {
+			s.call(ctx, live, fires)
+		}
+		s.memory.Lock()
+		s.memory.lanes.returned(d.lane)
+		d, more = s.memory.nextDelivery()
+		s.memory.dispatch()
+		s.memory.Unlock()
+	}
+}
+
+// call runs Sink.Deliver and queues its reports for the settle loop.
+func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) {
+	failpoint("before-send")
+	s.sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
+		failpoint("after-send")
+		s.outcomes.add(reported{en: live[i], o: o, fire: true})
+	})
+}
+
+// spendMargin is added to the timeout of a spent attempt to get the time for which its row is hidden.
+const spendMargin = 5 * time.Second
+
+// spend counts attempts in the store before they are delivered: if the process crashes during one, the next
+// process sees that it was made. It returns those that were written; the others are deferred.
+func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
+	now := s.clock.latest()
+	items := make([]*Write, len(live))
+	s.memory.Lock()
+	for i, en := range live {
+		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}    // a row that cannot be read is deferred
+		if t, err := s.memory.decoded(en); err == nil && (en.orphan || t.Revision == en.token) { // as is one that was changed on this node since
+			to := *t
+			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
+			if to.Began == 0 {
+				to.Began = en.sent
+			}
+			to.Visible = now.Add(t.Spec.Retry.Effective().Timeout + spendMargin)
+			row := to.Row()
+			items[i].Change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
+		}
+	}
+	s.memory.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	results, err := s.commits.do(ctx, items)
+	var kept []*entry
+	var left []rouse.Fire
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	for i, en := range live {
+		if err == nil && results[i].Err == nil && results[i].Applied {
+			en.passed = true
+			kept, left = append(kept, en), append(left, fires[i])
+			continue
+		}
+		s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond}, fire: true})
+	}
+	return kept, left
+}
+
+// stillMine removes what this node must not send now: a held row near the end of its hold, a row whose bucket
+// it may have lost, and a row that is no longer due because the store's clock was set back.
+func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+	now := time.Now()
+	live, left = taken[:0], fires[:0]
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	for i, en := range taken {
+		lost := s.holds.lost(en, now)
+		switch {
+		case lost && en.orphan: // no other node will report its end
+			s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
+			continue
+		case lost:
+			s.memory.giveUp(en)
+		case en.row.Visible > s.Now() && !en.orphan:
+			en.lane = nil
+			s.memory.window.place(en)
+		default:
+			live, left = append(live, en), append(left, fires[i])
+			continue
+		}
+		s.memory.lanes.reported(ln, 1, now)
+	}
+	return live, left
+}

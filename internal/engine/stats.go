@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Evaluations returns the counts of evaluations since the start.
+func (e *Engine) Evaluations() Evaluations { return e.settler.evaluations.counts() }
+
+// Crowds returns how often the bounds on rows of single timers took effect since the start.
+func (e *Engine) Crowds() Crowds { return e.settler.crowds.counts() }
+
+// Violations returns the result of the last check of the invariants.
+func (e *Engine) Violations() Violations { return e.inspection.result() }
+
+// Stats counts what is in memory.
+type Stats struct {
+	Window  int // rows in memory
+	Bytes   int // size of these rows
+	Queued  int // due and waiting in lanes
+	Out     int // fires with sinks
+	Running int // running calls of Sink.Deliver
+	Lanes   int
+	Missing int // parts of the store that did not answer the last claim
+}
+
+// Stats returns the current counts.
+func (e *Engine) Stats() Stats {
+	s := e.memory.stats()
+	s.Missing = len(e.health.missingParts())
+	return s
+}
+
+// stats counts the rows in memory. It takes the mutex itself.
+func (m *memory) stats() Stats {
+	m.Lock()
+	defer m.Unlock()
+	s := Stats{Window: len(m.window.entries) + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Lanes: len(m.lanes.byName)}
+	for _, ln := range m.lanes.byName {
+		s.Queued += ln.queued
+	}
+	return s
+}
+
+// Idle reports whether no work is left at the store's current time: nothing is due, queued, being sent, or
+// unsettled. If so, next is the earliest time at which a row needs attention, or rouse.Never. Idle scans all
+// rows in memory, so it is for tests and development servers only.
+func (e *Engine) Idle() (next rouse.Instant, idle bool) {
+	select {
+	case <-e.began:
+	default:
+		return rouse.Never, false
+	}
+	next, cursor, idle := e.memory.idle()
+	if !idle || next <= cursor.Visible {
+		return next, idle
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.current().buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
+	if err != nil {
+		return next, false
+	}
+	if len(batch.Rows) > 0 {
+		next = min(next, batch.Rows[0].Visible)
+	}
+	return next, true
+}
+
+// idle is Engine.Idle for the rows in memory, which are those up to the cursor. It takes the mutex itself.
+func (m *memory) idle() (next rouse.Instant, cursor rouse.Position, idle bool) {
+	m.Lock()
+	defer m.Unlock()
+	now, w := m.Now(), &m.window
+	idle = m.outcomes.waiting() == 0 && w.orphans == 0 && m.lanes.out == 0 && m.lanes.running == 0 &&
+		w.reading == 0 && w.spilled == never && w.cursor.Visible > now
+	next = rouse.Never
+	for _, en := range w.entries {
+		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
+			break
+		}
+		next = min(next, en.row.Visible)
+	}
+	return next, w.cursor, idle
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Write is one change that goes to the store through the shared group commit.
+type Write struct {
+	Change rouse.Change
+
+	// Timer is the decoded row of a put, so that it need not be decoded again; it may be nil. It is not
+	// changed after the commit.
+	Timer *rouse.Timer
+
+	Plain  bool // write the row without a hold: it is given back
+	Renews bool // keep the hold although the row would otherwise not be held, because an attempt is out
+
+	// InFlight is set by Engine.Write: an attempt of the generation that this change ended is out on this
+	// node.
+	InFlight bool
+
+	settles *entry        // the entry whose attempt this settles; nil for a client's change
+	spared  bool          // the misfire policy gives up nothing of the entry that this settles
+	fence   rouse.Instant // due time of the occurrence that this write takes over from another node; 0 if it is no fence
+	aside   bool          // set by flush: a fence of a row that this node must not keep
+	late    bool          // set by committed: the fenced occurrence may have come due before the commit
+
+	how origin // source of the row, if it was not in memory
+	// Set by flush: the time before the commit, by both clocks.
+	asked time.Time
+	began rouse.Instant
+	// Set by flush: the end of this node's hold by the monotonic clock; zero if the row is not held.
+	held     time.Time
+	hidden   rouse.Instant // end of that hold in the store
+	alsoHeld []time.Time
+
+	result *Written // set by committed
+}
+
+// Written is the result of a Write.
+type Written struct {
+	rouse.Result
+	Err error // rouse.ErrFull if the store refused this write, rouse.ErrUnavailable if its outcome is unknown
+}
+
+func (w *Write) size() int {
+	n := 128
+	if w.Change.To != nil {
+		n += len(w.Change.To.Body)
+	}
+	for i := range w.Change.Also {
+		n += len(w.Change.Also[i].Body)
+	}
+	return n
+}
+
+// grows reports whether a write may add a row: a client's create or a backfill. Edits of existing rows and
+// settles are never refused for lack of space.
+func grows(w *Write) bool {
+	c := &w.Change
+	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
+}
+
+// Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because
+// other goroutines may read it too.
+func Stamp(t *rouse.Timer, revision uint64) {
+	if t.Revision != revision {
+		t.Revision = revision
+	}
+	if t.Generation == 0 {
+		t.Generation = revision
+	}
+}
+
+// stamp sets the revision and generation that the store assigned.
+func stamp(row *rouse.Row, revision uint64) {
+	row.Revision = revision
+	if row.Generation == 0 {
+		row.Generation = revision
+	}
+}
