@@ -51,18 +51,6 @@ type Step struct {
 	Log      []Record
 }
 
-// missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
-const missedCount = 100_000
-
-// Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences are
-// skipped over without being counted where the policy allows; otherwise a later step continues.
-type Budgeted interface{ Exhausted() bool }
-
-func exhausted(s Schedule) bool {
-	t, ok := s.(Budgeted)
-	return ok && t.Exhausted()
-}
-
 // After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with
 // the fencing token token, ended with o at now (all by the store's clock). t is the latest version of the row
 // of that generation; if the timer has moved on from occ, the outcome is recorded and nothing else changes. s
@@ -225,7 +213,7 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 // advance moves on to what comes after occ, which has ended.
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	began := t.Began
-	b := t.streak(occ, now)
+	w := walk{t, now, s, t.streak(occ, now)}
 	t.Attempts, t.Manual, t.Token, t.Began, t.LastError, t.Failures = 0, false, 0, 0, "", nil
 	t.Ended++
 	if t.Key.Fire != "" {
@@ -235,26 +223,26 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	if occ.Manual {
 		t.Runs = slices.DeleteFunc(slices.Clone(t.Runs), func(r Instant) bool { return r == occ.Due })
 	} else {
-		t.Due = t.following(t.Due, t.Passed+1, s)
+		t.Due = w.following(t.Due, t.Passed+1)
 		t.Passed++
 		if t.Skips > 0 {
-			log = t.skip(&t.Skips, "asked for", now, s)
+			log = w.skip(&t.Skips, "asked for")
 		}
 		if t.PassTo != 0 {
-			log = append(log, t.passPause(t.PassTo, now, s)...)
+			log = append(log, w.passPause(t.PassTo)...)
 			t.PassTo = 0
 		}
 		if t.Spec.Overlap == OverlapSkip && began != 0 {
-			log = append(log, t.skipOverlapped(began, now, s, b)...)
+			log = append(log, w.skipOverlapped(began)...)
 		}
 	}
-	step := t.settled(now, s, log, b)
+	step := w.settled(log)
 	if !occ.Manual { // an occurrence that waits longer than this one was in progress waited for the ones before, too
 		t.Waits = nil
 		if t.Spec.Overlap != OverlapSkip {
 			t.Backlog = Span{}
 			if t.Due <= now {
-				t.Backlog = b.Span
+				t.Backlog = w.b.Span
 			}
 		}
 	}
@@ -279,47 +267,28 @@ const unbroken = time.Second
 // skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due
 // before it began waits, subject to the misfire policy; while such a backlog is worked off, one right after
 // another, the time from its first on counts.
-func (t *Timer) skipOverlapped(began, now Instant, s Schedule, b streak) (log []Record) {
-	if t.Backlog == (Span{}) || began > t.Backlog.To.Add(unbroken) {
-		t.Backlog.From = began
+func (w walk) skipOverlapped(began Instant) (log []Record) {
+	if w.t.Backlog == (Span{}) || began > w.t.Backlog.To.Add(unbroken) {
+		w.t.Backlog.From = began
 	}
-	t.Backlog.To = now
+	w.t.Backlog.To = w.now
 	skip := func() {
-		log = append(log, t.pass(now, now, EndSkipped, s, b, func(cur, _ Instant) (why why) {
-			if cur >= t.Backlog.From && cur <= now {
-				why.text, why.cause, why.other = "overlap: an earlier occurrence was in progress", CauseOverlapped, b.occ
+		log = append(log, w.pass(w.now, EndSkipped, func(cur, _ Instant) (why why) {
+			if cur >= w.t.Backlog.From && cur <= w.now {
+				why.text, why.cause, why.other = "overlap: an earlier occurrence was in progress", CauseOverlapped, w.b.occ
 			}
 			return why
 		})...)
 	}
 	skip()
-	if !t.Paused && t.Due < t.Backlog.From {
-		log = append(log, t.catchUp(now, s, b)...)
+	if !w.t.Paused && w.t.Due < w.t.Backlog.From {
+		log = append(log, w.catchUp()...)
 		skip() // what the misfire policy has kept may be one of them
 	}
-	if t.Due >= t.Backlog.From {
-		t.Backlog = Span{}
+	if w.t.Due >= w.t.Backlog.From {
+		w.t.Backlog = Span{}
 	}
 	return log
-}
-
-// settled is the step to a timer with no attempt in progress, after the misfire policy has looked at it.
-func (t *Timer) settled(now Instant, s Schedule, log []Record, b streak) Step {
-	if !t.Paused && t.Due < now {
-		log = append(log, t.catchUp(now, s, b)...)
-	}
-	if t.Due == UnknownDue {
-		t.stall()
-	}
-	if t.Over() {
-		if t.Spec.Keep == 0 || t.Key.Fire != "" {
-			return Step{Log: log}
-		}
-		t.end(now)
-		return Step{To: t, Log: log}
-	}
-	t.Visible = t.rest()
-	return Step{To: t, Log: log}
 }
 
 // end keeps the row of a timer whose schedule has ended until its time is over.
@@ -335,30 +304,10 @@ func (t *Timer) end(now Instant) {
 // set.
 func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.Runs) == 0 }
 
-// following returns the due time after cur, the passed-th of the schedule; Never if there is none.
-func (t *Timer) following(cur Instant, passed uint64, s Schedule) Instant {
-	if s == nil || t.Key.Fire != "" || !t.Spec.Recurring() || t.Spec.MaxOccurrences != 0 && passed >= t.Spec.MaxOccurrences {
-		return Never
-	}
-	next, ok, steps := Look(s, cur)
-	switch {
-	case ok:
-		return next
-	case steps > MaxScheduleSteps:
-		return UnknownDue
-	}
-	return Never
-}
-
 // UnknownDue is the due time of a timer whose next occurrence costs too much to find. Timers of such
 // schedules are refused, but a calendar may have changed since, or the bound. The timer is paused with a
 // reason.
 var UnknownDue = MaxInstant
-
-// stall pauses a timer whose next due time is not known.
-func (t *Timer) stall() {
-	t.stop(PauseScheduleCost, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
-}
 
 // rest returns when a timer with no attempt in progress needs attention.
 func (t *Timer) rest() Instant {

@@ -138,23 +138,3 @@ type streak struct {
 	Span
 	occ Occurrence
 }
-
-// late returns why the occurrence that was due then is given up at now without a request: another one was in
-// progress at its due time, or what it waited for longest.
-func (t *Timer) late(due, now Instant, b streak) (c Cause, other Occurrence) {
-	c = CauseBacklog
-	var longest Instant
-	during := b.From != 0 && due >= b.From
-	for _, w := range t.Waits {
-		if during && (due < w.From || due > w.To) {
-			continue // it is not what kept the occurrence from beginning when it was due
-		}
-		if d := min(w.To, now) - max(w.From, due); d > longest || d == longest && c == CauseBacklog {
-			c, longest = w.Cause, d
-		}
-	}
-	if during && c == CauseBacklog {
-		return CauseOverlapped, b.occ
-	}
-	return c, other
-}

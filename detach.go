@@ -6,13 +6,14 @@ import "fmt"
 // needs attention again at again.
 func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 	to := *t
-	log := to.pass(now, now, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
+	w := walk{t: &to, now: now, s: s}
+	log := w.pass(now, EndSkipped, func(cur, _ Instant) (why why) {
 		if cur <= now {
 			why.text, why.cause = fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), CauseOverlapLimit
 		}
 		return why
 	})
-	step := to.settled(now, s, log, streak{})
+	step := w.settled(log)
 	if step.To != nil && step.To.Visible != Never {
 		step.To.Visible = max(step.To.Visible, again)
 	}
@@ -26,14 +27,15 @@ func (t *Timer) Detach(now Instant, s Schedule) Step {
 	side := t.detached(t.Due, now)
 	side.Waits = t.Waits
 	to := *t
-	to.Due = t.following(t.Due, t.Passed+1, s)
+	w := walk{t: &to, now: now, s: s}
+	to.Due = w.following(t.Due, t.Passed+1)
 	to.Passed++
 	to.Ended++
 	to.Updated = t.Updated
 	if to.Due > now {
 		to.Waits = nil
 	}
-	step := to.settled(now, s, nil, streak{})
+	step := w.settled(nil)
 	step.Detached = &side
 	return step
 }

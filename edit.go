@@ -133,8 +133,9 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if !t.Paused {
 		return Step{To: t}
 	}
+	w := walk{t: t, now: now, s: s}
 	if t.Due == UnknownDue {
-		t.Due = t.following(now, t.Passed, s) // its calendars may have changed since
+		t.Due = w.following(now, t.Passed) // its calendars may have changed since
 	}
 	t.waitedForPause(min(now, t.pauseEnds()))
 	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
@@ -153,12 +154,12 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	}
 	var log []Record
 	if t.Spec.Recurring() {
-		log = t.passPause(until, now, s)
+		log = w.passPause(until)
 	}
 	if t.Attempts != 0 { // a run in progress goes on
 		return Step{To: t, Log: log}
 	}
-	return t.settled(now, s, log, streak{})
+	return w.settled(log)
 }
 
 // unpause makes the timer one that is not paused, and counts its dead letters again from none.
@@ -186,8 +187,8 @@ func (t *Timer) waitedForPause(until Instant) {
 }
 
 // passPause gives up what came due until the end of a pause.
-func (t *Timer) passPause(until, now Instant, s Schedule) []Record {
-	return t.pass(now, until, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
+func (w walk) passPause(until Instant) []Record {
+	return w.pass(until, EndSkipped, func(cur, _ Instant) (why why) {
 		if cur <= until {
 			why.text, why.cause = "paused", CausePaused
 		}
@@ -214,25 +215,26 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 	if reason != "" {
 		why += ": " + Shorten(reason, MaxDetail-16)
 	}
-	log := to.skip(&count, why, now, s)
+	w := walk{t: &to, now: now, s: s}
+	log := w.skip(&count, why)
 	if t.Attempts != 0 { // a run in progress goes on
 		return Step{To: &to, Log: log}, nil
 	}
-	return to.settled(now, s, log, streak{}), nil
+	return w.settled(log), nil
 }
 
 // skip gives up the next *n occurrences, and counts them down.
-func (t *Timer) skip(n *uint32, text string, now Instant, s Schedule) []Record {
+func (w walk) skip(n *uint32, text string) []Record {
 	left := *n
 	*n = 0
-	log := t.pass(now, 0, EndSkipped, s, streak{}, func(Instant, Instant) (gone why) {
+	log := w.pass(0, EndSkipped, func(Instant, Instant) (gone why) {
 		if left > 0 {
 			left--
 			gone.text, gone.cause = text, CauseSkippedByRequest
 		}
 		return gone
 	})
-	if left > 0 && t.Due != Never && len(log) > 0 {
+	if left > 0 && w.t.Due != Never && len(log) > 0 {
 		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left), MaxDetail)
 	}
 	return log
@@ -422,7 +424,7 @@ func (t *Timer) detachedRuns() []Instant {
 // Replan moves a timer whose next occurrence is not due yet to the first one after now that its schedule has
 // by now, and reports whether that is another one. A timer that would have none stays as it is.
 func (t *Timer) Replan(now Instant, s Schedule) bool {
-	due := t.following(now, t.Passed, s)
+	due := walk{t: t, now: now, s: s}.following(now, t.Passed)
 	if due == Never || due == UnknownDue || due == t.Due {
 		return false
 	}

@@ -8,7 +8,8 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
 	}
-	return t.gone(now, t.Due, t.following(t.Due, t.Passed+1, s)) != ""
+	w := walk{t: t, now: now, s: s}
+	return w.gone(t.Due, w.following(t.Due, t.Passed+1)) != ""
 }
 
 // CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. The
@@ -21,165 +22,39 @@ func (t *Timer) CanMisfire(late time.Duration) bool {
 // CatchUp applies the misfire policy and the deadline to a timer for which Misfired holds.
 func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	to := *t
-	return to.settled(now, s, nil, streak{})
+	return walk{t: &to, now: now, s: s}.settled(nil)
 }
 
 // gone returns why the occurrence cur, with next after it, is given up at now; empty if it is not.
-func (t *Timer) gone(now, cur, next Instant) string {
-	late := now.Sub(t.SentAt(cur))
+func (w walk) gone(cur, next Instant) string {
+	late := w.now.Sub(w.t.SentAt(cur))
 	switch {
-	case t.Spec.Misfire == MisfireLatest && next <= now,
-		t.Spec.Misfire == MisfireSkip && (next <= now || late > MisfireGrace),
-		t.Spec.Misfire == MisfireWithin && late > t.Spec.Within:
-		return "misfire policy " + t.Spec.MisfireText()
-	case t.Spec.Deadline != 0 && late > t.Spec.Deadline:
-		return "deadline of " + t.Spec.Deadline.String() + " passed"
+	case w.t.Spec.Misfire == MisfireLatest && next <= w.now,
+		w.t.Spec.Misfire == MisfireSkip && (next <= w.now || late > MisfireGrace),
+		w.t.Spec.Misfire == MisfireWithin && late > w.t.Spec.Within:
+		return "misfire policy " + w.t.Spec.MisfireText()
+	case w.t.Spec.Deadline != 0 && late > w.t.Spec.Deadline:
+		return "deadline of " + w.t.Spec.Deadline.String() + " passed"
 	}
 	return ""
 }
 
 // catchUp moves Due past the occurrences that the misfire policy or the deadline gives up, and returns their records.
-func (t *Timer) catchUp(now Instant, s Schedule, b streak) []Record {
+func (w walk) catchUp() []Record {
 	// near is before all occurrences that may be kept: too many to count are jumped over up to there.
-	near := now
-	if t.Spec.Misfire == MisfireWithin {
-		near = now.Add(-t.Spec.Within - t.Spec.Jitter)
-	} else if t.Spec.Misfire == MisfireAll {
-		near = now.Add(-t.Spec.Deadline - t.Spec.Jitter)
+	near := w.now
+	if w.t.Spec.Misfire == MisfireWithin {
+		near = w.now.Add(-w.t.Spec.Within - w.t.Spec.Jitter)
+	} else if w.t.Spec.Misfire == MisfireAll {
+		near = w.now.Add(-w.t.Spec.Deadline - w.t.Spec.Jitter)
 	}
-	return t.pass(now, near, EndMissed, s, b, func(cur, next Instant) (why why) {
-		if cur > now {
+	return w.pass(near, EndMissed, func(cur, next Instant) (why why) {
+		if cur > w.now {
 			return why
 		}
-		if why.text = t.gone(now, cur, next); why.text != "" {
-			why.cause, why.other = t.late(cur, now, b)
+		if why.text = w.gone(cur, next); why.text != "" {
+			why.cause, why.other = w.late(cur)
 		}
 		return why
 	})
-}
-
-// why is why an occurrence is given up; the zero why keeps it.
-type why struct {
-	text  string
-	cause Cause
-	other Occurrence // of CauseOverlapped
-}
-
-// pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
-// run with the same reason. All occurrences before near are given up, so that it can jump over them if they
-// are too many to count.
-func (t *Timer) pass(now, near Instant, e Ending, s Schedule, b streak, gone func(cur, next Instant) why) []Record {
-	var log []Record
-	var last why
-	jumped := false
-	for n := 0; t.Due != Never && t.Due != UnknownDue; {
-		enough := exhausted(s)
-		if enough && len(log) > 0 && (t.Spec.MaxOccurrences != 0 || near == 0) {
-			break
-		}
-		next := t.following(t.Due, t.Passed+1, s)
-		why := gone(t.Due, next)
-		if why.text == "" {
-			break
-		}
-		if len(log) == 0 || why != last {
-			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
-				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Ended: now})
-			n, last, jumped = 0, why, false
-		}
-		run := &log[len(log)-1]
-		run.LastDue = t.Due
-		if n < missedCount && !enough || t.Spec.MaxOccurrences != 0 {
-			n++
-			run.Count = uint32(n)
-			t.Passed++
-			t.Ended++
-			if e == EndMissed {
-				t.Missed++
-			}
-			if more, until := t.countUntil(next, near, s, b, func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
-				counted := min(more, uint64(max(missedCount-n, 0)))
-				n += int(counted)
-				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
-				if e == EndMissed {
-					t.Missed += counted
-				}
-				if run.Count = uint32(n); counted < more {
-					run.Count, jumped = 0, true
-				}
-				next = t.following(until, t.Passed+1, s)
-			}
-		} else if !jumped {
-			run.Count, jumped = 0, true
-			if next != Never {
-				next = jump(next, near, s)
-			}
-		}
-		t.Due = next
-	}
-	return log
-}
-
-// countUntil counts the occurrences from next on that are given up alike and are followed by another one not after near, where the
-// schedule can count them, and returns the last of them. alike reports whether one is, with the one after it.
-func (t *Timer) countUntil(next, near Instant, s Schedule, b streak, alike func(cur, next Instant) bool) (n uint64, last Instant) {
-	c, ok := s.(Counted)
-	if !ok || t.Spec.MaxOccurrences != 0 {
-		return 0, 0
-	}
-	for _, change := range t.changes(b) { // between two changes, those that are given up for one reason are in a row
-		if change >= next {
-			near = min(near, change)
-		}
-	}
-	for next < near {
-		all, end, ok := c.Between(next-1, near)
-		if !ok || all < 2 {
-			return 0, 0
-		}
-		if n, last, _ = c.Between(next-1, end-1); alike(last, end) {
-			return n, last
-		}
-		near = next + (last-next)/2
-	}
-	return 0, 0
-}
-
-// changes are the times at which the reason for giving up occurrences changes.
-func (t *Timer) changes(b streak) []Instant {
-	list := []Instant{b.From - 1}
-	for _, w := range t.Waits {
-		list = append(list, w.From-1, w.To)
-	}
-	return list
-}
-
-// jump returns the last occurrence but one that is due at near or before, so that the last is looked at as any other; cur if there is
-// none after it.
-func jump(cur, near Instant, s Schedule) Instant {
-	last, ok := lastUntil(cur, near, s)
-	if !ok {
-		return cur
-	}
-	if before, ok := lastUntil(cur, last-1, s); ok {
-		return before
-	}
-	return cur
-}
-
-// lastUntil returns the last occurrence after cur that is not after until, by halves.
-func lastUntil(cur, until Instant, s Schedule) (last Instant, ok bool) {
-	last, ok = s.Next(cur)
-	if !ok || last > until {
-		return 0, false
-	}
-	for end := until + 1; end-last > 1; {
-		middle := last + (end-last)/2
-		if n, ok := s.Next(middle - 1); ok && n <= until {
-			last = n
-		} else {
-			end = middle
-		}
-	}
-	return last, true
 }

@@ -1,0 +1,206 @@
+package rouse
+
+import "fmt"
+
+// Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences are
+// skipped over without being counted where the policy allows; otherwise a later step continues.
+type Budgeted interface{ Exhausted() bool }
+
+func exhausted(s Schedule) bool {
+	t, ok := s.(Budgeted)
+	return ok && t.Exhausted()
+}
+
+// missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
+const missedCount = 100_000
+
+// walk moves a timer along its schedule at one time: past the occurrence that has ended, and past those that are
+// given up.
+type walk struct {
+	t   *Timer
+	now Instant
+	s   Schedule
+	b   streak // in which occurrences of the timer were in progress until now
+}
+
+// following returns the due time after cur, the passed-th of the schedule; Never if there is none.
+func (w walk) following(cur Instant, passed uint64) Instant {
+	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() || w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
+		return Never
+	}
+	next, ok, steps := Look(w.s, cur)
+	switch {
+	case ok:
+		return next
+	case steps > MaxScheduleSteps:
+		return UnknownDue
+	}
+	return Never
+}
+
+// settled is the step to a timer with no attempt in progress, after the misfire policy has looked at it.
+func (w walk) settled(log []Record) Step {
+	t := w.t
+	if !t.Paused && t.Due < w.now {
+		log = append(log, w.catchUp()...)
+	}
+	if t.Due == UnknownDue {
+		t.stop(PauseScheduleCost, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+	}
+	if t.Over() {
+		if t.Spec.Keep == 0 || t.Key.Fire != "" {
+			return Step{Log: log}
+		}
+		t.end(w.now)
+		return Step{To: t, Log: log}
+	}
+	t.Visible = t.rest()
+	return Step{To: t, Log: log}
+}
+
+// late returns why the occurrence that was due then is given up without a request: another one was in
+// progress at its due time, or what it waited for longest.
+func (w walk) late(due Instant) (c Cause, other Occurrence) {
+	c = CauseBacklog
+	var longest Instant
+	during := w.b.From != 0 && due >= w.b.From
+	for _, wait := range w.t.Waits {
+		if during && (due < wait.From || due > wait.To) {
+			continue // it is not what kept the occurrence from beginning when it was due
+		}
+		if d := min(wait.To, w.now) - max(wait.From, due); d > longest || d == longest && c == CauseBacklog {
+			c, longest = wait.Cause, d
+		}
+	}
+	if during && c == CauseBacklog {
+		return CauseOverlapped, w.b.occ
+	}
+	return c, other
+}
+
+// why is why an occurrence is given up; the zero why keeps it.
+type why struct {
+	text  string
+	cause Cause
+	other Occurrence // of CauseOverlapped
+}
+
+// pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
+// run with the same reason. All occurrences before near are given up, so that it can jump over them if they
+// are too many to count.
+func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []Record {
+	t := w.t
+	var log []Record
+	var last why
+	jumped := false
+	for n := 0; t.Due != Never && t.Due != UnknownDue; {
+		enough := exhausted(w.s)
+		if enough && len(log) > 0 && (t.Spec.MaxOccurrences != 0 || near == 0) {
+			break
+		}
+		next := w.following(t.Due, t.Passed+1)
+		why := gone(t.Due, next)
+		if why.text == "" {
+			break
+		}
+		if len(log) == 0 || why != last {
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
+				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Ended: w.now})
+			n, last, jumped = 0, why, false
+		}
+		run := &log[len(log)-1]
+		run.LastDue = t.Due
+		if n < missedCount && !enough || t.Spec.MaxOccurrences != 0 {
+			n++
+			run.Count = uint32(n)
+			t.Passed++
+			t.Ended++
+			if e == EndMissed {
+				t.Missed++
+			}
+			if more, until := w.countUntil(next, near, func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
+				counted := min(more, uint64(max(missedCount-n, 0)))
+				n += int(counted)
+				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
+				if e == EndMissed {
+					t.Missed += counted
+				}
+				if run.Count = uint32(n); counted < more {
+					run.Count, jumped = 0, true
+				}
+				next = w.following(until, t.Passed+1)
+			}
+		} else if !jumped {
+			run.Count, jumped = 0, true
+			if next != Never {
+				next = jump(next, near, w.s)
+			}
+		}
+		t.Due = next
+	}
+	return log
+}
+
+// countUntil counts the occurrences from next on that are given up alike and are followed by another one not after near, where the
+// schedule can count them, and returns the last of them. alike reports whether one is, with the one after it.
+func (w walk) countUntil(next, near Instant, alike func(cur, next Instant) bool) (n uint64, last Instant) {
+	c, ok := w.s.(Counted)
+	if !ok || w.t.Spec.MaxOccurrences != 0 {
+		return 0, 0
+	}
+	for _, change := range w.changes() { // between two changes, those that are given up for one reason are in a row
+		if change >= next {
+			near = min(near, change)
+		}
+	}
+	for next < near {
+		all, end, ok := c.Between(next-1, near)
+		if !ok || all < 2 {
+			return 0, 0
+		}
+		if n, last, _ = c.Between(next-1, end-1); alike(last, end) {
+			return n, last
+		}
+		near = next + (last-next)/2
+	}
+	return 0, 0
+}
+
+// changes are the times at which the reason for giving up occurrences changes.
+func (w walk) changes() []Instant {
+	list := []Instant{w.b.From - 1}
+	for _, wait := range w.t.Waits {
+		list = append(list, wait.From-1, wait.To)
+	}
+	return list
+}
+
+// jump returns the last occurrence but one that is due at near or before, so that the last is looked at as any other; cur if there is
+// none after it.
+func jump(cur, near Instant, s Schedule) Instant {
+	last, ok := lastUntil(cur, near, s)
+	if !ok {
+		return cur
+	}
+	if before, ok := lastUntil(cur, last-1, s); ok {
+		return before
+	}
+	return cur
+}
+
+// lastUntil returns the last occurrence after cur that is not after until, by halves.
+func lastUntil(cur, until Instant, s Schedule) (last Instant, ok bool) {
+	last, ok = s.Next(cur)
+	if !ok || last > until {
+		return 0, false
+	}
+	for end := until + 1; end-last > 1; {
+		middle := last + (end-last)/2
+		if n, ok := s.Next(middle - 1); ok && n <= until {
+			last = n
+		} else {
+			end = middle
+		}
+	}
+	return last, true
+}
