@@ -32,7 +32,6 @@ import (
 // Engine is safe for concurrent use. Its methods that write need Run to be running.
 type Engine struct {
 	*env
-	strategy    rouse.Strategy
 	hints       rouse.Watcher // the store, if it reports writes of others; nil otherwise
 	buckets     *ownership
 	holds       *holds
@@ -52,19 +51,19 @@ type Engine struct {
 
 // New returns an engine that is idle until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
-	v := newEnv(store, o.withDefaults())
-	e := &Engine{env: v, strategy: strategy, buckets: newOwnership(!o.Shared), began: make(chan struct{})}
+	v := newEnv(store, strategy, o.withDefaults())
+	e := &Engine{env: v, buckets: newOwnership(!o.Shared), began: make(chan struct{})}
 	e.hints, _ = store.(rouse.Watcher)
 	outcomes := &outcomes{signal: make(chan struct{}, 1)}
 	evaluations := &evaluations{signal: make(chan struct{}, 1)}
 	crowds, rescans := newCrowds(v), &rescans{}
 	e.holds = newHolds(v, e.buckets)
 	e.memory = newMemory(v, sink, e.buckets, e.holds, crowds, outcomes)
-	e.health = newHealth(store, strategy, evaluations)
+	e.health = newHealth(v, store, evaluations)
 	e.commits = newCommits(e.memory, e.health)
-	e.handover = newHandover(e.commits, store, strategy)
+	e.handover = newHandover(e.commits, store)
 	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, commits: e.commits, memory: e.memory}
-	e.reader = &reader{env: v, strategy: strategy, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
+	e.reader = &reader{env: v, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
 		handover: e.handover, inheritance: e.inheritance, health: e.health}
 	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health}
 	if v.others != nil {
@@ -108,8 +107,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	close(e.began)
 
 	var front, evaluators, settlers, committers, strategies sync.WaitGroup
-	if r, ok := e.strategy.(rouse.Runner); ok {
-		strategies.Go(func() { r.Run(strategy) })
+	if e.runner != nil {
+		strategies.Go(func() { e.runner.Run(strategy) })
 	}
 	committers.Go(func() { e.commits.run(commit) })
 	settlers.Go(func() { e.settler.loop(settle) })

@@ -7,10 +7,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// env is what every part of the engine needs: its options, the store with its clock, and what has hindered
-// this node.
+// env is what every part of the engine needs: its options, the strategy, the store with its clock, and what has
+// hindered this node.
 type env struct {
 	opts       Options
+	strategy   rouse.Strategy
+	runner     rouse.Runner // the strategy, if it has a loop of its own; nil otherwise
 	store      rouse.Store
 	others     rouse.Shared // the store, if other nodes write to it; nil otherwise
 	clock      clock
@@ -19,8 +21,9 @@ type env struct {
 }
 
 // newEnv returns the environment of an engine on a store.
-func newEnv(store rouse.Store, o Options) *env {
-	v := &env{opts: o, store: Available(store)}
+func newEnv(store rouse.Store, strategy rouse.Strategy, o Options) *env {
+	v := &env{opts: o, strategy: strategy, store: Available(store)}
+	v.runner, _ = strategy.(rouse.Runner)
 	if o.Shared {
 		v.others = store.(rouse.Shared)
 	}

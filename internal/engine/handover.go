@@ -13,7 +13,6 @@ import (
 // and keeps the attempts that are out under holds.
 type handover struct {
 	*env
-	strategy rouse.Runner   // nil if it needs no loop
 	presence rouse.Presence // the store, if it can notify other nodes; nil otherwise
 	buckets  *ownership
 	memory   *memory
@@ -21,10 +20,9 @@ type handover struct {
 	yielded  atomic.Bool // the other nodes have everything except the attempts that are out
 }
 
-func newHandover(c *commits, store rouse.Store, strategy rouse.Strategy) *handover {
+func newHandover(c *commits, store rouse.Store) *handover {
 	h := &handover{env: c.env, buckets: c.buckets, memory: c.memory, commits: c}
 	h.presence, _ = store.(rouse.Presence)
-	h.strategy, _ = strategy.(rouse.Runner)
 	return h
 }
 
@@ -49,7 +47,7 @@ func (h *handover) granted(g rouse.Grant) (gained []uint32) {
 // bucket need not wait for it. It reports whether some buckets still wait.
 func (h *handover) left(ctx context.Context) (waiting bool) {
 	losses := h.buckets.losses()
-	if h.strategy == nil || len(losses) == 0 {
+	if h.runner == nil || len(losses) == 0 {
 		return false
 	}
 	now := time.Now()
@@ -69,7 +67,7 @@ func (h *handover) left(ctx context.Context) (waiting bool) {
 	items := h.keeps(out)
 	h.memory.Unlock()
 	if over := h.buckets.left(busy); len(over) > 0 {
-		h.strategy.Left(over)
+		h.runner.Left(over)
 	}
 	h.keep(ctx, items)
 	return len(busy) > 0

@@ -12,8 +12,8 @@ import (
 
 // health is when the engine's loops last made progress, in Unix nanoseconds, and what keeps them from it.
 type health struct {
-	store       rouse.Checked // nil if it cannot report damage
-	strategy    rouse.Runner  // nil if it needs no loop
+	*env
+	checked     rouse.Checked // the store; nil if it cannot report damage
 	evaluations *evaluations
 	read, fire  atomic.Int64
 	settle      atomic.Int64 // 0 while there is nothing to settle
@@ -22,10 +22,9 @@ type health struct {
 	missing     atomic.Pointer[[]rouse.Missing] // parts of the store that did not answer the last claim
 }
 
-func newHealth(store rouse.Store, strategy rouse.Strategy, ev *evaluations) *health {
-	h := &health{evaluations: ev}
-	h.store, _ = store.(rouse.Checked)
-	h.strategy, _ = strategy.(rouse.Runner)
+func newHealth(v *env, store rouse.Store, ev *evaluations) *health {
+	h := &health{env: v, evaluations: ev}
+	h.checked, _ = store.(rouse.Checked)
 	h.missing.Store(new([]rouse.Missing))
 	return h
 }
@@ -108,11 +107,11 @@ func (h *health) check() error {
 	for _, p := range h.missingParts() {
 		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))
 	}
-	if h.strategy != nil {
-		err = errors.Join(err, h.strategy.Healthy())
+	if h.runner != nil {
+		err = errors.Join(err, h.runner.Healthy())
 	}
-	if h.store != nil {
-		err = errors.Join(err, h.store.Corrupted())
+	if h.checked != nil {
+		err = errors.Join(err, h.checked.Corrupted())
 	}
 	return err
 }

@@ -18,7 +18,6 @@ const (
 // reader fills the window with the rows that come due soon.
 type reader struct {
 	*env
-	strategy    rouse.Strategy
 	buckets     *ownership
 	holds       *holds
 	memory      *memory
@@ -31,8 +30,8 @@ type reader struct {
 // loop keeps the window filled with what comes due soon.
 func (r *reader) loop(ctx context.Context) {
 	var changed <-chan struct{}
-	if s, ok := r.strategy.(rouse.Runner); ok {
-		changed = s.Changed()
+	if r.runner != nil {
+		changed = r.runner.Changed()
 	}
 	var wait time.Duration
 	for {
