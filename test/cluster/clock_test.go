@@ -34,7 +34,7 @@ func TestClocksAreWrong(t *testing.T) {
 					s.f.nodes[0].skew(wrong)
 					s.f.nodes[1].skew(-wrong)
 					s.lasts(lease)
-					s.progress(20)
+					s.Progress(20)
 				}
 			}
 			s.finish(100)

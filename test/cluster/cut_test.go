@@ -52,7 +52,7 @@ func TestNodeIsCutOff(t *testing.T) {
 				s.proxies[k].Heal()
 				heal()
 				s.f.settled()
-				s.progress(20)
+				s.Progress(20)
 			}
 			s.finish(50 * n)
 		})

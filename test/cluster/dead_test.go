@@ -42,7 +42,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 				heal()
 				s.f.settled()
 				if y.strategy == "bucket" {
-					s.f.shared(s.c, len(s.f.nodes))
+					s.f.shared(s.Client, len(s.f.nodes))
 				}
 				s.again()
 			}

@@ -62,8 +62,8 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 	n := 0
 	refused := func() bool {
 		n++
-		_, e := s.put(s.c, fmt.Sprintf("no-room-%d", n), s.url, when{text: "@after 1h", spec: history.Spec{Delay: time.Hour}}, false)
-		return e.Res != history.OK
+		_, res := s.Put(fmt.Sprintf("no-room-%d", n), s.URL, harness.When{Text: "@after 1h", Spec: history.Spec{Delay: time.Hour}}, false)
+		return res != history.OK
 	}
 	full := func() bool {
 		fill(t, filler) // what the server has freed in the meantime, too

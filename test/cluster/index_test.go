@@ -34,18 +34,18 @@ func TestIndexIsWiped(t *testing.T) {
 				node.Kill()
 				out := s.outage(0)
 				harness.Until(t, harness.Always("critical timers of a node that died do not fire without the index"), func() bool { return !s.lacks(out, critical) })
-				s.progress(50)
+				s.Progress(50)
 				index.Start()
 				healIndex()
 				s.ends(out)
 				node.Start()
 				healNode()
 				s.f.settled()
-				s.progress(50)
+				s.Progress(50)
 
 				heal := s.Fault("index-wiped", "", 0)
 				wipe(t, index.URL())
-				s.progress(50)
+				s.Progress(50)
 				heal()
 				s.lasts(lease)
 			}
@@ -59,7 +59,7 @@ func (p *pulses) lacks(w *outage, least uint8) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name := range w.of {
-		if criticality(name) >= least {
+		if harness.Criticality(name) >= least {
 			return true
 		}
 	}

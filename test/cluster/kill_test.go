@@ -25,7 +25,7 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 			n, end := harness.Rounds(t, len(s.f.nodes), 1), time.Now().Add(minutes(t))
 			kills := 0
 			for i := 0; i < n || time.Now().Before(end); i++ {
-				s.progress(20)
+				s.Progress(20)
 				s.lasts(time.Duration(r.IntN(1200)) * time.Millisecond) // until the random moment
 				s.killed(i%len(s.f.nodes), r.IntN(3) == 0)
 				s.f.settled()

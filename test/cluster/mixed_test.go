@@ -83,7 +83,7 @@ func TestMixedVersions(t *testing.T) {
 		n.Binary = binary
 		n.Start()
 		s.f.settled()
-		s.progress(20)
+		s.Progress(20)
 	}
 	schema := func(query string) (n int) {
 		t.Helper()
@@ -110,7 +110,7 @@ func TestMixedVersions(t *testing.T) {
 
 	// A later version notes a step with which neither of them can live.
 	schema(fmt.Sprintf(`INSERT INTO rouse.migrations (version, compatible) VALUES (%d, %[1]d) RETURNING version`, version+2))
-	s.progress(20)
+	s.Progress(20)
 	for k, knows := range []int{version, version + 1} {
 		n := s.f.nodes[k]
 		n.Stop()
@@ -120,7 +120,7 @@ func TestMixedVersions(t *testing.T) {
 			t.Errorf("%s ended with code %d, and does not report that the schema %s:\n%s", n.Name, code, want, output)
 		}
 	}
-	s.progress(20)
+	s.Progress(20)
 	schema(fmt.Sprintf(`DELETE FROM rouse.migrations WHERE version = %d RETURNING version`, version+2))
 	s.f.nodes[0].Start()
 	s.f.nodes[1].Start()

@@ -62,11 +62,10 @@ func (l *load) pulse(f *fleet) *pulses {
 	for i, n := range f.nodes {
 		p.hear(i, n)
 	}
-	at := when{text: "@every " + pulse.String(), spec: history.Spec{Every: pulse, Misfire: history.MisfireAll}}
 	for i := range pulseCount {
 		name := fmt.Sprintf("pulse-%02d", i)
-		if _, e := l.put(l.c, name, "stream:"+pulseChannel, at, false); e.Res != history.OK {
-			l.T.Fatalf("create %s: %v", name, e.Res)
+		if _, res := l.Put(name, "stream:"+pulseChannel, harness.Every(pulse), false); res != history.OK {
+			l.T.Fatalf("create %s: %v", name, res)
 		}
 	}
 	harness.Until(l.T, harness.Always("not all pulses have fired"), func() bool {
@@ -245,8 +244,8 @@ func (p *pulses) silence() {
 	for i := range pulseCount {
 		name := fmt.Sprintf("pulse-%02d", i)
 		harness.Until(p.T, harness.Always("%s cannot be deleted", name), func() bool {
-			e, _ := p.delete(p.c, name)
-			return e.Res == history.OK
+			res, _ := p.Delete(name)
+			return res == history.OK
 		})
 	}
 }

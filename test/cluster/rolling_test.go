@@ -40,7 +40,7 @@ func TestRollingRestart(t *testing.T) {
 				s.f.settled()
 				s.again()
 				starts = append(starts, s.latest()...)
-				s.progress(20)
+				s.Progress(20)
 			}
 			s.bounded("late while a node stops", stops, unnoticed)
 			s.bounded("late while a node starts", starts, unnoticed)
@@ -65,9 +65,9 @@ func TestScale(t *testing.T) {
 			serve := func(nodes int) { // waits until so many do
 				s.f.settled()
 				if y.strategy == "bucket" {
-					s.f.shared(s.c, nodes)
+					s.f.shared(s.Client, nodes)
 				}
-				s.progress(50)
+				s.Progress(50)
 			}
 			for range harness.Rounds(t, 1, 1) {
 				for k := 1; k < len(s.f.nodes); k++ {
@@ -98,10 +98,9 @@ func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }
 // drag starts so many timers whose receiver is slow, due again and again.
 func (p *pulses) drag(count int) {
 	p.T.Helper()
-	at := when{text: "@every 4s", spec: history.Spec{Every: 4 * time.Second, Misfire: history.MisfireAll}}
 	for i := range count {
-		if _, e := p.put(p.c, dragName(i), p.url+slowPath, at, false); e.Res != history.OK {
-			p.T.Fatalf("create %s: %v", dragName(i), e.Res)
+		if _, res := p.Put(dragName(i), p.URL+slowPath, harness.Every(4*time.Second), false); res != history.OK {
+			p.T.Fatalf("create %s: %v", dragName(i), res)
 		}
 	}
 }
@@ -111,8 +110,8 @@ func (p *pulses) undrag(count int) {
 	p.T.Helper()
 	for i := range count {
 		harness.Until(p.T, harness.Always("%s cannot be deleted", dragName(i)), func() bool {
-			e, _ := p.delete(p.c, dragName(i))
-			return e.Res == history.OK
+			res, _ := p.Delete(dragName(i))
+			return res == history.OK
 		})
 	}
 }

@@ -68,7 +68,7 @@ func (y play) set(t *testing.T) *scene {
 	w := newWitness(t, y.judge...)
 	w.subscribe(s.f)
 	s.pulses = w.begin(s.f, 16, s.dice).pulse(s.f)
-	s.progress(20)
+	s.Progress(20)
 	return s
 }
 
@@ -85,8 +85,8 @@ func (s *scene) finish(floor int) {
 	s.T.Helper()
 	s.f.settled()
 	s.again()
-	s.progress(max(50, 3*int64(floor)-s.calls.Load()))
-	s.end()
+	s.Progress(max(50, 3*int64(floor)-s.Calls.Load()))
+	s.End()
 	s.silence()
 	s.close(s.f, floor)
 }

@@ -38,7 +38,7 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 			s.again()
 			given := time.Now()
 			s.again()
-			s.progress(20)
+			s.Progress(20)
 			if n := s.firesSince(0, given); n > 0 {
 				t.Errorf("%s fired %d times after it had given its buckets away", slow, n)
 			}

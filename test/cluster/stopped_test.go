@@ -40,7 +40,7 @@ func TestNodeIsStopped(t *testing.T) {
 				node.Signal(syscall.SIGCONT)
 				heal()
 				s.f.settled()
-				s.progress(20)
+				s.Progress(20)
 				s.again()
 				s.noEchoes(k, stopped, goesOn)
 			}

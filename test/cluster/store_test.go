@@ -32,7 +32,7 @@ func TestStoreIsKilled(t *testing.T) {
 				s.store.Start()
 				heal()
 				s.f.settled()
-				s.progress(20)
+				s.Progress(20)
 			}
 			s.finish(50 * n)
 		})
@@ -105,7 +105,7 @@ func TestStoreIsSlow(t *testing.T) {
 			}
 			<-ctx.Done()
 			shaking.Wait()
-			s.progress(20)
+			s.Progress(20)
 			for _, p := range s.proxies {
 				p.Heal()
 			}

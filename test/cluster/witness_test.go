@@ -12,20 +12,13 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// What all timers of the load have.
-const (
-	attemptTimeout = 10 * time.Second
-	attempts       = 3
-	retryInterval  = 100 * time.Millisecond
-)
-
 // promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
 // here, by more than a fault explains: how late is measured by rouse bench. They may not be lost, early, doubled without a
 // fault, or phantoms.
 var promised = history.Config{Handovers: true,
 	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Excuse: echo, Lease: hold + time.Second,
 	ClockErr:   25 * time.Millisecond,
-	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: attemptTimeout,
+	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: harness.AttemptTimeout,
 	StrictDup: true, Records: true,
 }
 
@@ -57,6 +50,8 @@ func (w *witness) cut(timer string, inFlight bool) {
 
 // written writes down a write. A delay of unknown end waits until it is known when it was due.
 func (w *witness) written(e *history.Put, made *rouse.Timer) {
+	w.cut(e.Timer, e.InFlight || e.Res == history.Info)
+	w.fix(e)
 	w.Wrote(e, made, e.Res == history.Info && e.Spec.At == 0 && e.Spec.Start == 0)
 }
 

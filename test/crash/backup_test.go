@@ -27,7 +27,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 32, harness.Seed(t))
-			l.progress(50)
+			l.Progress(50)
 
 			arrived := receiver.New(receiver.Options{})
 			t.Cleanup(arrived.Close)
@@ -36,11 +36,11 @@ func TestBackupUnderLoad(t *testing.T) {
 			archive := filepath.Join(harness.TempDir(t), "rouse.tar")
 			before := filler.acknowledged()
 			s.rouse("backup", archive, "--server", s.Address())
-			l.progress(50) // of these the archive knows nothing
+			l.Progress(50) // of these the archive knows nothing
 			s.Kill()
-			l.stop()
-			l.abandon()
-			l.writers.Wait()
+			l.Stop()
+			l.Abandon()
+			l.End()
 			after := filler.end()
 			if len(after) <= len(before) {
 				t.Errorf("%d timers were acknowledged before the backup and %d until the end: there was no load", len(before), len(after))
@@ -96,7 +96,7 @@ type filler struct {
 
 // fill starts a filler.
 func (l *load) fill(target string) *filler {
-	ctx, stop := context.WithCancel(l.calling)
+	ctx, stop := context.WithCancel(l.Calling)
 	k := &filler{stop: stop, done: make(chan struct{})}
 	l.T.Cleanup(func() { k.end() })
 	go func() { // ends with ctx
@@ -104,7 +104,7 @@ func (l *load) fill(target string) *filler {
 		for i := 0; ctx.Err() == nil; i++ {
 			name := fmt.Sprintf("%s%05d", keptPrefix, i)
 			spec := rouse.Spec{Schedule: []string{"@after 1000h", "@every 1000h"}[i%2], Target: target, Payload: harness.Stamp{Timer: name, Gen: uint64(i + 1)}.Payload()}
-			_, err := l.c.Create(ctx, "", name, spec)
+			_, err := l.Client.Create(ctx, "", name, spec)
 			switch {
 			case err == nil:
 				k.mu.Lock()

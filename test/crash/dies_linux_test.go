@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestDiskDies makes the disk fail under load: writes and syncs return errors from one moment on, as when a cable comes off.
+// TestDiskDies makes the disk fail under load: writes and syncs return errors from one moment on, as harness.When a cable comes off.
 // The service must not acknowledge what it cannot keep, and must say that it is not well. When the disk is back, everything
 // that was acknowledged is there.
 func TestDiskDies(t *testing.T) {
@@ -22,7 +22,7 @@ func TestDiskDies(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 24, harness.Seed(t))
-			l.progress(200)
+			l.Progress(200)
 
 			heal := w.Fault("disk-dies", "", 0)
 			s.Freeze() // of a sync that is under way while it is aborted, ext4 may say that it went well
@@ -41,8 +41,8 @@ func TestDiskDies(t *testing.T) {
 			}
 			s.Start()
 			heal()
-			l.progress(50)
-			l.end()
+			l.Progress(50)
+			l.End()
 			w.close(s, 50)
 		})
 	}

@@ -28,12 +28,12 @@ func TestDrainUnderLoad(t *testing.T) {
 			l := w.begin(s, 64, harness.Seed(t))
 			n := harness.Rounds(t, 4, 2)
 			for range n {
-				l.progress(100)
+				l.Progress(100)
 				s.Stop()
 				s.Start()
 			}
-			l.progress(20)
-			l.end()
+			l.Progress(20)
+			l.End()
 			w.close(s, 50*n)
 		})
 	}
@@ -82,7 +82,7 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 	held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.Arrived(&a) }})
 	t.Cleanup(held.Close)
 	first := w.inFlight(s, held, 1)[0]
-	heal := w.Fault("grace", "", 0) // the receiver does not see when it ends
+	heal := w.Fault("grace", "", 0) // the receiver does not see harness.When it ends
 	s.Stop()
 	s.Start()
 	heal()
@@ -99,13 +99,13 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 	w.close(s, 1)
 }
 
-// inFlight makes n timers that are due at one time, and returns when all of their fires have arrived.
+// inFlight makes n timers that are due at one time, and returns harness.When all of their fires have arrived.
 func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*receiver.Arrival) {
 	w.T.Helper()
-	l := &load{witness: w, c: s.Dial(0), calling: context.Background()}
+	l := w.NewLoad(s.Dial(0), "", "", w.loadOptions())
 	at := rouse.At(time.Now().Add(500 * time.Millisecond))
 	for i := range n {
-		if _, res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}, false); res != history.OK {
+		if _, res := l.Put(fmt.Sprintf("held-%02d", i), r.URL(), harness.Once(at), false); res != history.OK {
 			w.T.Fatalf("create: %v", res)
 		}
 	}

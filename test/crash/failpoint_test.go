@@ -41,7 +41,7 @@ func TestFailpoints(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			l.progress(20)
+			l.Progress(20)
 			s.Kill()
 			died := 0
 			for _, point := range points {
@@ -65,8 +65,8 @@ func TestFailpoints(t *testing.T) {
 			heal := w.Fault("restart", "", 0)
 			s.Start()
 			heal()
-			l.progress(20)
-			l.end()
+			l.Progress(20)
+			l.End()
 			w.close(s, 3*died)
 		})
 	}

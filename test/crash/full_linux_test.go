@@ -30,7 +30,7 @@ func TestDiskFull(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 24, harness.Seed(t))
-			l.progress(200)
+			l.Progress(200)
 
 			heal := w.Fault("disk-full", "", 0)
 			d.fill(16 << 20)
@@ -54,8 +54,8 @@ func TestDiskFull(t *testing.T) {
 			d.empty()
 			harness.Until(t, harness.Always("no timer is created although there is room again"), func() bool { return l.probe("room") == nil })
 			heal()
-			l.progress(100)
-			l.end()
+			l.Progress(100)
+			l.End()
 			w.close(s, 100)
 		})
 	}
@@ -104,9 +104,9 @@ func (d *disk) free() int64 {
 func (l *load) probe(what string) error {
 	gen := l.NextGen()
 	e := history.Put{Timer: "probe-" + what + "-" + time.Now().Format("150405.000000000"), Gen: gen, Spec: history.Spec{Delay: time.Hour}, T0: harness.Now()}
-	ctx, cancel := context.WithTimeout(l.calling, 2*time.Second)
+	ctx, cancel := context.WithTimeout(l.Calling, 2*time.Second)
 	defer cancel()
-	made, err := l.c.Create(ctx, "", e.Timer, rouse.Spec{Schedule: "@after 1h", Target: l.url, Payload: harness.Stamp{Timer: e.Timer, Gen: gen}.Payload()})
+	made, err := l.Client.Create(ctx, "", e.Timer, rouse.Spec{Schedule: "@after 1h", Target: l.URL, Payload: harness.Stamp{Timer: e.Timer, Gen: gen}.Payload()})
 	e.T1, e.Res, e.Due = harness.Now(), harness.Result(err), harness.Moment(made.Due)
 	l.Write(e)
 	return err

@@ -23,15 +23,15 @@ func TestCrashKill9(t *testing.T) {
 			l := w.begin(s, 64, dice)
 			n := harness.Rounds(t, 10, 3)
 			for range n {
-				l.progress(20)
+				l.Progress(20)
 				<-time.After(time.Duration(r.IntN(1200)) * time.Millisecond) // the random moment
 				heal := w.Fault("kill", "", 0)
 				s.Kill()
 				s.Start()
 				heal()
 			}
-			l.progress(20)
-			l.end()
+			l.Progress(20)
+			l.End()
 			w.close(s, 25*n)
 		})
 	}

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -12,19 +11,16 @@ import (
 )
 
 // each is an interval of so many milliseconds, all of whose occurrences fire.
-func (w *writer) each(from, to int) when {
-	d := w.between(from, to)
-	return when{text: "@every " + d.String(), spec: history.Spec{Every: d, Misfire: history.MisfireAll}}
-}
+func (w *writer) each(from, to int) harness.When { return harness.Every(w.Between(from, to)) }
 
 // overlapping is a timer whose occurrences overlap, because their receiver takes longer than its interval:
 // each is a row next to the timer.
 func (w *writer) overlapping(ctx context.Context, name string) {
 	at := w.each(150, 300)
-	at.spec.Overlap = history.OverlapAllow
-	w.put(name, w.target(), at, false)
-	w.pause(ctx, w.between(300, 1500))
-	w.remove(name)
+	at.Spec.Overlap = history.OverlapAllow
+	w.Put(name, w.Target(), at, false)
+	w.Pause(ctx, w.Between(300, 1500))
+	w.Remove(name)
 }
 
 // deadline gives occurrences little time, so that an outage ends them; where they overlap, on rows of their own.
@@ -33,33 +29,33 @@ func (w *writer) deadline(ctx context.Context, name string) {
 		w.once(ctx, name)
 		return
 	}
-	if w.r.IntN(2) == 0 {
-		at := w.in(w.between(50, 1500))
-		at.spec.Deadline = w.between(300, 1500)
-		w.put(name, w.target(), at, false)
+	if w.R.IntN(2) == 0 {
+		at := w.In(w.Between(50, 1500))
+		at.Spec.Deadline = w.Between(300, 1500)
+		w.Put(name, w.Target(), at, false)
 		return
 	}
 	at := w.each(200, 500)
-	at.spec.Deadline = w.between(300, 1000)
-	if w.r.IntN(3) == 0 {
-		at.spec.Overlap = history.OverlapAllow
+	at.Spec.Deadline = w.Between(300, 1000)
+	if w.R.IntN(3) == 0 {
+		at.Spec.Overlap = history.OverlapAllow
 	}
-	w.put(name, w.target(), at, false)
-	w.pause(ctx, w.between(300, 2000))
-	w.remove(name)
+	w.Put(name, w.Target(), at, false)
+	w.Pause(ctx, w.Between(300, 2000))
+	w.Remove(name)
 }
 
 // patient is a timer whose receiver refuses it twice, with waits between its attempts that are longer than an outage.
 func (w *writer) patient(_ context.Context, name string) {
-	at := w.in(w.between(50, 1000))
-	at.retry = rouse.Retry{Attempts: 4, Interval: time.Second, Factor: 1}
-	w.put(name, w.target(), at, false)
+	at := w.In(w.Between(50, 1000))
+	at.Retry = rouse.Retry{Attempts: 4, Interval: time.Second, Factor: 1}
+	w.Put(name, w.Target(), at, false)
 }
 
-// calm is many calls that become one fire, when there were none for a while.
+// calm is many calls that become one fire, harness.When there were none for a while.
 func (w *writer) calm(ctx context.Context, name string) {
-	how := rouse.Coalesce{Quiet: w.between(200, 500)}
-	if w.r.IntN(2) == 0 {
+	how := rouse.Coalesce{Quiet: w.Between(200, 500)}
+	if w.R.IntN(2) == 0 {
 		how.MaxWait = 2 * how.Quiet
 	}
 	w.calls(ctx, name, how)
@@ -67,159 +63,122 @@ func (w *writer) calm(ctx context.Context, name string) {
 
 // rare is many calls that become few fires, which keep their distance.
 func (w *writer) rare(ctx context.Context, name string) {
-	how := rouse.Coalesce{Every: w.between(200, 700)}
+	how := rouse.Coalesce{Every: w.Between(200, 700)}
 	w.keepsDistance(name, how.Every)
 	w.calls(ctx, name, how)
 }
 
 // calls calls with one name until there were some calls and the last one was acknowledged.
 func (w *writer) calls(ctx context.Context, name string, how rouse.Coalesce) {
-	target := w.target()
+	target := w.Target()
 	res := history.Info
-	for n := 2 + w.r.IntN(5); (n > 0 || res == history.Info) && w.calling.Err() == nil; n-- {
+	for n := 2 + w.R.IntN(5); (n > 0 || res == history.Info) && w.Calling.Err() == nil; n-- {
 		res = w.coalesce(name, target, how)
-		w.pause(ctx, w.between(20, 300))
+		w.Pause(ctx, w.Between(20, 300))
 	}
-	w.get(name)
+	w.Get(name)
 }
 
 // paused is a timer that is paused until a time, which may come while nothing runs.
 func (w *writer) paused(ctx context.Context, name string) {
-	w.put(name, w.target(), w.each(200, 400), false)
-	w.pause(ctx, w.between(100, 600))
-	w.pauseUntil(name, w.between(500, 1500))
-	w.pause(ctx, w.between(0, 2500))
-	w.remove(name)
+	w.Put(name, w.Target(), w.each(200, 400), false)
+	w.Pause(ctx, w.Between(100, 600))
+	w.pauseUntil(name, w.Between(500, 1500))
+	w.Pause(ctx, w.Between(0, 2500))
+	w.Remove(name)
 }
 
 // again is a timer whose occurrences are asked for once more.
 func (w *writer) again(ctx context.Context, name string) {
-	made, res := w.put(name, w.target(), w.each(200, 400), false)
-	w.pause(ctx, w.between(500, 1500))
+	made, res := w.Put(name, w.Target(), w.each(200, 400), false)
+	w.Pause(ctx, w.Between(500, 1500))
 	if until := rouse.At(time.Now().Add(-100 * time.Millisecond)); res == history.OK && made.Created < until {
 		w.backfill(name, made.Created, until)
-		w.pause(ctx, w.between(300, 1000))
+		w.Pause(ctx, w.Between(300, 1000))
 	}
-	w.remove(name)
+	w.Remove(name)
 }
 
 // skipped is a timer of which some occurrences are given up.
 func (w *writer) skipped(ctx context.Context, name string) {
-	w.put(name, w.target(), w.each(200, 400), false)
-	w.pause(ctx, w.between(100, 600))
-	w.skip(name, uint32(1+w.r.IntN(3)))
-	w.pause(ctx, w.between(300, 2000))
-	w.remove(name)
+	w.Put(name, w.Target(), w.each(200, 400), false)
+	w.Pause(ctx, w.Between(100, 600))
+	w.skip(name, uint32(1+w.R.IntN(3)))
+	w.Pause(ctx, w.Between(300, 2000))
+	w.Remove(name)
 }
 
 // asked is a timer that is run in addition to its schedule.
 func (w *writer) asked(ctx context.Context, name string) {
-	w.put(name, w.target(), w.each(200, 400), false)
+	w.Put(name, w.Target(), w.each(200, 400), false)
 	for range 3 {
-		w.pause(ctx, w.between(100, 400))
+		w.Pause(ctx, w.Between(100, 400))
 		w.runNow(name)
 	}
-	w.pause(ctx, w.between(0, 1000))
-	w.remove(name)
+	w.Pause(ctx, w.Between(0, 1000))
+	w.Remove(name)
 }
 
-// doomed is a timer whose receiver does not want it, neither at first nor when its dead letter is redriven.
+// doomed is a timer whose receiver does not want it, neither at first nor harness.When its dead letter is redriven.
 func (w *writer) doomed(ctx context.Context, name string) {
-	made, res := w.put(name, w.target(), w.in(w.between(50, 300)), false)
+	made, res := w.Put(name, w.Target(), w.In(w.Between(50, 300)), false)
 	if res != history.OK {
 		return
 	}
-	w.pause(ctx, w.between(400, 1500))
+	w.Pause(ctx, w.Between(400, 1500))
 	w.redrive(name, &made)
 }
 
-// coalesce makes a debounced or throttled call. Its due time is the service's to say.
+// coalesce makes a debounced or throttled call.
 func (l *load) coalesce(name, target string, how rouse.Coalesce) history.Res {
-	gen := l.NextGen()
-	at := when{}
-	spec, err := at.of(name, target, gen)
-	if err != nil {
-		l.T.Error(err)
-	}
-	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
-	defer cancel()
-	e := history.Put{Replace: true, Timer: name, Gen: gen, Spec: at.spec, T0: harness.Now()}
-	var made client.Replaced
-	if how.Every != 0 {
-		made, err = l.c.Throttle(ctx, "", name, spec, how.Every)
-	} else {
-		made, err = l.c.Debounce(ctx, "", name, spec, how.Quiet, how.MaxWait)
-	}
-	e.T1, e.Res, e.InFlight = harness.Now(), harness.Result(err), made.InFlight
-	if e.Res == history.OK {
-		e.Spec.At = harness.Moment(made.Due)
-		if latest := e.T1.Add(max(how.Quiet, how.Every) + promised.ClockErr); e.Spec.At > latest {
-			l.T.Errorf("%s, called at %v, is due at %v, later than %v", name, e.T1, e.Spec.At, latest)
+	_, e := l.PutBy("coalesce", name, target, harness.When{}, func(ctx context.Context, spec rouse.Spec) (client.Replaced, error) {
+		if how.Every != 0 {
+			return l.Client.Throttle(ctx, "", name, spec, how.Every)
 		}
+		return l.Client.Debounce(ctx, "", name, spec, how.Quiet, how.MaxWait)
+	}, true)
+	if latest := e.T1.Add(max(how.Quiet, how.Every) + promised.ClockErr); e.Res == history.OK && e.Spec.At > latest {
+		l.T.Errorf("%s, called at %v, is due at %v, later than %v", name, e.T1, e.Spec.At, latest)
 	}
-	l.written(&e, &made.Timer)
-	l.count("coalesce "+name, err)
 	return e.Res
 }
-
-// called makes a call that changes a timer, and returns when it began and ended, and what is known of it.
-func (l *load) called(what string, do func(ctx context.Context) error, fine func(error) bool) (t0, t1 history.Time, res history.Res) {
-	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
-	defer cancel()
-	t0 = harness.Now()
-	err := do(ctx)
-	t1, res = harness.Now(), harness.Result(err)
-	if res != history.Fail || !fine(err) {
-		l.count(what, err)
-	}
-	return t0, t1, res
-}
-
-// refusal reports whether a call was refused because of its input: the time that it names came, or passed,
-// while it waited.
-func refusal(err error) bool {
-	var inv *rouse.Invalid
-	return errors.As(err, &inv)
-}
-
-func never(error) bool { return false }
 
 func (l *load) pauseUntil(name string, d time.Duration) {
 	until := rouse.At(time.Now().Add(d))
 	e := history.Pause{Timer: name, Until: harness.Moment(until)}
-	e.T0, e.T1, e.Res = l.called("pause "+name, func(ctx context.Context) error {
-		_, err := l.c.PauseUntil(ctx, "", name, "for a while", until)
+	e.T0, e.T1, e.Res = l.Call("pause "+name, func(ctx context.Context) error {
+		_, err := l.Client.PauseUntil(ctx, "", name, "for a while", until)
 		return err
-	}, refusal)
+	})
 	l.Write(e)
 }
 
 func (l *load) backfill(name string, from, until rouse.Instant) {
 	l.asks(name)
 	e := history.Backfill{Timer: name, From: harness.Moment(from), Until: harness.Moment(until)}
-	e.T0, e.T1, e.Res = l.called("backfill "+name, func(ctx context.Context) error {
-		_, err := l.c.Backfill(ctx, "", name, from, until, false)
+	e.T0, e.T1, e.Res = l.Call("backfill "+name, func(ctx context.Context) error {
+		_, err := l.Client.Backfill(ctx, "", name, from, until, false)
 		return err
-	}, never)
+	})
 	l.Write(e)
 }
 
 func (l *load) skip(name string, count uint32) {
 	e := history.Skip{Timer: name, Count: int(count)}
-	e.T0, e.T1, e.Res = l.called("skip "+name, func(ctx context.Context) error {
-		_, err := l.c.Skip(ctx, "", name, count, "")
+	e.T0, e.T1, e.Res = l.Call("skip "+name, func(ctx context.Context) error {
+		_, err := l.Client.Skip(ctx, "", name, count, "")
 		return err
-	}, never)
+	})
 	l.Write(e)
 }
 
 func (l *load) runNow(name string) {
 	e := history.Run{Timer: name}
-	e.T0, e.T1, e.Res = l.called("run "+name, func(ctx context.Context) error {
-		id, due, err := l.c.Run(ctx, "", name)
+	e.T0, e.T1, e.Res = l.Call("run "+name, func(ctx context.Context) error {
+		id, due, err := l.Client.Run(ctx, "", name)
 		e.Key, e.Due = id, harness.Moment(due)
 		return err
-	}, never)
+	})
 	l.Write(e)
 }
 
@@ -227,8 +186,8 @@ func (l *load) redrive(name string, made *rouse.Timer) {
 	l.asks(name)
 	e := history.Redrive{Timer: name, Gen: l.StampOf(made).Gen, Due: harness.Moment(made.Due)}
 	id := rouse.FireID(made.Key.Namespace, name, made.Generation, made.Due, false)
-	e.T0, e.T1, e.Res = l.called("redrive "+name, func(ctx context.Context) error {
-		return l.c.Redrive(ctx, "", name, id)
-	}, never)
+	e.T0, e.T1, e.Res = l.Call("redrive "+name, func(ctx context.Context) error {
+		return l.Client.Redrive(ctx, "", name, id)
+	})
 	l.Write(e)
 }

@@ -26,15 +26,15 @@ func TestPowerCut(t *testing.T) {
 			l := w.begin(s, 64, dice)
 			n := harness.Rounds(t, 6, 2)
 			for range n {
-				l.progress(100)
+				l.Progress(100)
 				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment
 				heal := w.Fault("power-cut", "", 0)
 				d.powerCut(s)
 				s.Start()
 				heal()
 			}
-			l.progress(20)
-			l.end()
+			l.Progress(20)
+			l.End()
 			w.close(s, 25*n)
 		})
 	}

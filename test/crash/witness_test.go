@@ -17,7 +17,7 @@ import (
 var promised = history.Config{
 	MaxLate: 10 * time.Second, Recovery: 5 * time.Second, Lease: 3 * time.Second,
 	ClockErr:   25 * time.Millisecond, // due times count from a clock in whole milliseconds that the engine reads four times a second
-	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: attemptTimeout,
+	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: harness.AttemptTimeout,
 	StrictDup: true, Records: true,
 }
 
@@ -64,7 +64,11 @@ func (w *witness) keepsDistance(timer string, d time.Duration) {
 
 // written writes down a write. When a coalesced call is due only the service can tell.
 func (w *witness) written(e *history.Put, made *rouse.Timer) {
-	w.Wrote(e, made, e.Res != history.OK && e.Spec.At == 0 && e.Spec.Delay == 0 && e.Spec.Every == 0)
+	coalesced := e.Spec.At == 0 && e.Spec.Delay == 0 && e.Spec.Every == 0
+	if coalesced {
+		e.Spec.At, e.Due = e.Due, 0
+	}
+	w.Wrote(e, made, coalesced && e.Res != history.OK)
 }
 
 // close writes what the service tells in the end, stops the server, and judges. At least floor occurrences must have been due to arrive:
