@@ -1,5 +1,6 @@
 // Package api has the JSON forms of rouse's words: what the HTTP API takes and gives, and what the command line prints with
-// --json. openapi.yaml describes them for others.
+// --json. openapi.yaml describes them for others: "make generate" makes it of these structs, whose tags "schema" have what a type
+// does not tell, of the routes of internal/server, and of openapi.base.yaml.
 //
 // Names are in snake_case. Times are RFC 3339 in UTC with milliseconds; a time that is not set, or never comes, is left out.
 // Durations are texts such as "1m30s". A payload is any JSON value in "payload", kept and delivered byte for byte, or any

@@ -2,14 +2,16 @@ package api
 
 // Bulk does one thing to all timers, or dead letters, that match.
 type Bulk struct {
-	Filter        *Filter `json:"filter"`
-	Action        string  `json:"action"` // delete, pause, resume, skip, reschedule, redrive or purge
-	DryRun        bool    `json:"dry_run,omitzero"`
-	Reason        string  `json:"reason,omitzero"`         // of pause and skip
-	Until         Time    `json:"until,omitzero"`          // of pause
-	When          *When   `json:"when,omitzero"`           // of reschedule
-	Limit         uint64  `json:"limit,omitzero"`          // at most so many; default all
-	ErrorContains string  `json:"error_contains,omitzero"` // of redrive and purge: only dead letters whose last error contains it
+	Filter *Filter `json:"filter"` // {} is all timers of the namespace
+	// delete, pause, resume, skip, reschedule, redrive or purge
+	Action string `json:"action" schema:"enum=delete|pause|resume|skip|reschedule|redrive|purge"`
+	DryRun bool   `json:"dry_run,omitzero" schema:"default=false"` // nothing is changed
+	Reason string `json:"reason,omitzero" schema:"maxLength=256"`  // of pause and skip
+	Until  Time   `json:"until,omitzero"`                          // of pause
+	When   *When  `json:"when,omitzero"`                           // of reschedule
+	Limit  uint64 `json:"limit,omitzero"`                          // at most so many; default all
+	// of redrive and purge: only dead letters whose last error contains it
+	ErrorContains string `json:"error_contains,omitzero" schema:"maxLength=256"`
 }
 
 // BulkProgress is how far a Bulk has come.
@@ -25,8 +27,8 @@ type BulkProgress struct {
 
 // BulkFailure is a row that was not changed.
 type BulkFailure struct {
-	Name      string   `json:"name"`
-	FireID    string   `json:"fire_id,omitzero"`
+	Name      string   `json:"name" schema:"Name"`
+	FireID    string   `json:"fire_id,omitzero" schema:"FireID"`
 	Namespace string   `json:"namespace"`
 	Problem   *Problem `json:"problem"`
 }

@@ -10,15 +10,15 @@ import (
 type Calendar struct {
 	Namespace string `json:"namespace,omitzero"`
 	Name      string `json:"name"`
-	Days      []Day  `json:"days,omitempty"` // left out of lists
+	Days      []Day  `json:"days,omitempty" schema:"maxItems=20000"` // left out of lists
 	Revision  uint64 `json:"revision,omitzero"`
 	Updated   Time   `json:"updated,omitzero"`
 }
 
 // Day is one day of a calendar.
 type Day struct {
-	Date string `json:"date"`          // YYYY-MM-DD
-	Text string `json:"text,omitzero"` // such as "Christmas Eve"
+	Date string `json:"date" schema:"format=date"`            // YYYY-MM-DD
+	Text string `json:"text,omitzero" schema:"maxLength=128"` // such as "Christmas Eve"
 }
 
 // CalendarOf returns the JSON form of a calendar.
@@ -39,7 +39,7 @@ func (o *Calendar) Words() (rouse.Calendar, error) {
 
 // PutCalendar asks for a calendar of the name in the request's path.
 type PutCalendar struct {
-	Days []Day `json:"days"` // in any order
+	Days []Day `json:"days" schema:"maxItems=20000"` // in any order
 }
 
 // Words returns the days in the words of rouse. It refuses, with a *rouse.Invalid, what is no date.
@@ -60,7 +60,7 @@ func daysIn(list []Day) ([]rouse.Day, error) {
 // CalendarPut is the answer to PutCalendar.
 type CalendarPut struct {
 	Calendar Calendar `json:"calendar"` // without its days
-	Days     int      `json:"days"`
+	Days     int      `json:"days" schema:"Number"`
 	Moved    uint64   `json:"moved"`              // timers that are due at another time now
 	Warnings []string `json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
 }

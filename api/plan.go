@@ -8,28 +8,28 @@ import (
 
 // Preview asks for the next times of a schedule.
 type Preview struct {
-	Name string `json:"name,omitzero"` // by which H and jitter spread
+	Name string `json:"name,omitzero" schema:"Name"` // by which H and jitter spread
 	When
-	From  Time   `json:"from,omitzero"`  // default now
-	Count uint32 `json:"count,omitzero"` // up to 1,000; default 5
+	From  Time   `json:"from,omitzero"`                                  // default now
+	Count uint32 `json:"count,omitzero" schema:"maximum=1000,default=5"` // up to 1,000; default 5
 }
 
 // Next is the answer to Preview.
 type Next struct {
 	Next        []Time   `json:"next"`
-	Occurrences []Coming `json:"occurrences"` // the same with more of each
-	Words       string   `json:"words,omitzero"`
+	Occurrences []Coming `json:"occurrences"`    // the same with more of each
+	Words       string   `json:"words,omitzero"` // the schedule in English
 	Timezone    string   `json:"timezone,omitzero"`
 }
 
 // Coming is an occurrence that may come.
 type Coming struct {
 	Due    Time   `json:"due"`
-	SentAt Time   `json:"sent_at"`          // later than due by the jitter
-	Local  string `json:"local"`            // the due time in the schedule's zone
-	Mark   string `json:"mark,omitzero"`    // what is odd of it, such as a clock change
-	Name   string `json:"name,omitzero"`    // of the timer, where several are meant
-	FireID string `json:"fire_id,omitzero"` // of the timer that is there now
+	SentAt Time   `json:"sent_at"`                          // later than due by the jitter
+	Local  string `json:"local" schema:"format=date-time"`  // the due time in the schedule's zone
+	Mark   string `json:"mark,omitzero"`                    // what is odd of it, such as a clock change
+	Name   string `json:"name,omitzero" schema:"Name"`      // of the timer, where several are meant
+	FireID string `json:"fire_id,omitzero" schema:"FireID"` // of the timer that is there now
 
 	Namespace string `json:"namespace,omitzero"` // of the timer, where several are meant
 }
@@ -51,17 +51,19 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string `json:"code"` // such as paused, retrying, obstacle, missed, skipped or ended
+	// such as paused, retrying, obstacle, missed, skipped or ended
+	Code string `json:"code" schema:"examples=paused|retrying|obstacle|missed|skipped|ended"`
 	Text string `json:"text"`
 	At   Time   `json:"at,omitzero"` // when it happened, or will; left out: now
 }
 
 // Filter selects timers: those that match every member that is given.
 type Filter struct {
-	Prefix   string            `json:"prefix,omitzero"` // of the name
-	Name     string            `json:"name,omitzero"`
-	States   []string          `json:"states,omitempty"` // any of these
-	Labels   map[string]string `json:"labels,omitzero"`
+	Prefix string `json:"prefix,omitzero" schema:"maxLength=256"` // of the name
+	Name   string `json:"name,omitzero" schema:"Name"`
+	// any of these; with bulk, of those that its action is for
+	States   []string          `json:"states,omitempty" schema:"items=State"`
+	Labels   map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
 	DueFrom  Time              `json:"due_from,omitzero"`
 	DueUntil Time              `json:"due_until,omitzero"`
 }
@@ -82,10 +84,10 @@ func (o *Filter) Words() (rouse.Query, error) {
 
 // Simulate asks what would fire in a range of time.
 type Simulate struct {
-	Filter *Filter `json:"filter,omitzero"` // default all timers
-	From   Time    `json:"from,omitzero"`   // default now
-	Until  Time    `json:"until"`           // exclusive
-	Limit  uint32  `json:"limit,omitzero"`  // up to 10,000; default 1,000
+	Filter *Filter `json:"filter,omitzero"`                                    // default all timers
+	From   Time    `json:"from,omitzero"`                                      // default now
+	Until  Time    `json:"until"`                                              // exclusive
+	Limit  uint32  `json:"limit,omitzero" schema:"maximum=10000,default=1000"` // up to 10,000; default 1,000
 }
 
 // Simulated is the answer to Simulate.

@@ -12,11 +12,11 @@ const ProblemType = "application/problem+json"
 // Problem is an error as RFC 9457 has it. Code is stable, and the same as over gRPC in lower case; Status and Title follow
 // from it, and so does Type, which leads to its description.
 type Problem struct {
-	Type   string  `json:"type"`
+	Type   string  `json:"type" schema:"format=uri"`
 	Title  string  `json:"title"`
 	Status int     `json:"status"`
 	Detail string  `json:"detail,omitzero"`
-	Code   string  `json:"code"`
+	Code   string  `json:"code"` // stable
 	Errors []Fault `json:"errors,omitempty"`
 }
 

@@ -5,33 +5,34 @@ import "github.com/rousehq/rouse"
 // Record is how an occurrence ended, or a run of occurrences that ended alike without an attempt.
 type Record struct {
 	Namespace  string `json:"namespace"`
-	Name       string `json:"name"`
+	Name       string `json:"name" schema:"Name"`
 	Generation uint64 `json:"generation"`
-	FireID     string `json:"fire_id"`
-	Ending     string `json:"ending"` // fired, dead, skipped or missed
-	Cause      string `json:"cause"`  // why, one of a closed set; unknown in records that were written before there were causes
-	Manual     bool   `json:"manual,omitzero"`
-	Due        Time   `json:"due,omitzero"`
-	LastDue    Time   `json:"last_due,omitzero"` // of the last of a run
-	Count      uint32 `json:"count,omitzero"`    // occurrences in a run; left out with a last_due: too many to count
-	Attempts   uint32 `json:"attempts,omitzero"`
-	Code       int    `json:"code,omitzero"`
-	Reason     string `json:"reason,omitzero"` // details of the cause, for people
-	Began      Time   `json:"began,omitzero"`  // when the first attempt was sent
-	Sent       Time   `json:"sent,omitzero"`   // when the last one was
-	Ended      Time   `json:"ended,omitzero"`
+	FireID     string `json:"fire_id" schema:"FireID"`
+	Ending     string `json:"ending" schema:"enum=fired|dead|skipped|missed"` // fired, dead, skipped or missed
+	// why, one of a closed set; unknown in records that were written before there were causes
+	Cause    string `json:"cause" schema:"Cause"`
+	Manual   bool   `json:"manual,omitzero"` // asked for by run
+	Due      Time   `json:"due,omitzero"`
+	LastDue  Time   `json:"last_due,omitzero"` // of the last of a run of occurrences
+	Count    uint32 `json:"count,omitzero"`    // occurrences in a run; left out with a last_due: too many to count
+	Attempts uint32 `json:"attempts,omitzero"`
+	Code     int    `json:"code,omitzero"`   // of the last attempt
+	Reason   string `json:"reason,omitzero"` // details of the cause, for people
+	Began    Time   `json:"began,omitzero"`  // when the first attempt was sent
+	Sent     Time   `json:"sent,omitzero"`   // when the last one was
+	Ended    Time   `json:"ended,omitzero"`
 
 	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
 
 	// Of cause overlapped: the occurrence that was in progress.
-	OtherDue    Time   `json:"other_due,omitzero"`
+	OtherDue    Time   `json:"other_due,omitzero"`    // of cause overlapped: when the occurrence was due that was in progress
 	OtherManual bool   `json:"other_manual,omitzero"` // it was asked for by run
-	OtherFireID string `json:"other_fire_id,omitzero"`
+	OtherFireID string `json:"other_fire_id,omitzero" schema:"FireID"`
 }
 
 // Wait is a time in which the occurrence that is next was due and could not begin, or be settled.
 type Wait struct {
-	Cause string `json:"cause"`
+	Cause string `json:"cause" schema:"Cause"`
 	From  Time   `json:"from,omitzero"`
 	To    Time   `json:"to,omitzero"`
 }
@@ -78,13 +79,13 @@ type Dropped struct {
 
 // Complete reports that the receiver of an accepted fire has done its work.
 type Complete struct {
-	Token uint64 `json:"token"` // the fencing token of the attempt
+	Token uint64 `json:"token"` // the fencing token that the fire carried
 }
 
 // Fail reports that the receiver of an accepted fire has failed.
 type Fail struct {
 	Token      uint64    `json:"token"`
-	Detail     string    `json:"detail,omitzero"`
+	Detail     string    `json:"detail,omitzero" schema:"maxLength=1024"`
 	Permanent  bool      `json:"permanent,omitzero"`   // dead letter, without further attempts
 	RetryAfter *Duration `json:"retry_after,omitzero"` // default: the timer's own backoff; "0s" is at once
 }
@@ -92,10 +93,10 @@ type Fail struct {
 // Heartbeat reports that the receiver of an accepted fire still works on it.
 type Heartbeat struct {
 	Token  uint64   `json:"token"`
-	Extend Duration `json:"extend"` // the new deadline, from now
+	Extend Duration `json:"extend"` // the new deadline, from now; up to 168h
 }
 
 // Deadline is the answer to a report: when the next one is due, left out when none is.
 type Deadline struct {
-	Deadline Time `json:"deadline,omitzero"`
+	Deadline Time `json:"deadline,omitzero"` // when the next report is due; left out when none is
 }

@@ -12,51 +12,65 @@ import (
 
 // When is the part of a spec that decides when it is due.
 type When struct {
-	Schedule       string        `json:"schedule"`
-	Also           []string      `json:"also,omitempty"`   // further schedules
-	Except         []string      `json:"except,omitempty"` // times taken out
-	Timezone       string        `json:"timezone,omitzero"`
-	DST            string        `json:"dst,omitzero"` // rule for local times that a clock change skips or repeats
+	// an RFC 3339 time, "@after 90s", "@every 5m", a cron expression and more; docs/schedules.md
+	Schedule string `json:"schedule" schema:"maxLength=512"`
+	// further schedules: due whenever any of them is
+	Also []string `json:"also,omitempty" schema:"maxItems=16,items.maxLength=512"`
+	// times taken out: dates, ranges with "/", cron expressions
+	Except []string `json:"except,omitempty" schema:"maxItems=64,items.maxLength=512"`
+	// IANA name that a cron expression is read in; default UTC
+	Timezone string `json:"timezone,omitzero" schema:"maxLength=64"`
+	// what becomes of local times that a clock change skips or repeats
+	DST            string        `json:"dst,omitzero" schema:"maxLength=64"`
 	Calendar       *CalendarRule `json:"calendar,omitzero"`
-	Start          Time          `json:"start,omitzero"`
-	End            Time          `json:"end,omitzero"`
-	TTL            Duration      `json:"ttl,omitzero"` // end, counted from creation
-	MaxOccurrences uint64        `json:"max_occurrences,omitzero"`
-	Jitter         Duration      `json:"jitter,omitzero"`
+	Start          Time          `json:"start,omitzero"`                                    // no occurrence is due before
+	End            Time          `json:"end,omitzero"`                                      // no occurrence is due at it or after
+	TTL            Duration      `json:"ttl,omitzero"`                                      // end, counted from creation
+	MaxOccurrences uint64        `json:"max_occurrences,omitzero" schema:"maximum=1000000"` // the schedule ends after so many
+	// each occurrence is sent later by a part of it, the same every time
+	Jitter Duration `json:"jitter,omitzero"`
 }
 
 // CalendarRule is which days count.
 type CalendarRule struct {
-	Off   []string `json:"off,omitempty"`  // names of calendars whose days do not count
-	Only  []string `json:"only,omitempty"` // names of calendars: only their days count
-	Shift string   `json:"shift,omitzero"` // skip (the default), next or previous
+	Off  []string `json:"off,omitempty"`  // names of calendars whose days do not count
+	Only []string `json:"only,omitempty"` // names of calendars: only their days count
+	// what becomes of an occurrence on another day
+	Shift string `json:"shift,omitzero" schema:"enum=skip|next|previous,default=skip"`
 }
 
 // Spec is what a client defines about a timer. Members that are left out have their defaults.
 type Spec struct {
 	When
-	Target        string            `json:"target"`
-	Payload       jsontext.Value    `json:"payload,omitzero"`
-	PayloadBase64 []byte            `json:"payload_base64,omitzero"`
-	ContentType   string            `json:"content_type,omitzero"` // of the payload; default application/json, or application/octet-stream for base64
-	Labels        map[string]string `json:"labels,omitzero"`
-	Retry         *Retry            `json:"retry,omitzero"`
-	Misfire       string            `json:"misfire,omitzero"`  // latest (the default), all, skip or "within 1h"
-	Overlap       string            `json:"overlap,omitzero"`  // wait, skip or allow
-	Deadline      Duration          `json:"deadline,omitzero"` // an attempt does not start when it would be later than this
-	Priority      string            `json:"priority,omitzero"` // low, normal (the default) or high
-	Keep          Keep              `json:"keep,omitzero"`     // how long the row is kept when the schedule has ended
-	Webhook       *Webhook          `json:"webhook,omitzero"`
-	Criticality   uint32            `json:"criticality,omitzero"` // 0 to 9: a store that must choose serves higher ones first
-	PauseAfter    uint32            `json:"pause_after,omitzero"` // pause the timer after so many dead letters in a row; 0 is never
+	Target        string         `json:"target" schema:"maxLength=2048"` // a URL; its scheme selects how fires are delivered
+	Payload       jsontext.Value `json:"payload,omitzero"`               // any JSON value; it is delivered byte for byte
+	PayloadBase64 []byte         `json:"payload_base64,omitzero"`        // any bytes in place of payload
+	// of the payload; default application/json, or application/octet-stream for base64
+	ContentType string            `json:"content_type,omitzero" schema:"maxLength=128"`
+	Labels      map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
+	Retry       *Retry            `json:"retry,omitzero"`
+	Misfire     string            `json:"misfire,omitzero" schema:"default=latest"` // latest (the default), all, skip or "within 1h"
+	// what becomes of an occurrence that comes due while an earlier one is in progress; default wait
+	Overlap  string   `json:"overlap,omitzero" schema:"enum=wait|skip|allow"`
+	Deadline Duration `json:"deadline,omitzero"` // an attempt does not start when it would be later than this
+	// low, normal (the default) or high
+	Priority string `json:"priority,omitzero" schema:"enum=low|normal|high,default=normal"`
+	// how long the row is kept when the schedule has ended: a duration, or "forever"; default not at all
+	Keep    Keep     `json:"keep,omitzero" schema:"examples=24h|forever"`
+	Webhook *Webhook `json:"webhook,omitzero"`
+	// a store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first
+	Criticality uint32 `json:"criticality,omitzero" schema:"maximum=9,default=0"`
+	// pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
+	// occurrences whose overlap is not allow
+	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000,default=0"`
 }
 
 // Retry sets how often an occurrence is attempted, and when again. A zero Duration stands for the default,
 // but a jitter of "0s" is none.
 type Retry struct {
-	Attempts    uint32    `json:"attempts,omitzero"`
+	Attempts    uint32    `json:"attempts,omitzero" schema:"maximum=1000"` // in all; default 8
 	Interval    Duration  `json:"interval,omitzero"`
-	Factor      float64   `json:"factor,omitzero"`
+	Factor      float64   `json:"factor,omitzero" schema:"minimum=1,maximum=100,default=2"` // by which the interval grows
 	MaxInterval Duration  `json:"max_interval,omitzero"`
 	Jitter      *Duration `json:"jitter,omitzero"`
 	Timeout     Duration  `json:"timeout,omitzero"`
@@ -65,10 +79,10 @@ type Retry struct {
 
 // Webhook holds what concerns webhook targets only.
 type Webhook struct {
-	Method     string            `json:"method,omitzero"`
-	Headers    map[string]string `json:"headers,omitzero"`
-	Structured bool              `json:"structured,omitzero"`
-	Batch      uint32            `json:"batch,omitzero"`
+	Method     string            `json:"method,omitzero" schema:"enum=POST|PUT|PATCH|GET|DELETE,default=POST"`
+	Headers    map[string]string `json:"headers,omitzero" schema:"maxProperties=32,values.maxLength=1024"`
+	Structured bool              `json:"structured,omitzero" schema:"default=false"` // CloudEvents structured mode
+	Batch      uint32            `json:"batch,omitzero" schema:"maximum=1000"`       // up to so many fires in one request
 	Accept     Duration          `json:"accept,omitzero"`
 }
 

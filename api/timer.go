@@ -13,42 +13,47 @@ import (
 // Timer is a timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way.
 type Timer struct {
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Name      string `json:"name" schema:"Name"`
 	Spec
-	Generation  uint64    `json:"generation"`
-	Revision    uint64    `json:"revision"`
-	State       string    `json:"state"` // scheduled, retrying, accepted, paused or ended; firing or dead next to a timer
-	PauseReason string    `json:"pause_reason,omitzero"`
-	PauseCause  string    `json:"pause_cause,omitzero"` // requested, dead_letters, schedule_cost or unreadable
-	PauseUntil  Time      `json:"pause_until,omitzero"` // when the pause ends by itself
-	Created     Time      `json:"created,omitzero"`
-	Updated     Time      `json:"updated,omitzero"`
-	Anchor      Time      `json:"anchor,omitzero"`  // where intervals begin
-	Due         Time      `json:"due,omitzero"`     // of the occurrence that is next or in progress; left out when the schedule has ended
-	SentAt      Time      `json:"sent_at,omitzero"` // when that occurrence is sent: later than due by the jitter
-	Visible     Time      `json:"visible,omitzero"` // when rouse looks at it again
-	Runs        []Time    `json:"runs,omitempty"`   // asked for and not ended
-	Skips       uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
-	Attempts    uint32    `json:"attempts,omitzero"`
-	Manual      bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
-	Asked       bool      `json:"asked,omitzero"`  // of a row next to a timer: redriven or backfilled
-	Began       Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
-	LastError   string    `json:"last_error,omitzero"`
-	Failures    []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
-	Waits       []Wait    `json:"waits,omitempty"`    // what has kept the occurrence that is next from beginning
-	Ended       uint64    `json:"ended"`
-	Fired       uint64    `json:"fired,omitzero"`   // of the ended ones; those that overlap each other are not counted here
-	Dead        uint64    `json:"dead,omitzero"`    // as fired
-	Missed      uint64    `json:"missed,omitzero"`  // as fired
-	Passed      uint64    `json:"passed,omitzero"`  // occurrences of the schedule that have ended: what max_occurrences counts
-	PassTo      Time      `json:"pass_to,omitzero"` // those due until then came due in a pause: they are skipped when the one in progress has ended
-	Backlog     *Span     `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
-	Answer      *Answer   `json:"answer,omitzero"`  // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	FireID      string    `json:"fire_id,omitzero"`
+	Generation uint64 `json:"generation"`
+	Revision   uint64 `json:"revision"`
+	// scheduled, retrying, accepted, paused or ended; firing or dead next to a timer
+	State       string `json:"state" schema:"State"`
+	PauseReason string `json:"pause_reason,omitzero"`
+	// why it is paused, for programs; requested: a client asked for it
+	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable"`
+	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
+	Created    Time      `json:"created,omitzero"`
+	Updated    Time      `json:"updated,omitzero"`
+	Anchor     Time      `json:"anchor,omitzero"`  // where intervals begin
+	Due        Time      `json:"due,omitzero"`     // of the occurrence that is next or in progress; left out when the schedule has ended
+	SentAt     Time      `json:"sent_at,omitzero"` // when that occurrence is sent: later than due by the jitter
+	Visible    Time      `json:"visible,omitzero"` // when rouse looks at it again
+	Runs       []Time    `json:"runs,omitempty"`   // runs asked for and not ended
+	Skips      uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
+	Attempts   uint32    `json:"attempts,omitzero"`
+	Manual     bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
+	Asked      bool      `json:"asked,omitzero"`  // of a row next to a timer: redriven or backfilled
+	Began      Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
+	LastError  string    `json:"last_error,omitzero"`
+	Failures   []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
+	Waits      []Wait    `json:"waits,omitempty"`    // what has kept the occurrence that is next from beginning, the latest four
+	Ended      uint64    `json:"ended"`              // how many occurrences have ended
+	Fired      uint64    `json:"fired,omitzero"`     // how many of them fired; occurrences that overlap each other are not counted here
+	Dead       uint64    `json:"dead,omitzero"`      // how many of them ended as dead letters, counted like fired
+	Missed     uint64    `json:"missed,omitzero"`    // how many of them were missed, counted like fired
+	Passed     uint64    `json:"passed,omitzero"`    // occurrences of the schedule that have ended: what max_occurrences counts
+	// occurrences due until then came due in a pause: they are skipped when the one in progress has ended
+	PassTo  Time  `json:"pass_to,omitzero"`
+	Backlog *Span `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
+	// of a timer that is kept after its schedule has ended: the answer to its last occurrence
+	Answer *Answer `json:"answer,omitzero"`
+	FireID string  `json:"fire_id,omitzero" schema:"FireID"` // of a row next to a timer
 
 	ConsecutiveDead uint32 `json:"consecutive_dead,omitzero"` // dead letters in a row, as pause_after counts them
 
 	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
+	// in answers to creates only: an attempt of the generation that was replaced had started and may still arrive
 	InFlight bool `json:"in_flight,omitzero"`
 }
 
@@ -152,20 +157,20 @@ func (o *Timer) Words() (rouse.Timer, error) {
 
 // NewTimer asks for a new timer. Without a name one is made up.
 type NewTimer struct {
-	Name string `json:"name,omitzero"`
+	Name string `json:"name,omitzero" schema:"Name"` // without one a name is made up
 	Spec
 }
 
 // CreateTimer asks for a new timer, or, with debounce or throttle, for one fire of many calls. Without a name one is made up.
 type CreateTimer struct {
-	Name string `json:"name,omitzero"`
+	Name string `json:"name,omitzero" schema:"Name"` // without one a name is made up
 	Coalesce
 	Spec
 }
 
 // PutTimer asks for a timer of the name in the request's path.
 type PutTimer struct {
-	Name             string `json:"name,omitzero"` // if given, the one of the path
+	Name             string `json:"name,omitzero" schema:"Name"` // if given, the one of the path
 	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
 	Coalesce
 	Spec
@@ -201,30 +206,31 @@ func (o *Coalesce) Coalesced() (*rouse.Coalesce, error) {
 
 // Debounce fires when there was no call for a while.
 type Debounce struct {
-	Quiet   Duration `json:"quiet"`             // so long
+	Quiet   Duration `json:"quiet"`             // fire when there was no call for so long
 	MaxWait Duration `json:"max_wait,omitzero"` // but at most so long after the first call; default no bound
 }
 
 // Throttle fires at once, then at most once in so long.
 type Throttle struct {
-	Every Duration `json:"every"`
+	Every Duration `json:"every"` // fire at once, then at most once in so long
 }
 
 // BatchCreate asks for many timers.
 type BatchCreate struct {
-	Mode   string     `json:"mode,omitzero"` // create_only (the default), create_or_replace or replace_only
-	Timers []NewTimer `json:"timers"`
+	// create_only (the default), create_or_replace or replace_only
+	Mode   string     `json:"mode,omitzero" schema:"enum=create_only|create_or_replace|replace_only,default=create_only"`
+	Timers []NewTimer `json:"timers" schema:"maxItems=5000"`
 }
 
 // BatchCreated is the answer to BatchCreate: the result of each timer, in the order of the request.
 type BatchCreated struct {
 	Created []Created `json:"created"`
-	Failed  int       `json:"failed"` // how many of them have a problem
+	Failed  int       `json:"failed" schema:"Number"` // how many of them have a problem
 }
 
 // Created is the result of one timer of a batch. With a problem it was not created.
 type Created struct {
-	Name       string   `json:"name,omitzero"`
+	Name       string   `json:"name,omitzero" schema:"Name"`
 	Generation uint64   `json:"generation,omitzero"`
 	Revision   uint64   `json:"revision,omitzero"`
 	Due        Time     `json:"due,omitzero"`
@@ -240,7 +246,7 @@ type TimerList struct {
 
 // Count is how many timers match.
 type Count struct {
-	Count int64 `json:"count"`
+	Count int64 `json:"count" schema:"Number"`
 }
 
 // Deleted is the answer to a delete.
@@ -251,20 +257,20 @@ type Deleted struct {
 
 // Pause is why a timer is paused, and for how long.
 type Pause struct {
-	Reason string `json:"reason,omitzero"`
+	Reason string `json:"reason,omitzero" schema:"maxLength=256"`
 	Until  Time   `json:"until,omitzero"` // when the pause ends by itself; default never
 }
 
 // Ran is the answer to a run that was asked for.
 type Ran struct {
-	FireID string `json:"fire_id"`
+	FireID string `json:"fire_id" schema:"FireID"`
 	Due    Time   `json:"due"`
 }
 
 // Skip gives up the next occurrences.
 type Skip struct {
-	Count  uint32 `json:"count,omitzero"` // default 1
-	Reason string `json:"reason,omitzero"`
+	Count  uint32 `json:"count,omitzero" schema:"maximum=10000,default=1"` // default 1
+	Reason string `json:"reason,omitzero" schema:"maxLength=256"`
 }
 
 // Reschedule changes when a timer fires. What is left out of it has its default, not what the timer had.
@@ -275,9 +281,9 @@ type Reschedule struct {
 
 // Backfill asks for the occurrences that a range of time had.
 type Backfill struct {
-	From   Time `json:"from"`  // first due time
-	Until  Time `json:"until"` // before this one
-	DryRun bool `json:"dry_run,omitzero"`
+	From   Time `json:"from"`  // the first due time
+	Until  Time `json:"until"` // before this one; not after now
+	DryRun bool `json:"dry_run,omitzero" schema:"default=false"`
 }
 
 // Backfilled is the answer to Backfill.
@@ -289,9 +295,11 @@ type Backfilled struct {
 
 // Import writes timers, dead letters and calendars as lists returned them, with their state.
 type Import struct {
-	Mode      string     `json:"mode,omitzero"`   // as in BatchCreate
-	Timers    []Timer    `json:"timers,omitzero"` // up to 1,000
-	Calendars []Calendar `json:"calendars,omitzero"`
+	// for timers whose name is taken
+	Mode   string  `json:"mode,omitzero" schema:"enum=create_only|create_or_replace|replace_only,default=create_only"`
+	Timers []Timer `json:"timers,omitzero" schema:"maxItems=1000"` // up to 1,000
+	// written before the timers; they replace those of their names
+	Calendars []Calendar `json:"calendars,omitzero" schema:"maxItems=100"`
 }
 
 // Version is which server answers.

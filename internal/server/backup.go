@@ -65,7 +65,11 @@ func (c chunks) Write(b []byte) (int, error) {
 const tarType = "application/x-tar"
 
 var backupRoutes = []route{
-	{"GET", "/v1/backup", (*httpHandler).writeBackup, nil},
+	{method: "GET", path: "/v1/backup", serve: (*httpHandler).writeBackup,
+		summary: "Streams a consistent copy of the store while the service goes on; one at a time.",
+		more: `
+responses:
+  "200": {description: 'A tar archive. An answer that ends early, with its connection cut, is not whole.', content: {application/x-tar: {schema: {type: string, contentEncoding: binary}}}}`},
 }
 
 // writeBackup streams a tar archive. An error after its beginning cuts the connection, so that the client

@@ -109,7 +109,10 @@ var modes = map[string]timers.Mode{
 }
 
 var batchRoutes = []route{
-	{"POST", timersPath + ":batchCreate", (*httpHandler).batchCreate, nil},
+	{method: "POST", path: timersPath + ":batchCreate", serve: (*httpHandler).batchCreate,
+		body: api.BatchCreate{}, answer: api.BatchCreated{},
+		summary: "Creates up to 5,000 timers in one durable step; each has an outcome of its own.",
+		means:   "What became of each timer, in the order of the request."},
 }
 
 // batchCreate responds with 200 even if timers were refused: each has its own outcome.

@@ -71,7 +71,16 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 const linesType = "application/x-ndjson"
 
 var bulkRoutes = []route{
-	{"POST", timersPath + ":bulk", (*httpHandler).bulkTimers, nil},
+	{method: "POST", path: timersPath + ":bulk", serve: (*httpHandler).bulkTimers, body: api.Bulk{}, answer: api.BulkProgress{},
+		summary: `Does one thing to all timers, or dead letters, that match; the namespace "-" is all of them.`,
+		means:   "How far it came.",
+		more: `
+description: |
+  The answer is progress, a line of JSON for each report, or one object of all reports for a client that accepts
+  application/json and not application/x-ndjson. What ends it after the first report, such as a server that stops, is the
+  problem of the last one; what was changed until then stays changed.
+responses:
+  "200": {content: {application/x-ndjson: {schema: {$ref: '#/components/schemas/BulkProgress'}}}}`},
 }
 
 // bulkTimers responds with progress: one line of JSON per report, or one summary object if the client

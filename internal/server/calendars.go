@@ -133,10 +133,28 @@ func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteC
 const icalendarType = "text/calendar"
 
 var calendarsRoutes = []route{
-	{"GET", calendarsPath, (*httpHandler).listCalendars, nil},
-	{"PUT", calendarPath, (*httpHandler).putCalendarDays, nil},
-	{"GET", calendarPath, (*httpHandler).getCalendar, nil},
-	{"DELETE", calendarPath, (*httpHandler).dropCalendar, nil},
+	{method: "GET", path: calendarsPath, serve: (*httpHandler).listCalendars, answer: api.CalendarList{},
+		summary: "Lists the calendars of a namespace, without their days.", means: "All of them."},
+	{method: "PUT", path: calendarPath, serve: (*httpHandler).putCalendarDays, body: api.PutCalendar{}, answer: api.CalendarPut{},
+		summary: "Creates or replaces a calendar, and moves the timers that use it to their new due times.",
+		means:   "It is kept.",
+		more: `
+parameters:
+  - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
+      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}
+requestBody: {content: {text/calendar: {schema: {type: string, description: 'An iCalendar file: the whole days that its events touch.'}}}}`},
+	{method: "GET", path: calendarPath, serve: (*httpHandler).getCalendar, answer: api.Calendar{},
+		summary: "Reads a calendar with its days.", means: "The calendar.",
+		more: `
+parameters:
+  - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
+      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`},
+	{method: "DELETE", path: calendarPath, serve: (*httpHandler).dropCalendar,
+		summary: "Deletes a calendar that no timer uses.", means: "It is deleted.",
+		more: `
+parameters:
+  - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
+      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`},
 }
 
 // putCalendarDays accepts days as JSON or the events of an iCalendar file.

@@ -94,8 +94,11 @@ func clockToProto(c clockState) *rousev1.Clock {
 }
 
 var clockRoutes = []route{
-	{"GET", "/v1/clock", (*httpHandler).showClock, nil},
-	{"POST", "/v1/clock:advance", (*httpHandler).advanceClock, nil},
+	{method: "GET", path: "/v1/clock", serve: (*httpHandler).showClock, answer: api.Clock{},
+		summary: "Tells what the service takes for now.", means: "The clock."},
+	{method: "POST", path: "/v1/clock:advance", serve: (*httpHandler).advanceClock, body: api.AdvanceClock{}, answer: api.Clock{},
+		summary: "Moves the clock of a development server; by default from due time to due time, waiting for what fires.",
+		means:   "The clock after it."},
 }
 
 func (f *httpHandler) showClock(c *call) error {

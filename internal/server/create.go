@@ -148,8 +148,25 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 }
 
 var createRoutes = []route{
-	{"POST", timersPath, (*httpHandler).createTimer, nil},
-	{"PUT", timerPath, (*httpHandler).putTimer, nil},
+	{method: "POST", path: timersPath, serve: (*httpHandler).createTimer, body: api.CreateTimer{}, answer: "Timer",
+		summary: "Creates a timer; a name that is taken is refused with 409, but for debounce and throttle, and a repetition by its key, which answer 200.",
+		more: `
+parameters:
+  - {name: Idempotency-Key, in: header, schema: {type: string, maxLength: 256}, description:
+      Makes the request repeatable; without a name in the body the timer gets one that is made of the key.}
+responses:
+  "201": {$ref: '#/components/responses/Created'}`},
+	{method: "PUT", path: timerPath, serve: (*httpHandler).putTimer, body: api.PutTimer{}, answer: "Timer",
+		summary: "Creates a timer or replaces it, which begins a new generation.",
+		more: `
+description: |
+  If-None-Match with * only creates; If-Match with * only replaces; If-Match with an entity tag, or expected_revision,
+  replaces only that revision. A header that does not hold is 412, an expected_revision 409.
+parameters:
+  - {$ref: '#/components/parameters/If-Match'}
+  - {$ref: '#/components/parameters/If-None-Match'}
+responses:
+  "201": {$ref: '#/components/responses/Created'}`},
 }
 
 func (f *httpHandler) createTimer(c *call) error {

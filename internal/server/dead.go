@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -28,10 +29,15 @@ func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rou
 }
 
 var deadRoutes = []route{
-	{"GET", nsPath + "/dead", (*httpHandler).listDead, []string{"prefix", "name", "label", "due_from", "due_until", "page_size", "page_token"}},
-	{"GET", deadPath, (*httpHandler).getDead, nil},
-	{"DELETE", deadPath, (*httpHandler).purgeDead, nil},
-	{"POST", deadPath + ":redrive", (*httpHandler).redriveDead, nil},
+	{method: "GET", path: nsPath + "/dead", serve: (*httpHandler).listDead,
+		params: []string{"prefix", "name", "label", "due_from", "due_until", "page_size", "page_token"}, answer: api.TimerList{},
+		summary: `Lists dead letters; the namespace "-" is all of them.`, means: "A page."},
+	{method: "GET", path: deadPath, serve: (*httpHandler).getDead, answer: "Timer",
+		summary: "Reads a dead letter."},
+	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead,
+		summary: "Deletes a dead letter.", means: "It is deleted."},
+	{method: "POST", path: deadPath + ":redrive", serve: (*httpHandler).redriveDead,
+		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again."},
 }
 
 func (f *httpHandler) listDead(c *call) error { return c.page(rouse.StateDead) }

@@ -65,9 +65,19 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 }
 
 var editRoutes = []route{
-	{"POST", timerPath + ":skip", (*httpHandler).skipTimer, nil},
-	{"POST", timerPath + ":reschedule", (*httpHandler).rescheduleTimer, nil},
-	{"POST", timerPath + ":backfill", (*httpHandler).backfillTimer, nil},
+	{method: "POST", path: timerPath + ":skip", serve: (*httpHandler).skipTimer, body: api.Skip{}, answer: "Timer",
+		summary: "Gives up the next occurrences; the schedule goes on after them.",
+		more:    "requestBody: { required: false }"},
+	{method: "POST", path: timerPath + ":reschedule", serve: (*httpHandler).rescheduleTimer,
+		body: api.Reschedule{}, answer: "Timer",
+		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.",
+		more: `
+parameters:
+  - {$ref: '#/components/parameters/If-Match'}`},
+	{method: "POST", path: timerPath + ":backfill", serve: (*httpHandler).backfillTimer,
+		body: api.Backfill{}, answer: api.Backfilled{},
+		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.",
+		means:   "What is on its way now."},
 }
 
 func (f *httpHandler) skipTimer(c *call) error {

@@ -78,9 +78,12 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 }
 
 var firesRoutes = []route{
-	{"POST", firePath + ":complete", (*httpHandler).completeFire, nil},
-	{"POST", firePath + ":fail", (*httpHandler).failFire, nil},
-	{"POST", firePath + ":heartbeat", (*httpHandler).heartbeatFire, nil},
+	{method: "POST", path: firePath + ":complete", serve: (*httpHandler).completeFire, body: api.Complete{}, answer: "Deadline",
+		summary: "Reports that a fire which was accepted with 202 is done."},
+	{method: "POST", path: firePath + ":fail", serve: (*httpHandler).failFire, body: api.Fail{}, answer: "Deadline",
+		summary: "Reports that a fire which was accepted with 202 has failed."},
+	{method: "POST", path: firePath + ":heartbeat", serve: (*httpHandler).heartbeatFire, body: api.Heartbeat{}, answer: "Deadline",
+		summary: "Moves the deadline of a fire that was accepted with 202."},
 }
 
 func (f *httpHandler) completeFire(c *call) error {

@@ -179,8 +179,13 @@ func (c *call) match() (revision uint64, some, none bool, err error) {
 }
 
 var otherRoutes = []route{
-	{"GET", "/v1/version", (*httpHandler).showVersion, nil},
-	{"GET", "/openapi.yaml", (*httpHandler).showOpenAPI, nil},
+	{method: "GET", path: "/v1/version", serve: (*httpHandler).showVersion, answer: api.Version{},
+		summary: "Tells what serves.", means: "The version."},
+	{method: "GET", path: "/openapi.yaml", serve: (*httpHandler).showOpenAPI,
+		summary: "Returns this description.",
+		more: `
+responses:
+  "200": {description: OpenAPI 3.1., content: {application/yaml: {schema: {type: string}}}}`},
 }
 
 func (f *httpHandler) showVersion(c *call) error {

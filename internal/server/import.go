@@ -98,7 +98,10 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 }
 
 var importRoutes = []route{
-	{"POST", timersPath + ":import", (*httpHandler).importTimers, nil},
+	{method: "POST", path: timersPath + ":import", serve: (*httpHandler).importTimers,
+		body: api.Import{}, answer: api.BatchCreated{},
+		summary: `Writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.`,
+		means:   "What became of each timer, in the order of the request."},
 }
 
 // importTimers responds with 200 even if timers were refused, as batchCreate does. They go into the

@@ -138,8 +138,12 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 }
 
 var listRoutes = []route{
-	{"GET", timersPath, (*httpHandler).listTimers, slices.Concat(filterNames, pageNames)},
-	{"GET", timersPath + ":count", (*httpHandler).countTimers, filterNames},
+	{method: "GET", path: timersPath, serve: (*httpHandler).listTimers,
+		params: slices.Concat(filterNames, pageNames), answer: api.TimerList{},
+		summary: `Lists timers, in the order of names; the namespace "-" is all of them.`,
+		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
+	{method: "GET", path: timersPath + ":count", serve: (*httpHandler).countTimers, params: filterNames, answer: api.Count{},
+		summary: `Counts timers; the namespace "-" is all of them.`, means: "How many match."},
 }
 
 func (f *httpHandler) listTimers(c *call) error {

@@ -66,7 +66,9 @@ func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest
 }
 
 var nodesRoutes = []route{
-	{"GET", "/v1/nodes", (*httpHandler).listNodes, nil},
+	{method: "GET", path: "/v1/nodes", serve: (*httpHandler).listNodes, answer: api.NodeList{},
+		summary: "Tells which nodes serve the store; one that is alone tells of itself.",
+		means:   "The nodes, in the order of their ids."},
 }
 
 func (f *httpHandler) listNodes(c *call) error {

@@ -128,9 +128,21 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 }
 
 var planRoutes = []route{
-	{"POST", timersPath + ":preview", (*httpHandler).previewSchedule, nil},
-	{"GET", timerPath + ":explain", (*httpHandler).explainTimer, []string{"at"}},
-	{"POST", timersPath + ":simulate", (*httpHandler).simulateTimers, nil},
+	{method: "POST", path: timersPath + ":preview", serve: (*httpHandler).previewSchedule, body: api.Preview{}, answer: api.Next{},
+		summary: "Tells the next times of a schedule; nothing is stored.",
+		means:   "The next times, fewer than asked for if the schedule ends."},
+	{method: "GET", path: timerPath + ":explain", serve: (*httpHandler).explainTimer,
+		params: []string{"at"}, answer: api.Explanation{},
+		summary: "Reports why a timer did or did not fire, and what comes next.",
+		means:   "The explanation, also of a timer that is gone and has left records.",
+		more: `
+parameters:
+  - {name: at, in: query, schema: {$ref: '#/components/schemas/Time'}, description:
+      'Explain the occurrence of this time, or why there is none.'}`},
+	{method: "POST", path: timersPath + ":simulate", serve: (*httpHandler).simulateTimers,
+		body: api.Simulate{}, answer: api.Simulated{},
+		summary: `Tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.`,
+		means:   "What would fire, in the order of time."},
 }
 
 func (f *httpHandler) previewSchedule(c *call) error {

@@ -21,8 +21,39 @@ const (
 const httpCallWait = 30 * time.Second
 
 var poolRoutes = []route{
-	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpHandler).callPool, []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}},
-	{"GET", nsPath + "/calls/{name}", (*httpHandler).fetchCall, []string{"wait"}},
+	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", serve: (*httpHandler).callPool,
+		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
+		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
+		more: `
+parameters:
+  - {name: pool, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
+      Name of a pool of this node.}
+  - {name: key, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 255}, description:
+      'Any UTF-8 of up to 255 bytes, escaped.'}
+  - {name: id, in: query, schema: {$ref: '#/components/schemas/Name'}, description:
+      'Names the request, so that it can be fetched, and sent again without being done again. Made up if it is left out.'}
+  - {name: wait, in: query, schema: {type: string, default: 30s}, description:
+      'How long to wait for the answer, up to 10m; 0s is not at all.'}
+  - {name: deadline, in: query, schema: {type: string}, description:
+      'The request expires if no worker has taken it so long after it was sent. 5m if it is left out, or wait if that is less
+      and nothing is kept.'}
+  - {name: keep, in: query, schema: {type: string}, description:
+      'How long what became of it can be fetched, up to 168h. 10m if it is left out and there is an id or no wait, else not at
+      all.'}
+  - {name: attempts, in: query, description: 'How often it is given to a worker, at most.', schema: {type: integer, default: 3}}
+  - {name: timeout, in: query, schema: {type: string, default: 30s}, description:
+      'How long an attempt may take, unless its worker extends it.'}
+requestBody: {description: 'The request, up to 256 KiB, of any type.', content: {'*/*': {}}}
+responses:
+  "202": {$ref: '#/components/responses/Pending'}`},
+	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, params: []string{"wait"}, answer: "Answer",
+		summary: "Tells what became of a request to a pool, as long as that is kept.",
+		more: `
+parameters:
+  - {name: wait, in: query, schema: {type: string, default: 0s}, description:
+      'How long to wait for its end if it is pending, up to 10m.'}
+responses:
+  "202": {$ref: '#/components/responses/Pending'}`},
 }
 
 // callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports

@@ -107,9 +107,21 @@ func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grp
 }
 
 var recordsRoutes = []route{
-	{"GET", timerPath + "/records", (*httpHandler).timerRecords, pageNames},
-	{"GET", nsPath + "/records", (*httpHandler).namespaceRecords, pageNames},
-	{"GET", nsPath + "/records:follow", (*httpHandler).followRecords, []string{"name"}},
+	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, params: pageNames, answer: api.RecordList{},
+		summary: "Tells how the occurrences of a timer ended, newest first, also after the timer itself has ended.",
+		means:   "A page."},
+	{method: "GET", path: nsPath + "/records", serve: (*httpHandler).namespaceRecords, params: pageNames, answer: api.RecordList{},
+		summary: "Tells how the occurrences of a namespace ended, newest first.", means: "A page."},
+	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, params: []string{"name"},
+		summary: "Streams records as occurrences end.",
+		more: `
+description: |
+  Server-sent events: "record" with a Record, and "dropped" with {"dropped": N} for a reader that was too slow. Lines
+  that begin with ":" are comments.
+parameters:
+  - {name: name, in: query, description: Of this timer only., schema: {$ref: '#/components/schemas/Name'}}
+responses:
+  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
 }
 
 func (f *httpHandler) timerRecords(c *call) error     { return c.history(c.name()) }

@@ -11,12 +11,17 @@ import (
 // endpoint serves one kind of request, or returns an error.
 type endpoint func(f *httpHandler, c *call) error
 
-// route is a method and a path. Segments are names, or variables in braces; the last one may end with a
-// verb.
+// route is a method and a path, and what /openapi.yaml has about them. Segments are names, or variables in braces; the last one
+// may end with a verb.
 type route struct {
 	method, path string
 	serve        endpoint
 	params       []string // names of query parameters; others are refused
+	body         any      // of requests: a value of package api; nil is none
+	answer       any      // of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no content
+	summary      string
+	means        string // what the answer is
+	more         string // other parts of the operation, in YAML: its description, media types, parameters that only it has
 }
 
 const (

@@ -49,11 +49,21 @@ func (f *timersServer) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1
 }
 
 var timerRoutes = []route{
-	{"GET", timerPath, (*httpHandler).getTimer, nil},
-	{"DELETE", timerPath, (*httpHandler).deleteTimer, []string{"expected_revision"}},
-	{"POST", timerPath + ":pause", (*httpHandler).pauseTimer, nil},
-	{"POST", timerPath + ":resume", (*httpHandler).resumeTimer, nil},
-	{"POST", timerPath + ":run", (*httpHandler).runTimer, nil},
+	{method: "GET", path: timerPath, serve: (*httpHandler).getTimer, answer: "Timer",
+		summary: "Reads a timer."},
+	{method: "DELETE", path: timerPath, serve: (*httpHandler).deleteTimer,
+		params: []string{"expected_revision"}, answer: api.Deleted{},
+		summary: "Removes a timer. No attempt of it starts after the answer.", means: "It is removed.",
+		more: `
+parameters:
+  - {$ref: '#/components/parameters/If-Match'}`},
+	{method: "POST", path: timerPath + ":pause", serve: (*httpHandler).pauseTimer, body: api.Pause{}, answer: "Timer",
+		summary: "Stops scheduled occurrences until resume; one on its way ends as it would.",
+		more:    "requestBody: { required: false }"},
+	{method: "POST", path: timerPath + ":resume", serve: (*httpHandler).resumeTimer, answer: "Timer",
+		summary: "Ends a pause."},
+	{method: "POST", path: timerPath + ":run", serve: (*httpHandler).runTimer, answer: api.Ran{},
+		summary: "Fires now, in addition to the schedule; it never uses up an occurrence.", means: "It is due."},
 }
 
 func (f *httpHandler) getTimer(c *call) error { return c.show(c.key()) }
