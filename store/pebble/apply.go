@@ -92,7 +92,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		s.fail(err)
 		return nil, *s.broken.Load()
 	}
-	w.recent.take(w.seen)
+	w.written()
 	s.syncing <- p // the syncer receives them in the order of the log, in which they become durable
 	return p.done, nil
 }

@@ -182,3 +182,31 @@ func rawCreate(b *testing.B, db *lsm.DB, rows []rouse.Row) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkLife creates rows and, 40 batches later, deletes them and writes their records: what each commit of a loaded node has.
+func BenchmarkLife(b *testing.B) {
+	s := openBench(b)
+	var waiting [][]rouse.Row
+	inBatches(b, func(rows []rouse.Row) {
+		soon(rows)
+		changes := creates(rows)
+		if waiting = append(waiting, rows); len(waiting) > 40 {
+			for i := range waiting[0] {
+				r := &waiting[0][i]
+				changes = append(changes, rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: r.Key.Namespace, Name: r.Key.Name,
+					Generation: r.Revision, Ending: rouse.EndFired, Due: r.Due, Ended: r.Due, Attempts: 1}}})
+			}
+			waiting = waiting[1:]
+		}
+		results, err := s.Apply(b.Context(), changes)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range rows {
+			if !results[i].Applied || len(results) > benchBatch && !results[benchBatch+i].Applied {
+				b.Fatal("a change was not made")
+			}
+			rows[i].Revision = results[i].Revision
+		}
+	})
+}

@@ -46,7 +46,7 @@ func (w *write) hold(row *rouse.Row, until rouse.Instant) {
 	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State}
 	w.revision++
 	row.Revision = w.revision
-	w.move(row.Key, &have, &place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision,
+	w.move(w.hasher.of(row.Key), row.Key, &have, &place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision,
 		generation: row.Generation, state: row.State, due: row.Due, labels: row.Labels}, row.Body)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // Layouts of the keys. Texts end with a zero byte, which no text contains, so that keys sort like rouse.Key;
@@ -98,6 +99,15 @@ func appendMomentHead(b []byte, hour uint32, namespace string) []byte {
 
 func appendHourKey(b []byte, tag byte, hour uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(b, tag), hour)
+}
+
+// splitKey returns the key of a suffix, whose memory it shares.
+func splitKey(suffix []byte) (k rouse.Key, err error) {
+	ns, name, err := splitSuffix(suffix)
+	if err != nil {
+		return k, err
+	}
+	return rouse.Key{Namespace: codec.String(suffix[:ns]), Name: codec.String(suffix[ns+1 : name]), Fire: codec.String(suffix[name+1:])}, nil
 }
 
 // splitSuffix returns the offsets of the two zero bytes that separate the parts of a suffix.

@@ -18,7 +18,7 @@ type ops struct {
 // op is a key, and its value unless it is deleted, in buf.
 type op struct {
 	from, value, end int
-	delete           bool
+	delete, once     bool
 }
 
 // keptBuf limits the buffer that is kept between batches.
@@ -41,10 +41,14 @@ func (o *ops) set(key, value func(b []byte) []byte) {
 }
 
 // delete adds a key to delete.
-func (o *ops) delete(key func(b []byte) []byte) {
+func (o *ops) delete(key func(b []byte) []byte) { o.deleteSet(false, key) }
+
+// deleteSet adds a key to delete. once means that it was set exactly once since it was last deleted: then it leaves no tombstone, and the
+// next flush or compaction that has both drops them. For a key that was set more often, that would bring back its earlier value.
+func (o *ops) deleteSet(once bool, key func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
-	o.list = append(o.list, op{from: from, value: len(o.buf), end: len(o.buf), delete: true})
+	o.list = append(o.list, op{from: from, value: len(o.buf), end: len(o.buf), delete: true, once: once})
 }
 
 func (o *ops) key(p op) []byte { return o.buf[p.from:p.value] }
@@ -59,9 +63,12 @@ func (o *ops) write(batch *lsm.Batch) error {
 	})
 	for _, p := range o.list {
 		var err error
-		if p.delete {
+		switch {
+		case p.once:
+			err = batch.SingleDelete(o.key(p), nil)
+		case p.delete:
 			err = batch.Delete(o.key(p), nil)
-		} else {
+		default:
 			err = batch.Set(o.key(p), o.buf[p.value:p.end], nil)
 		}
 		if err != nil {

@@ -96,6 +96,7 @@ type Store struct {
 	syncing chan pending     // in the order of the log
 	syncer  sync.WaitGroup
 	syncs   latency
+	counter sync.WaitGroup // of countNames
 
 	trimming chan struct{} // contains a token while records are deleted
 }
@@ -126,6 +127,9 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 	}
 	s.write.init(s)
 	s.syncer.Go(s.syncLoop)
+	if _, all, err := s.countSome(0); !all && err == nil { // of a small store it counts all
+		s.counter.Go(s.countNames)
+	}
 	return s, nil
 }
 
@@ -240,6 +244,7 @@ func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 // Close waits for running calls and closes the store. Writes that wait for space on a full disk fail.
 func (s *Store) Close() error {
 	s.room.giveUp()
+	s.counter.Wait()
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.closed {

@@ -6,62 +6,174 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// recent caches the places of recently written rows, so that timers that fire soon after they were created,
-// or fire repeatedly, need no lookup in the tree. The store has one writer, so the cache is always correct.
-// It has two generations of limited size; the older one is dropped as a whole.
-//
-// Keys are stored as two hashes of 64 bits each, with secret seeds: the cache does not keep the memory of
-// rows alive, and contains no pointers for the garbage collector. Rows with labels are not cached: their
-// places do not fit.
-type recent struct {
-	most       int // limit of spots in a generation
-	seeds      [2]maphash.Seed
-	young, old map[[2]uint64]spot
+// hash identifies a key in the tables of the writer. Its seeds are secret, so keys that collide cannot be made on purpose; by chance
+// two of a billion rows do with a probability of 10⁻²⁰.
+type hash [2]uint64
+
+type hasher [2]maphash.Seed
+
+func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
+
+func (s *hasher) of(k rouse.Key) hash {
+	return hash{maphash.Comparable(s[0], k), maphash.Comparable(s[1], k)}
 }
 
-// spot is a place without labels.
+// touched are the keys that a batch has written, each with its place after that.
+type touched struct {
+	list  []touch
+	slots []uint32 // open addressing: 1 + the index in list; 0 is free
+}
+
+type touch struct {
+	h       hash
+	key     rouse.Key
+	place   place
+	existed bool // before the batch
+}
+
+func (t *touched) reset() {
+	clear(t.list)
+	clear(t.slots)
+	t.list = t.list[:0]
+	if len(t.slots) > 64<<10 { // of an uncommonly large batch
+		t.list, t.slots = nil, nil
+	}
+}
+
+// slot returns where a hash is, or would be.
+func (t *touched) slot(h hash) *uint32 {
+	for i := h[0]; ; i++ {
+		s := &t.slots[i&uint64(len(t.slots)-1)]
+		if *s == 0 || t.list[*s-1].h == h {
+			return s
+		}
+	}
+}
+
+// get returns the entry of a key; nil if the batch has not written it.
+func (t *touched) get(h hash) *touch {
+	if len(t.list) == 0 {
+		return nil
+	}
+	if s := *t.slot(h); s != 0 {
+		return &t.list[s-1]
+	}
+	return nil
+}
+
+// put sets the place of a key.
+func (t *touched) put(h hash, k rouse.Key, existed bool, p *place) {
+	if 2*len(t.list) >= len(t.slots) {
+		t.slots = make([]uint32, max(64, 2*len(t.slots)))
+		for i := range t.list {
+			*t.slot(t.list[i].h) = uint32(i + 1)
+		}
+	}
+	s := t.slot(h)
+	if *s == 0 {
+		t.list = append(t.list, touch{h: h, key: k, existed: existed})
+		*s = uint32(len(t.list))
+	}
+	t.list[*s-1].place = *p
+}
+
+// recent caches the places of recently written rows, so that timers that fire soon after they were created,
+// or fire repeatedly, need no lookup in the tree. The store has one writer, so the cache is always correct.
+//
+// Keys are stored as their hashes: the cache does not keep the memory of rows alive, and contains no pointers for the garbage collector.
+// Each key may be in one set of spots; in a full set, the oldest spot is replaced. Rows with labels are not cached: their places do not fit.
+type recent struct {
+	most  int // limit of spots
+	added int // since the last growth
+	spots []spot
+}
+
+// spot is a place without labels; a free one has revision 0.
 type spot struct {
+	h          hash
 	visible    rouse.Instant
 	due        rouse.Instant
 	revision   uint64
 	generation uint64
 	bucket     uint32
 	state      rouse.State
+
+	dueOnce, keyOnce bool
 }
 
-// recentMost limits a generation; a spot takes about 80 bytes.
-const recentMost = 128 << 10
+// A spot takes 64 bytes.
+const (
+	recentFirst = 4 << 10
+	recentMost  = 256 << 10
+	spotsInSet  = 4
+)
 
-func (r *recent) init() {
-	*r = recent{most: recentMost, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]spot{}}
+func (r *recent) set(h hash) []spot {
+	i := int(h[0]) & (len(r.spots) - 1) &^ (spotsInSet - 1)
+	return r.spots[i : i+spotsInSet]
 }
 
-// hash returns the hashes of a key.
-func (r *recent) hash(k rouse.Key) [2]uint64 {
-	return [2]uint64{maphash.Comparable(r.seeds[0], k), maphash.Comparable(r.seeds[1], k)}
-}
-
-func (r *recent) get(k rouse.Key) (place, bool) {
-	h := r.hash(k)
-	s, ok := r.young[h]
-	if !ok {
-		s, ok = r.old[h]
+func (r *recent) find(h hash) *spot {
+	if len(r.spots) == 0 {
+		return nil
 	}
-	return place{exists: ok, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due}, ok
+	set := r.set(h)
+	for i := range set {
+		if set[i].h == h && set[i].revision != 0 {
+			return &set[i]
+		}
+	}
+	return nil
+}
+
+func (r *recent) get(h hash) (p place, ok bool) {
+	s := r.find(h)
+	if s == nil {
+		return p, false
+	}
+	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due,
+		dueOnce: s.dueOnce, keyOnce: s.keyOnce}, true
 }
 
 // take adds what a batch wrote.
-func (r *recent) take(seen map[rouse.Key]place) {
-	if len(r.young)+len(seen) > r.most {
-		r.old, r.young = r.young, make(map[[2]uint64]spot, len(seen))
+func (r *recent) take(t *touched) {
+	for i := range t.list {
+		e := &t.list[i]
+		p := &e.place
+		switch had := r.find(e.h); {
+		case p.exists && len(p.labels) == 0:
+			if had == nil {
+				had = r.victim(e.h)
+			}
+			*had = spot{e.h, p.visible, p.due, p.revision, p.generation, p.bucket, p.state, p.dueOnce, p.keyOnce}
+		case had != nil:
+			*had = spot{}
+		}
 	}
-	for k, p := range seen {
-		h := r.hash(k)
-		if p.exists && len(p.labels) == 0 {
-			r.young[h] = spot{p.visible, p.due, p.revision, p.generation, p.bucket, p.state}
-		} else {
-			delete(r.young, h)
-			delete(r.old, h)
+}
+
+// victim returns the spot for a new key.
+func (r *recent) victim(h hash) *spot {
+	if r.added++; len(r.spots) < r.most && 2*r.added > len(r.spots) {
+		r.grow()
+	}
+	set := r.set(h)
+	oldest := &set[0]
+	for i := range set {
+		if set[i].revision < oldest.revision {
+			oldest = &set[i]
+		}
+	}
+	return oldest
+}
+
+// grow doubles the number of spots, so that few rows take little memory.
+func (r *recent) grow() {
+	old := r.spots
+	r.spots, r.added = make([]spot, max(2*len(old), min(recentFirst, r.most))), 0
+	for i := range old {
+		if s := &old[i]; s.revision != 0 {
+			*r.victim(s.h) = *s
 		}
 	}
 }

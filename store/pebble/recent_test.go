@@ -10,18 +10,17 @@ import (
 )
 
 // TestRecentIsNeverWrong compares the cache of recent places with a complete map: it may lack places, but
-// must not have wrong ones.
+// must not have wrong ones. What a batch has written must be complete.
 func TestRecentIsNeverWrong(t *testing.T) {
+	hasher := newHasher()
 	rapid.Check(t, func(t *rapid.T) {
-		var r recent
-		r.init()
-		r.most = 5
+		r, seen := recent{most: 8}, touched{}
 		truth := map[rouse.Key]place{}
 		known := 0
 		for batch := range rapid.IntRange(1, 30).Draw(t, "batches") {
-			seen := map[rouse.Key]place{}
-			for range rapid.IntRange(1, 4).Draw(t, "writes") {
-				k := rouse.Key{Namespace: "ns", Name: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "name"))}
+			existed := map[rouse.Key]bool{}
+			for range rapid.SampledFrom([]int{1, 4, 200}).Draw(t, "writes") {
+				k := rouse.Key{Namespace: "ns", Name: fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "name"))}
 				p := place{exists: rapid.Bool().Draw(t, "exists")}
 				if p.exists {
 					p.revision, p.visible, p.bucket = uint64(batch+1), rouse.Instant(batch), uint32(batch)
@@ -29,11 +28,24 @@ func TestRecentIsNeverWrong(t *testing.T) {
 						p.labels = map[string]string{"a": "b"}
 					}
 				}
-				seen[k], truth[k] = p, p
+				if _, again := existed[k]; !again {
+					existed[k] = truth[k].exists
+				}
+				seen.put(hasher.of(k), k, truth[k].exists, &p)
+				truth[k] = p
 			}
-			r.take(seen)
+			for k, before := range existed {
+				if got := seen.get(hasher.of(k)); got == nil || got.key != k || got.existed != before || got.place.revision != truth[k].revision {
+					t.Fatalf("%v: the batch has %+v, not %+v, and before %v", k, got, truth[k], before)
+				}
+			}
+			r.take(&seen)
+			seen.reset()
 			for k, want := range truth {
-				got, ok := r.get(k)
+				if seen.get(hasher.of(k)) != nil {
+					t.Fatalf("%v is in an empty batch", k)
+				}
+				got, ok := r.get(hasher.of(k))
 				if !ok {
 					continue
 				}
@@ -42,9 +54,30 @@ func TestRecentIsNeverWrong(t *testing.T) {
 					t.Fatalf("%v: remembers %+v, there is %+v", k, got, want)
 				}
 			}
-			if len(r.young) > r.most || len(r.old) > r.most {
-				t.Fatalf("%d and %d spots, at most %d each", len(r.young), len(r.old), r.most)
+			if len(r.spots) > r.most {
+				t.Fatalf("%d spots, at most %d", len(r.spots), r.most)
 			}
 		}
 	})
+}
+
+// TestRecentKeepsTheNewest fills the cache far beyond its size: most of the newest keys must be in it.
+func TestRecentKeepsTheNewest(t *testing.T) {
+	hasher, r, seen := newHasher(), recent{most: 8 << 10}, touched{}
+	key := func(i int) rouse.Key { return rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)} }
+	const all, last = 40_000, 4_000
+	for i := range all {
+		seen.put(hasher.of(key(i)), key(i), false, &place{exists: true, revision: uint64(i + 1)})
+		r.take(&seen)
+		seen.reset()
+	}
+	found := 0
+	for i := all - last; i < all; i++ {
+		if p, ok := r.get(hasher.of(key(i))); ok && p.revision == uint64(i+1) {
+			found++
+		}
+	}
+	if found < last*9/10 {
+		t.Errorf("%d of the last %d are remembered", found, last)
+	}
 }

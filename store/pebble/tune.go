@@ -49,10 +49,18 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 
-		// A damaged block is an error for the call that reads it; by default it would end the process.
-		EventListener: &lsm.EventListener{DataCorruption: func(i lsm.DataCorruptionInfo) {
-			s.met(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))
-		}},
+		// A damaged block is an error for the call that reads it; by default it would end the process. A key that was deleted as set
+		// once, and was not, may have its earlier value again.
+		EventListener: &lsm.EventListener{
+			DataCorruption: func(i lsm.DataCorruptionInfo) {
+				s.met(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))
+			},
+			PossibleAPIMisuse: func(i lsm.PossibleAPIMisuseInfo) {
+				if i.Kind == lsm.NondeterministicSingleDelete {
+					s.met(fmt.Errorf("%w: a row that was deleted may be there again; %s", rouse.ErrCorrupt, restoreCure))
+				}
+			},
+		},
 	}
 	for i := range opts.Levels {
 		l := &opts.Levels[i]

@@ -43,6 +43,9 @@ type place struct {
 	state      rouse.State
 	due        rouse.Instant
 	labels     map[string]string
+
+	// The row's d key and k key were set exactly once since they were last deleted; false if that is not known.
+	dueOnce, keyOnce bool
 }
 
 // readPlace parses a value under k. The labels do not share its memory.

@@ -14,10 +14,12 @@ type write struct {
 	s        *Store
 	batch    *lsm.Batch
 	revision uint64
-	low      bool                // the disk has too little space to add rows
-	seen     map[rouse.Key]place // keys that this batch has written
-	recent   recent              // keys that earlier batches have written
-	counts   map[countKey]int64  // changes of the counters
+	low      bool // the disk has too little space to add rows
+	hasher   hasher
+	seen     touched            // keys that this batch has written
+	recent   recent             // keys that earlier batches have written
+	names    names              // keys that have rows, roughly
+	counts   map[countKey]int64 // changes of the counters
 	log      logging
 	ops      ops
 	scratch  []byte
@@ -25,16 +27,16 @@ type write struct {
 }
 
 func (w *write) init(s *Store) {
-	*w = write{s: s, seen: map[rouse.Key]place{}, counts: map[countKey]int64{}}
+	*w = write{s: s, hasher: newHasher(), recent: recent{most: recentMost}, counts: map[countKey]int64{}}
 	w.log.init()
-	w.recent.init()
+	w.names.init(&w.hasher)
 }
 
 func (w *write) begin(size int) {
 	w.batch = w.s.db.NewBatchWithSize(min(size*512+1024, 4<<20))
 	w.revision = w.s.last
 	w.low = w.s.room.low()
-	clear(w.seen)
+	w.seen.reset()
 	clear(w.counts)
 	w.log.reset()
 	w.ops.reset()
@@ -43,6 +45,13 @@ func (w *write) begin(size int) {
 func (w *write) abandon() {
 	_ = w.batch.Close()
 	w.batch = nil
+}
+
+// written takes over what the batch has changed in the log into what the writer has in memory.
+func (w *write) written() {
+	w.recent.take(&w.seen)
+	w.names.take(&w.seen)
+	w.seen.reset()
 }
 
 // finish adds what is written once per batch, and applies the batch's revisions to the store.
@@ -70,7 +79,7 @@ func (w *write) empty() bool { return len(w.ops.list) == 0 && w.batch.Empty() }
 
 // change makes one change, if its condition holds.
 func (w *write) change(c *rouse.Change, res *rouse.Result) error {
-	have, err := w.lookup(c.Key)
+	h, have, err := w.lookup(c.Key)
 	if err != nil {
 		return err
 	}
@@ -83,22 +92,22 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	case c.Keep:
 	case c.To == nil:
 		if have.exists {
-			w.remove(c.Key, &have)
+			w.remove(h, c.Key, &have)
 		}
 		res.Revision = 0
 	default:
 		if w.low && !have.exists {
 			return rouse.ErrFull
 		}
-		res.Revision = w.put(c.Key, &have, c.To)
+		res.Revision = w.put(h, c.Key, &have, c.To)
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
-		have, err := w.lookup(row.Key)
+		h, have, err := w.lookup(row.Key)
 		if err != nil {
 			return err
 		}
-		if revision := w.put(row.Key, &have, row); i == 0 {
+		if revision := w.put(h, row.Key, &have, row); i == 0 {
 			res.Also = revision
 		}
 	}
@@ -110,53 +119,60 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 }
 
 // lookup returns the place of a key after the changes of this batch.
-func (w *write) lookup(k rouse.Key) (place, error) {
-	if p, ok := w.seen[k]; ok {
-		return p, nil
+func (w *write) lookup(k rouse.Key) (h hash, p place, err error) {
+	h = w.hasher.of(k)
+	if t := w.seen.get(h); t != nil {
+		return h, t.place, nil
 	}
-	if p, ok := w.recent.get(k); ok {
-		return p, nil
+	if p, ok := w.recent.get(h); ok {
+		return h, p, nil
+	}
+	if w.names.free(h) {
+		return h, place{}, nil
 	}
 	w.scratch = appendKeyKey(w.scratch[:0], k)
-	return getPlace(w.s.db, w.scratch)
+	p, err = getPlace(w.s.db, w.scratch)
+	return h, p, err
 }
 
 // remove deletes an existing row.
-func (w *write) remove(k rouse.Key, have *place) {
+func (w *write) remove(h hash, k rouse.Key, have *place) {
 	w.deleteDue(k, have)
-	w.ops.delete(func(b []byte) []byte { return appendKeyKey(b, k) })
+	w.ops.deleteSet(have.keyOnce, func(b []byte) []byte { return appendKeyKey(b, k) })
 	w.index(k, have, &place{})
-	w.seen[k] = place{}
+	w.seen.put(h, k, have.exists, &place{})
 }
 
 // put replaces a row or creates it, and returns its new revision.
-func (w *write) put(k rouse.Key, have *place, row *rouse.Row) uint64 {
+func (w *write) put(h hash, k rouse.Key, have *place, row *rouse.Row) uint64 {
 	w.revision++
 	p := place{exists: true, bucket: row.Bucket, visible: row.Visible, revision: w.revision, generation: row.Generation,
 		state: row.State, due: row.Due, labels: row.Labels}
 	if p.generation == 0 {
 		p.generation = p.revision
 	}
-	w.move(k, have, &p, row.Body)
+	w.move(h, k, have, &p, row.Body)
 	w.index(k, have, &p)
 	return p.revision
 }
 
 // move writes a row and its place, and deletes the previous one.
-func (w *write) move(k rouse.Key, have, p *place, body []byte) {
-	if have.exists && (have.bucket != p.bucket || have.visible != p.visible) {
+func (w *write) move(h hash, k rouse.Key, have, p *place, body []byte) {
+	moves := have.bucket != p.bucket || have.visible != p.visible
+	if have.exists && moves {
 		w.deleteDue(k, have)
 	}
+	p.dueOnce, p.keyOnce = !have.exists || moves, !have.exists
 	w.head = appendHead(w.head[:0], p.state, p.revision, p.generation, p.due, p.labels)
 	w.ops.set(func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) },
 		func(b []byte) []byte { return append(append(b, w.head...), body...) })
 	w.ops.set(func(b []byte) []byte { return appendKeyKey(b, k) },
 		func(b []byte) []byte { return appendPlace(append(b, w.head...), p.bucket, p.visible) })
-	w.seen[k] = *p
+	w.seen.put(h, k, have.exists, p)
 }
 
 func (w *write) deleteDue(k rouse.Key, p *place) {
-	w.ops.delete(func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) })
+	w.ops.deleteSet(p.dueOnce, func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) })
 }
 
 // index updates the indexes by state and label, and the counters, from the previous place of a key to the new
