@@ -46,7 +46,7 @@ type Options[K comparable, S, T any] struct {
 	Wants func(*Sub[K, S, T], *Item[K, S, T]) bool
 
 	Assigned func(*Sub[K, S, T], *Item[K, S, T]) // an item was assigned
-	Back     func(*Sub[K, S, T], *Item[K, S, T]) // an item is no longer with the subscriber
+	Back     func(*Sub[K, S, T], *Item[K, S, T]) // an item is no longer with the subscriber; nil: it is no longer aside
 
 	// Parted places the items of a subscriber that has gone: first those that were sent, as many as sent, then
 	// the others.
@@ -142,16 +142,19 @@ func (h *Hub[K, S, T]) Unlock() {
 // After calls a function at the end of the section, without the lock. Locked.
 func (h *Hub[K, S, T]) After(f func()) { h.after = append(h.after, f) }
 
+// Closed reports whether Close was called. Locked.
+func (h *Hub[K, S, T]) Closed() bool { return h.closed }
+
 // Draining reports whether nothing more is taken. Locked.
 func (h *Hub[K, S, T]) Draining() bool { return h.draining }
 
-// Drain defers items that wait and all that come later, so that a stopping engine does not wait for subscribers.
-// With all, it also defers items that are assigned but not sent.
-func (h *Hub[K, S, T]) Drain(all bool) {
+// Drain defers items that wait and all that come later, so that a stopping engine does not wait for
+// subscribers. It also defers those that also, which may be nil, returns.
+func (h *Hub[K, S, T]) Drain(also func(*Item[K, S, T]) bool) {
 	h.Lock()
 	h.draining = true
 	for it := range h.Items() {
-		if it.Waiting() || all && !it.Sent() {
+		if it.Waiting() || also != nil && also(it) {
 			h.Report(it, Stopping)
 		}
 	}

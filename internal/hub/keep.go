@@ -60,7 +60,7 @@ func (h *Hub[K, S, T]) keep(w *watch) {
 		case <-w.ctx.Done():
 			h.abandon(w)
 		case <-timer.C:
-			h.expire()
+			h.Expire()
 		case <-w.wake:
 		}
 	}
@@ -80,10 +80,14 @@ func (h *Hub[K, S, T]) sooner(at time.Duration) {
 // Sooner tells timekeepers about a deadline of the door's own, at which Check is called. Locked.
 func (h *Hub[K, S, T]) Sooner(at time.Duration) { h.sooner(at) }
 
-// expire ends waits and deadlines that have passed, and computes the next check.
-func (h *Hub[K, S, T]) expire() {
+// Expire ends waits and deadlines that have passed, and computes the next check. A door calls it repeatedly if it has items
+// from elsewhere (Lend), as no delivery's caller stays for those.
+func (h *Hub[K, S, T]) Expire() {
 	h.Lock()
 	defer h.Unlock()
+	if h.next > h.Now() {
+		return
+	}
 	now := h.Now()
 	h.next = Never // what the reports add comes before it again
 	next := Never

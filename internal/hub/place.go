@@ -117,6 +117,12 @@ func (h *Hub[K, S, T]) Await(it *Item[K, S, T], front bool) {
 	c.lineOf(h.gateOf(it)).push(it, front)
 }
 
+// Pick returns the next subscriber in turn that is ready and wants the item, or nil. Locked.
+func (h *Hub[K, S, T]) Pick(it *Item[K, S, T]) *Sub[K, S, T] {
+	sub, _ := h.pick(it.channel, it)
+	return sub
+}
+
 // pick returns the next subscriber in turn that is ready and wants the item. If there is none, it reports whether any was
 // ready.
 func (h *Hub[K, S, T]) pick(c *Channel[K, S, T], it *Item[K, S, T]) (sub *Sub[K, S, T], ready bool) {
@@ -126,7 +132,7 @@ func (h *Hub[K, S, T]) pick(c *Channel[K, S, T], it *Item[K, S, T]) (sub *Sub[K,
 			n -= len(c.Subs)
 		}
 		sub := c.Subs[n]
-		if !h.opts.Ready(sub, it) {
+		if h.opts.Ready != nil && !h.opts.Ready(sub, it) {
 			continue
 		}
 		ready = true
@@ -230,6 +236,9 @@ func (h *Hub[K, S, T]) Aside(it *Item[K, S, T]) {
 	h.aside.push(it, false)
 }
 
+// AllAside returns the items that were put aside. Locked; the current one may be reported.
+func (h *Hub[K, S, T]) AllAside() iter.Seq[*Item[K, S, T]] { return h.aside.All() }
+
 // IsAside reports whether an item was put aside.
 func (h *Hub[K, S, T]) IsAside(it *Item[K, S, T]) bool { return it.list == &h.aside }
 
@@ -241,6 +250,8 @@ func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 		h.Free(sub)
 	} else if it.Waiting() {
 		it.channel.waiting--
+	} else if h.IsAside(it) {
+		h.opts.Back(nil, it)
 	}
 	if it.list != nil {
 		it.list.remove(it)
@@ -272,18 +283,20 @@ func (h *Hub[K, S, T]) unname(it *Item[K, S, T]) {
 	if h.names == nil {
 		return
 	}
+	next := it.namesake
+	it.namesake = nil
 	name := it.Fire().Name
-	if h.names[name] == it {
-		if delete(h.names, name); it.namesake != nil {
-			h.names[name] = it.namesake
+	other := h.names[name]
+	switch {
+	case other != it:
+		for other.namesake != it {
+			other = other.namesake
 		}
-		return
-	}
-	for other := h.names[name]; other != nil; other = other.namesake {
-		if other.namesake == it {
-			other.namesake = it.namesake
-			return
-		}
+		other.namesake = next
+	case next != nil:
+		h.names[name] = next
+	default:
+		delete(h.names, name)
 	}
 }
 

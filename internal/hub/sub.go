@@ -46,6 +46,9 @@ func signal(c chan struct{}) {
 func (sub *Sub[K, S, T]) Held() int   { return sub.unsent.n + sub.sent.n }
 func (sub *Sub[K, S, T]) Unsent() int { return sub.unsent.n }
 
+// Err returns why the stream has ended, after Part.
+func (sub *Sub[K, S, T]) Err() error { return sub.err }
+
 // Gone reports whether the stream has ended. Locked.
 func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
 

@@ -135,7 +135,7 @@ func (s *Sink) Share(index, of int) { s.hub.Share(index, of) }
 
 // Drain defers waiting and new triggers, so that a stopping engine does not wait for streams. Triggers with a
 // stream stay there.
-func (s *Sink) Drain() { s.hub.Drain(false) }
+func (s *Sink) Drain() { s.hub.Drain(nil) }
 
 // Close ends all streams and refuses new ones.
 func (s *Sink) Close() { s.hub.Close() }

@@ -120,6 +120,21 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
+// What waits for room is sent as soon as there is some, not with the next heartbeat.
+func TestAnAnswerMakesRoomAtOnce(t *testing.T) {
+	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
+		s.SetTable(tableOf(1, "x", "one"), nil)
+		one := join(s, "x", "one", 1)
+		deliver(ctx, t, s, fires("x", 1, 2))
+		demand(t, "one at a time", one, "1 ")
+		began := time.Now()
+		one.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire1", Success: true})
+		if demand(t, "the next", one, "2 "); time.Since(began) != 0 {
+			t.Errorf("after %v", time.Since(began))
+		}
+	})
+}
+
 func TestASidecarThatConnectsAgainTakesOver(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one"), nil)

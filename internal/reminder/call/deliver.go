@@ -1,7 +1,6 @@
 package call
 
 import (
-	"container/list"
 	"context"
 	"time"
 
@@ -9,100 +8,50 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/notify"
+	"github.com/rousehq/rouse/internal/hub"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// delivery is one call of Deliver. Its fires are read until each is reported.
-type delivery struct {
-	ctx    context.Context
-	fires  []rouse.Fire
-	settle func(i int, o rouse.Outcome)
-}
+// The parts of the hub: a channel is an app, a subscriber the stream of a sidecar, an item an execution.
+type (
+	streams   = hub.Hub[string, sidecar, task]
+	app       = hub.Channel[string, sidecar, task]
+	stream    = hub.Sub[string, sidecar, task]
+	execution = hub.Item[string, sidecar, task]
+)
 
-// execution is a fire in progress. It is in a list (of an app, a stream or a hold), with a stream, with
-// another instance, or reported.
-type execution struct {
-	d        *delivery
-	i        int32
-	app      *app
-	id       book.ID
-	host     string // address of the sidecar that hosts its actor; "" if there is none
-	request  *reminderv1.ExecuteReminderRequest
-	namesake *execution // another execution of the same reminder
-
-	list *list.List // the list in which it waits; nil while it is with a stream
-	at   *list.Element
-
-	stream *stream
-	sent   time.Time
-	until  *list.Element // in the stream's list of unanswered executions
+// task is what the sink knows of an execution. It is aside while it is parked by a hold or with another instance.
+type task struct {
+	id      book.ID
+	host    string // address of the sidecar that hosts its actor; "" if there is none
+	request *reminderv1.ExecuteReminderRequest
 
 	borrowed bool   // due at another instance: it does not wait here and is not lent again
 	lent     string // the instance that executes it; ""
 	stop     func() // asks that instance to give it up
-	over     bool   // reported
 }
 
-func (e *execution) fire() *rouse.Fire { return &e.d.fires[e.i] }
+// again is the outcome of executions that waited for a sidecar.
+var again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
 
-// report is an outcome for the engine. Reports are collected under the mutex and made without it.
-type report struct {
-	d *delivery
-	i int32
-	o rouse.Outcome
-}
-
-func finish(reports []report) {
-	for i := range reports {
-		r := &reports[i]
-		r.d.settle(int(r.i), r.o)
-	}
-}
-
-// Outcomes of executions that were not sent, or whose result will not be known.
-var (
-	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
-	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
-)
-
-// Deliver hands executions to streams, or queues them. It returns before they are answered; Run checks for
-// the end of ctx.
+// Deliver hands executions to streams, or queues them. It returns before they are answered, except for one call
+// per context, which stays to wait for the end of the context.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
-	d := &delivery{ctx, fires, settle}
+	d := s.hub.NewDelivery(ctx, fires, settle)
 	now := s.opts.Now()
-	var out []report
-	list := make([]*execution, 0, len(fires))
-	for i := range fires {
-		e, o := newExecution(d, int32(i), now)
-		if e == nil {
-			out = append(out, report{d, int32(i), o})
-			continue
-		}
-		list = append(list, e)
-	}
-	for _, e := range list {
-		if e.request.Actor != nil {
-			e.host = s.opts.Host(form.Where(e.fire().Spec).App, e.request.Actor)
+	for i := range d.Items {
+		e := &d.Items[i]
+		if of, o := newTask(e.Fire(), now); of == nil {
+			s.hub.Reject(e, o)
+		} else if e.Of = *of; of.request.Actor != nil {
+			e.Of.host = s.opts.Host(form.Where(e.Fire().Spec).App, of.request.Actor)
 		}
 	}
-	s.mu.Lock()
-	ending := s.ending(ctx)
-	for _, e := range list {
-		switch f := e.fire(); {
-		case ending:
-			out = append(out, report{d, e.i, stopping})
-			continue
-		case f.Token < s.moved[f.Name].token:
-			out = append(out, report{d, e.i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was moved"}})
-			continue
-		}
-		out = s.take(e, form.Where(e.fire().Spec).App, out)
-	}
-	s.mu.Unlock()
-	finish(out)
+	s.hub.Take(d)()
 }
+
+func appOf(e *execution) string { return form.Where(e.Fire().Spec).App }
 
 // Outcomes of executions whose actor cannot be reached from here now.
 var (
@@ -110,9 +59,8 @@ var (
 	uprooted = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the host of the actor has gone"}
 )
 
-// newExecution decodes a fire. If it cannot be executed, it returns an outcome instead.
-func newExecution(d *delivery, i int32, now rouse.Instant) (*execution, rouse.Outcome) {
-	f := &d.fires[i]
+// newTask decodes a fire. If it cannot be executed, it returns an outcome instead.
+func newTask(f *rouse.Fire, now rouse.Instant) (*task, rouse.Outcome) {
 	reminder, err := form.Read(f.Spec)
 	at := form.Where(f.Spec)
 	var id book.ID
@@ -126,95 +74,39 @@ func newExecution(d *delivery, i int32, now rouse.Instant) (*execution, rouse.Ou
 		return nil, rouse.Outcome{Verdict: rouse.Gone, Detail: "its time to live is over"}
 	}
 	reminder.NextExecutionTime = timestamppb.New(f.Due.Time())
-	return &execution{d: d, i: i, id: id, request: &reminderv1.ExecuteReminderRequest{
+	return &task{id: id, request: &reminderv1.ExecuteReminderRequest{
 		Reminder: reminder, ReminderId: at.ID, FireId: f.ID, Attempt: f.Attempt, Due: reminder.NextExecutionTime, Actor: form.Actor(f.Spec), Token: f.Token,
 	}}, rouse.Outcome{}
 }
 
-// take puts an execution in its place.
-func (s *Sink) take(e *execution, app string, out []report) []report {
-	a := s.app(app)
-	e.app = a
-	name := e.fire().Name
-	e.namesake = s.byName[name]
-	s.byName[name] = e
-	a.inside++
-	if s.inside++; s.inside > s.opts.MaxHeld && a.inside > s.opts.few() {
-		s.counts.Undelivered++
-		return append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: putOff(e.fire(), s.opts.Now()), Detail: "too many wait"}))
-	}
-	if e.host != "" && a.at[e.host] == nil && (e.borrowed || s.instanceOf(e) == "") {
-		return append(out, s.put(e, apart))
-	}
-	return s.route(e, false, out)
-}
-
-// putOff is how long an execution is deferred for which there is no room: longer if it is later already.
-func putOff(f *rouse.Fire, now rouse.Instant) time.Duration {
-	const least, most = time.Second, 30 * time.Second
-	return min(max(now.Sub(f.Due)/2, least), most)
-}
-
-// put removes an execution from wherever it is, and returns the report to make.
-func (s *Sink) put(e *execution, o rouse.Outcome) report {
-	e.unlist()
-	s.withdraw(e)
-	a, name := e.app, e.fire().Name
-	if s.byName[name] == e {
-		if delete(s.byName, name); e.namesake != nil {
-			s.byName[name] = e.namesake
-		}
-	} else {
-		for other := s.byName[name]; other != nil; other = other.namesake {
-			if other.namesake == e {
-				other.namesake = e.namesake
-				break
-			}
-		}
-	}
-	e.namesake, e.over = nil, true
-	a.inside--
-	s.inside--
-	s.dropUnused(a)
-	return report{e.d, e.i, o}
-}
-
-// unlist removes an execution from its list.
-func (e *execution) unlist() {
-	if e.list != nil {
-		e.list.Remove(e.at)
-		e.list, e.at = nil, nil
+// arrive puts a new execution in its place.
+func (s *Sink) arrive(e *execution) {
+	switch f := e.Fire(); {
+	case f.Token < s.moved[f.Name].token && e.Of.borrowed:
+		s.hub.Report(e, parting)
+	case f.Token < s.moved[f.Name].token:
+		s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was moved"})
+	case e.Of.host != "" && s.at[place{e.Channel().Key, e.Of.host}] == nil && (e.Of.borrowed || s.instanceOf(e) == ""):
+		s.hub.Report(e, apart)
+	default:
+		s.route(e, false)
 	}
 }
 
-// enlist adds an execution to the front or the back of a list.
-func (e *execution) enlist(l *list.List, front bool) {
-	e.list = l
-	if front {
-		e.at = l.PushFront(e)
-	} else {
-		e.at = l.PushBack(e)
-	}
-}
-
-// withdraw takes an execution back from its stream or from another instance.
-func (s *Sink) withdraw(e *execution) {
-	if e.lent != "" {
-		e.stop()
-		delete(s.lent, e)
-		e.lent = ""
-		s.ended(e.fire().Name)
-	}
-	st := e.stream
-	if st == nil {
+// back takes an execution from its stream, or from another instance.
+func (s *Sink) back(st *stream, e *execution) {
+	switch of := &e.Of; {
+	case st == nil && of.lent == "", st != nil && !e.Sent():
 		return
+	case st == nil:
+		of.stop()
+		of.lent = ""
+		s.lent--
+	default:
+		delete(st.Of.byFire, of.request.FireId)
+		if st.Of.byID[of.request.ReminderId] == e {
+			delete(st.Of.byID, of.request.ReminderId)
+		}
 	}
-	st.hand.Remove(e.until)
-	delete(st.byFire, e.request.FireId)
-	if st.byID[e.request.ReminderId] == e {
-		delete(st.byID, e.request.ReminderId)
-	}
-	e.stream, e.until = nil, nil
-	s.ended(e.fire().Name)
-	notify.Send(st.wake) // there is room
+	s.ended(e.Fire().Name)
 }

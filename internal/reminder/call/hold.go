@@ -1,7 +1,6 @@
 package call
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 // hold prevents reminders from being sent while they are moved. It ends by ReleaseHold or expires.
 type hold struct {
 	names   map[string]bool
-	parked  list.List // *execution
 	until   time.Time // monotonic
 	changed chan struct{}
 	over    bool
@@ -47,51 +45,20 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	case length <= 0 || length > maxHoldLength:
 		return nil, rouse.Refuse("length", length.String(), "is out of bounds", "give up to "+maxHoldLength.String())
 	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	switch {
+	case s.hub.Closed():
 		return nil, rouse.ErrClosed
-	}
-	if s.holds[name] != nil {
-		s.mu.Unlock()
+	case s.holds[name] != nil:
 		return nil, rouse.Refuse("hold", name, "is there already", "make up another name")
-	}
-	if len(s.holds) >= maxHolds {
-		s.mu.Unlock()
+	case len(s.holds) >= maxHolds:
 		return nil, fmt.Errorf("%d holds are the most: %w", maxHolds, rouse.ErrOverloaded)
 	}
 	h := &hold{names: map[string]bool{}, until: time.Now().Add(length), changed: make(chan struct{}, 1)}
 	s.holds[name] = h
-	var back []report
-	lent := map[string][]string{} // timers, by the instance that executes them
-	for _, timer := range timers {
-		if h.names[timer] {
-			continue
-		}
-		h.names[timer] = true
-		s.held[timer]++
-		for e := s.byName[timer]; e != nil; {
-			next := e.namesake
-			switch {
-			case e.lent != "":
-				lent[e.lent] = append(lent[e.lent], timer)
-			case e.list == nil || s.held[timer] > 1:
-			case e.borrowed: // it waits at the instance at which it is due
-				back = append(back, s.put(e, parting))
-			default:
-				e.unlist()
-				e.enlist(&h.parked, false)
-			}
-			e = next
-		}
-	}
-	for address, list := range lent { // executions queued there come back and are parked here
-		s.loops.Go(func() { s.opts.Recall(ctx, address, list) })
-	}
-	if len(back) > 0 {
-		s.mu.Unlock()
-		finish(back)
-		s.mu.Lock()
+	for address, list := range s.park(h, timers) { // executions queued there come back and are parked here
+		s.hub.Go(func() { s.opts.Recall(ctx, address, list) })
 	}
 	for {
 		busy = busy[:0]
@@ -103,98 +70,98 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 		if len(busy) == 0 || h.over || ctx.Err() != nil || !time.Now().Before(h.until) {
 			break
 		}
-		s.mu.Unlock()
+		s.hub.Unlock()
 		select {
 		case <-h.changed:
 		case <-ctx.Done():
 		}
-		s.mu.Lock()
+		s.hub.Lock()
 	}
-	var out []report
 	if h.over {
 		busy = slices.Clone(timers)
 	} else {
 		for _, timer := range busy {
-			out = s.unhold(h, timer, out)
+			s.unhold(h, timer)
 		}
 	}
-	s.mu.Unlock()
-	finish(out)
 	slices.Sort(busy)
 	return busy, nil
 }
+
+// park adds reminders to a hold, and puts their executions that were not sent aside. It returns the reminders that other
+// instances execute, by their addresses.
+func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
+	lent = map[string][]string{}
+	for _, timer := range timers {
+		if h.names[timer] {
+			continue
+		}
+		h.names[timer] = true
+		s.held[timer]++
+		for e := range s.hub.Named(timer) {
+			switch {
+			case e.Of.lent != "":
+				lent[e.Of.lent] = append(lent[e.Of.lent], timer)
+			case e.Sent() || s.parked(e):
+			case e.Of.borrowed: // it waits at the instance at which it is due
+				s.hub.Report(e, parting)
+			default:
+				s.hub.Aside(e)
+			}
+		}
+	}
+	return lent
+}
+
+// parked reports whether a hold prevents an execution from being sent.
+func (s *Sink) parked(e *execution) bool { return s.hub.IsAside(e) && e.Of.lent == "" }
 
 // ReleaseHold ends a hold, if it exists. The engine immediately checks parked executions again. moved are the
 // reminders that were moved during the hold, with the first fencing token of their new place: an execution
 // with a lower token was already on its way here, and is not sent.
 func (s *Sink) ReleaseHold(name string, moved map[string]uint64) {
-	s.mu.Lock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	until := time.Now().Add(movedFor)
 	for timer, token := range moved {
 		if len(s.moved) < maxMoved || s.moved[timer].token != 0 {
 			s.moved[timer] = mark{max(token, s.moved[timer].token), until}
 		}
 	}
-	out := s.release(name, nil)
-	s.mu.Unlock()
-	finish(out)
+	s.release(name)
 }
 
-func (s *Sink) release(name string, out []report) []report {
+func (s *Sink) release(name string) {
 	h := s.holds[name]
 	if h == nil {
-		return out
+		return
 	}
 	delete(s.holds, name)
 	for timer := range h.names {
-		out = s.unhold(h, timer, out)
+		s.unhold(h, timer)
 	}
 	h.end()
-	return out
 }
 
 // unhold removes a reminder from a hold. The engine checks its parked executions again, unless another hold
 // applies.
-func (s *Sink) unhold(h *hold, timer string, out []report) []report {
+func (s *Sink) unhold(h *hold, timer string) {
 	delete(h.names, timer)
 	if s.held[timer]--; s.held[timer] > 0 {
-		other := s.holdOn(timer)
-		for e := s.byName[timer]; e != nil && other != nil; e = e.namesake {
-			if e.list == &h.parked {
-				e.unlist()
-				e.enlist(&other.parked, false)
-			}
-		}
-		return out
+		return
 	}
 	delete(s.held, timer)
-	for e := s.byName[timer]; e != nil; {
-		next := e.namesake
-		if e.list == &h.parked {
-			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was being moved"}))
-		}
-		e = next
-	}
-	return out
-}
-
-// holdOn returns a hold on a reminder, nil if there is none.
-func (s *Sink) holdOn(timer string) *hold {
-	if s.held[timer] == 0 {
-		return nil
-	}
-	for _, h := range s.holds {
-		if h.names[timer] {
-			return h
+	for e := range s.hub.Named(timer) {
+		if s.parked(e) {
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was being moved"})
 		}
 	}
-	return nil
 }
 
 // executing reports whether a reminder is with a stream or with another instance.
 func (s *Sink) executing(timer string) bool {
-	for e := s.byName[timer]; e != nil; e = e.namesake {
-		if e.stream != nil || e.lent != "" {
+	for e := range s.hub.Named(timer) {
+		if e.Sent() || e.Of.lent != "" {
 			return true
 		}
 	}

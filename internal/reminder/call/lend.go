@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/hub"
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
@@ -37,9 +38,9 @@ func (f *far) next() string {
 // address. Executions that wait here for such a sidecar go there; those at an instance that is no longer
 // listed come back.
 func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
-	var out []report
 	known := map[string]bool{}
-	s.mu.Lock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	s.far = make(map[string]*far, len(apps))
 	for name, at := range apps {
 		if len(at) == 0 {
@@ -50,38 +51,33 @@ func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
 			known[instance] = true
 		}
 		s.far[name] = f
-		if a := s.apps[name]; a != nil {
-			for el := a.waiting.Front(); el != nil; el = a.waiting.Front() {
-				out = append(out, s.put(el.Value.(*execution), again))
-			}
+		if a := s.hub.Find(name); a != nil {
+			s.returnWaiting(a, again)
 		}
 	}
-	for e := range s.lent {
-		if !known[e.lent] {
-			e.stop()
+	for e := range s.hub.AllAside() {
+		if e.Of.lent != "" && !known[e.Of.lent] {
+			e.Of.stop()
 		}
 	}
-	s.mu.Unlock()
-	finish(out)
 }
 
 // lend makes another instance execute a reminder.
 func (s *Sink) lend(e *execution, instance string) {
-	ctx, stop := context.WithCancel(e.d.ctx)
-	e.lent, e.stop = instance, stop
-	s.lent[e] = struct{}{}
+	ctx, stop := context.WithCancel(e.Context())
+	s.hub.Aside(e)
+	e.Of.lent, e.Of.stop = instance, stop
+	s.lent++
 	s.counts.Lent++
-	app, timer := e.app.name, e.fire().Name
-	s.loops.Go(func() {
+	app, timer, request := e.Channel().Key, e.Fire().Name, e.Of.request
+	s.hub.Go(func() {
 		defer stop()
-		o := s.opts.Lend(ctx, instance, app, timer, e.request)
-		s.mu.Lock()
-		var out []report
-		if !e.over {
-			out = append(out, s.put(e, o))
+		o := s.opts.Lend(ctx, instance, app, timer, request)
+		s.hub.Lock()
+		defer s.hub.Unlock()
+		if !e.Over() {
+			s.hub.Report(e, o)
 		}
-		s.mu.Unlock()
-		finish(out)
 	})
 }
 
@@ -95,32 +91,28 @@ func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.Exe
 	}
 	ended := make(chan rouse.Outcome, 1)
 	fire := rouse.Fire{ID: r.FireId, Name: timer, Due: rouse.At(r.Due.AsTime()), Attempt: r.Attempt, Token: r.Token}
-	d := &delivery{context.WithoutCancel(ctx), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) { ended <- o }}
-	e := &execution{d: d, id: id, request: r, borrowed: true}
+	d := s.hub.NewDelivery(context.WithoutCancel(ctx), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) { ended <- o })
+	e := &d.Items[0]
+	e.Of = task{id: id, request: r, borrowed: true}
 	if r.Actor != nil {
-		e.host = s.opts.Host(app, r.Actor)
+		e.Of.host = s.opts.Host(app, r.Actor)
 	}
-	s.mu.Lock()
-	switch {
-	case s.draining:
-		s.mu.Unlock()
-		return stopping, nil
-	case r.Token < s.moved[timer].token:
-		s.mu.Unlock()
-		return parting, nil
+	s.hub.Lock()
+	if s.hub.Draining() {
+		s.hub.Unlock()
+		return hub.Stopping, nil
 	}
-	out := s.take(e, app, nil)
-	s.mu.Unlock()
-	finish(out)
+	s.hub.Lend(app, e)
+	s.hub.Unlock()
 	select {
 	case o := <-ended:
 		return o, nil
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !e.over {
-			s.put(e, stopping)
+		s.hub.Lock()
+		defer s.hub.Unlock()
+		if !e.Over() {
+			s.hub.Report(e, hub.Stopping)
 		}
-		return stopping, nil
+		return hub.Stopping, nil
 	}
 }

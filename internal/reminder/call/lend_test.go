@@ -82,10 +82,10 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 		s.SetTable(tableOf(1, "x", "one"), nil)
 		s.SetElsewhere(map[string]map[string]string{"x": {"other": "b:1"}})
 		execute := func(ctx context.Context, fire rouse.Fire) <-chan rouse.Verdict {
-			e, _ := newExecution(&delivery{ctx: ctx, fires: []rouse.Fire{fire}}, 0, rouse.At(time.Now()))
+			of, _ := newTask(&fire, rouse.At(time.Now()))
 			ended := make(chan rouse.Verdict, 1)
 			go func() {
-				o, err := s.Execute(ctx, "x", fire.Name, e.request)
+				o, err := s.Execute(ctx, "x", fire.Name, of.request)
 				if err != nil {
 					t.Error(err)
 				}
@@ -116,6 +116,11 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 		cancel()
 		if v := <-given; v != rouse.Deferred || s.Counts().Inside != 0 {
 			t.Errorf("what was given up: %v, %d in memory", v, s.Counts().Inside)
+		}
+		late := execute(ctx, fires("x", 5)[0])
+		demand(t, "a fourth one", one, "5 ")
+		if v := <-late; v != rouse.Failed { // nothing else is delivered here whose caller would notice
+			t.Errorf("what was not answered in time: %v", v)
 		}
 		left := execute(ctx, fires("x", 4)[0])
 		one.cut()

@@ -125,7 +125,7 @@ type outcomes struct {
 
 func deliver(ctx context.Context, t *testing.T, s *Sink, list []rouse.Fire) *outcomes {
 	o := &outcomes{t: t, of: map[int]rouse.Outcome{}}
-	s.Deliver(ctx, list, func(i int, out rouse.Outcome) {
+	go s.Deliver(ctx, list, func(i int, out rouse.Outcome) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if _, twice := o.of[i]; twice {

@@ -1,9 +1,6 @@
 package call
 
 import (
-	"context"
-	"errors"
-	"io"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -11,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // NodeHeader is the header of ConnectSidecar with the instance that serves the stream: the sidecar may have
@@ -32,32 +30,33 @@ func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminde
 		header = metadata.Pairs(NodeHeader, s.opts.Node)
 	}
 	if err := stream.SendHeader(header); err != nil {
-		s.leave(st, err)
+		s.hub.Leave(st, err)
 		return err
 	}
-	s.mu.Lock()
-	s.loops.Go(func() { s.leave(st, s.receive(stream, st, first)) })
-	s.loops.Go(func() { s.leave(st, s.send(stream, st)) })
-	s.mu.Unlock()
-	<-st.over // returning ends the stream, and with it both goroutines, whatever they wait for
-	return st.err
+	s.hub.Lock()
+	s.hub.Go(func() { s.hub.Leave(st, s.receive(stream, st, first)) })
+	s.hub.Go(func() { s.hub.Leave(st, s.send(stream, st)) })
+	s.hub.Unlock()
+	<-st.Of.over // returning ends the stream, and with it both goroutines, whatever they wait for
+	return st.Err()
 }
 
 // send sends queued messages until the stream is over.
 func (s *Sink) send(stream Stream, st *stream) error {
 	beat := time.NewTicker(s.opts.Heartbeat / 2)
 	defer beat.Stop()
+	var update *reminderv1.TokenBucketsUpdate
 	var requests []*reminderv1.ExecuteReminderRequest
 	last := time.Now() // time of the last message
-	for {
-		s.mu.Lock()
-		if st.gone {
-			s.mu.Unlock()
-			return nil
+	pull := func() bool {
+		update, requests = s.news(st), s.assign(st, requests[:0])
+		return update != nil || len(requests) > 0 || time.Since(last) >= s.opts.Heartbeat/2
+	}
+	return s.hub.Send(st, beat.C, pull, func() error {
+		last = time.Now()
+		if update == nil && len(requests) == 0 {
+			return stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})
 		}
-		update := s.news(st)
-		requests = s.assign(st, requests[:0])
-		s.mu.Unlock()
 		if update != nil {
 			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_TokenBucketsUpdate{TokenBucketsUpdate: update}}); err != nil {
 				return err
@@ -68,35 +67,23 @@ func (s *Sink) send(stream Stream, st *stream) error {
 				return err
 			}
 		}
-		if update != nil || len(requests) > 0 {
-			last = time.Now()
-			continue
-		}
-		if time.Since(last) >= s.opts.Heartbeat/2 {
-			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}); err != nil {
-				return err
-			}
-			last = time.Now()
-		}
-		select {
-		case <-st.wake:
-		case <-st.over:
-		case <-beat.C:
-		}
-	}
+		last = time.Now()
+		return nil
+	})
 }
 
 // news returns the table if the sidecar does not have it. The first one is sent when the sidecar has a bucket
 // to create reminders with.
 func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
-	if st.told {
+	of := &st.Of
+	if of.told {
 		return nil
 	}
-	if st.ready = st.ready || len(s.table.Giving(st.App, st.Address)) > 0; !st.ready {
+	if of.ready = of.ready || len(s.table.Giving(of.App, of.Address)) > 0; !of.ready {
 		return nil
 	}
-	st.told = true
-	return Update(s.table, st.App, s.instances)
+	of.told = true
+	return Update(s.table, of.App, s.instances)
 }
 
 // receive handles the sidecar's messages until the stream is over, and returns the error for the sidecar.
@@ -104,25 +91,16 @@ func (s *Sink) receive(stream Stream, st *stream, first *reminderv1.SidecarStrea
 	if first.GetExecuteReminderRes() != nil {
 		s.answer(st, first.GetExecuteReminderRes())
 	}
-	for {
-		m, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF): // the sidecar has closed its side, so it cannot answer anything
-			return nil
-		case err != nil:
-			if ctx := stream.Context(); ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return err
-		}
-		s.mu.Lock()
-		st.heard = time.Now()
-		s.mu.Unlock()
+	return hub.Receive(stream, func(m *reminderv1.SidecarStream) error {
+		s.hub.Lock()
+		st.Of.heard = time.Now()
+		s.hub.Unlock()
 		switch m := m.SidecarMessage.(type) {
 		case *reminderv1.SidecarStream_ExecuteReminderRes:
 			s.answer(st, m.ExecuteReminderRes)
 		case *reminderv1.SidecarStream_Hello:
 			return rouse.Refuse("hello", "", "comes in the middle", "say it first, and use another stream for another sidecar")
 		}
-	}
+		return nil
+	})
 }

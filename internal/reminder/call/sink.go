@@ -15,23 +15,20 @@
 //   - A sidecar that reads or answers slowly holds up to its limit, and delays no other sidecar.
 //   - A held reminder is not sent (hold.go): that is how reminders move without being executed.
 //
-// There is one mutex. A stream has a handler and two goroutines. Run checks all timeouts.
+// The apps, turns, waits, deadlines and contexts are those of internal/hub. A stream has a handler and two goroutines. Run checks
+// heartbeats and holds.
 package call
 
 import (
-	"container/list"
+	"cmp"
 	"context"
-	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/notify"
+	"github.com/rousehq/rouse/internal/hub"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
@@ -97,34 +94,30 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is the maximum number of executions of an app, few the maximum of an app when the total is too
-// high.
+// outstanding is the maximum number of executions of an app.
 func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
-func (o *Options) few() int         { return min(max(o.MaxHeld/8, 1), 1024) }
 
-// batch is the maximum number of fires in one Deliver.
-const batch = 256
+// batch is the maximum number of fires in one Deliver, and maxPutOff how long one is deferred at most that cannot be
+// taken.
+const (
+	batch     = 256
+	maxPutOff = 30 * time.Second
+)
 
 // Sink is safe for concurrent use.
 type Sink struct {
 	opts  Options
-	lanes laneCache
-	loops sync.WaitGroup // goroutines of streams
+	lanes hub.Lanes
+	hub   *streams // its lock guards the fields below
 
-	mu        sync.Mutex
 	table     *book.Table
 	instances []*reminderv1.ReminderInstance
-	apps      map[string]*app
-	byName    map[string]*execution // all executions here, by their timer's name
-	holds     map[string]*hold      // by their own names
-	held      map[string]int        // holds on a timer's name
-	moved     map[string]mark       // recently moved reminders, by their timers' names
-	far       map[string]*far       // remote sidecars, by app name
-	lent      map[*execution]struct{}
-	inside    int // executions in memory
-	streams   int
-	draining  bool // waiting and new executions are deferred
-	closed    bool // no streams any more
+	at        map[place]*stream
+	holds     map[string]*hold // by their own names
+	held      map[string]int   // holds on a timer's name
+	moved     map[string]mark  // recently moved reminders, by their timers' names
+	far       map[string]*far  // remote sidecars, by app name
+	lent      int              // executions with other instances
 	counts    Counts
 	rates     map[string]uint64 // executions sent per bucket since the last call of Rates
 }
@@ -146,8 +139,13 @@ type Counts struct {
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), table: book.NewTable(&book.Book{}, nil), apps: map[string]*app{}, byName: map[string]*execution{},
-		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, lent: map[*execution]struct{}{}, rates: map[string]uint64{}}
+	s := &Sink{opts: o.withDefaults(), table: book.NewTable(&book.Book{}, nil), at: map[place]*stream{},
+		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
+	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1, // a sidecar that connects again has two
+		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.arrive,
+		Assigned: func(*stream, *execution) {}, Back: s.back, Parted: s.parted, Expired: s.expired,
+		Refused: func(*execution) { s.counts.Undelivered++ }})
+	return s
 }
 
 // Heartbeat returns the maximum interval between messages of either side.
@@ -155,20 +153,17 @@ func (s *Sink) Heartbeat() time.Duration { return s.opts.Heartbeat }
 
 // Counts returns the counters since the start.
 func (s *Sink) Counts() Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.counts
-	c.Streams, c.Inside = s.streams, s.inside
-	for _, a := range s.apps {
-		c.Waiting += a.waiting.Len()
-	}
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	c, n := s.counts, s.hub.Counts()
+	c.Streams, c.Inside, c.Waiting = n.Subs, n.Held, n.Waiting
 	return c
 }
 
 // Rates returns the number of executions sent per bucket since the last call.
 func (s *Sink) Rates() map[string]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	rates := s.rates
 	s.rates = map[string]uint64{}
 	return rates
@@ -190,15 +185,15 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane returns one lane per bucket.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
+	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
 }
 
 // Obstacle reports that no sidecar is connected.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	name := form.Where(spec).App
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.apps[name]; (a == nil || len(a.streams) == 0) && s.far[name] == nil {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if a := s.hub.Find(name); (a == nil || len(a.Subs) == 0) && s.far[name] == nil {
 		return "no sidecar of " + name + " is connected"
 	}
 	return ""
@@ -209,159 +204,85 @@ type Client struct{ App, Prefix, Address string }
 
 // Clients returns the connected sidecars in order.
 func (s *Sink) Clients() []Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clients := make([]Client, 0, s.streams)
-	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
-		from := len(clients)
-		for _, st := range s.apps[name].streams {
-			clients = append(clients, st.Client)
-		}
-		slices.SortFunc(clients[from:], func(a, b Client) int { return strings.Compare(a.Address, b.Address) })
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	clients := make([]Client, 0, len(s.at))
+	for st := range s.hub.Subs() {
+		clients = append(clients, st.Of.Client)
 	}
+	slices.SortFunc(clients, func(a, b Client) int {
+		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Address, b.Address))
+	})
 	return clients
 }
 
 // SetTable sets a new table and the list of all instances. Connected sidecars receive it, and queued
 // executions go where they belong now.
 func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance) {
-	s.mu.Lock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	s.table, s.instances = t, instances
-	for _, a := range s.apps {
-		for _, st := range a.streams {
-			st.told = false
-			notify.Send(st.wake)
-		}
-		for _, st := range a.streams {
-			s.scatter(a, &st.queue)
-		}
+	for st := range s.hub.Subs() {
+		st.Of.told = false
+		st.Wake()
+		s.scatter(st)
 	}
-	s.mu.Unlock()
 }
 
 // Release gives back the executions that wait for a sidecar: they come again at once, from this or another
 // node. It is called when nodes come or go, so that buckets of timers can move although no sidecar executes
 // anything.
 func (s *Sink) Release() {
-	s.giveBack(rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"}, false)
-}
-
-// Drain defers waiting and new executions, so that a stopping engine does not wait for sidecars. Executions
-// that were sent stay with their streams.
-func (s *Sink) Drain() {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.giveBack(stopping, true)
-}
-
-func (s *Sink) giveBack(o rouse.Outcome, all bool) {
-	var out []report
-	s.mu.Lock()
-	for _, e := range s.byName {
-		for e != nil {
-			next := e.namesake
-			if e.list != nil && (all || e.list == &e.app.waiting) {
-				out = append(out, s.put(e, o))
-			}
-			e = next
-		}
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	for _, a := range s.hub.Channels() {
+		s.returnWaiting(a, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"})
 	}
-	s.mu.Unlock()
-	finish(out)
+}
+
+// returnWaiting gives back the executions that wait for a sidecar of an app.
+func (s *Sink) returnWaiting(a *app, o rouse.Outcome) {
+	for e := range a.AllWaiting() {
+		s.hub.Report(e, o)
+	}
+}
+
+// Drain defers executions that were not sent, and all new ones, so that a stopping engine does not wait for sidecars.
+// Executions that were sent stay with their streams.
+func (s *Sink) Drain() {
+	s.hub.Drain(func(e *execution) bool { return !e.Sent() && e.Of.lent == "" })
 }
 
 // Close ends all streams and refuses new ones.
 func (s *Sink) Close() {
-	s.mu.Lock()
-	s.closed, s.draining = true, true
-	var open []*stream
-	for _, a := range s.apps {
-		open = append(open, a.streams...)
-	}
+	s.hub.Close()
+	s.hub.Lock()
+	defer s.hub.Unlock()
 	for _, h := range s.holds {
 		h.end()
 	}
-	for e := range s.lent {
-		e.stop()
-	}
-	s.mu.Unlock()
-	for _, st := range open {
-		s.leave(st, rouse.ErrClosed)
+	for e := range s.hub.AllAside() {
+		if e.Of.lent != "" {
+			e.Of.stop()
+		}
 	}
 }
 
 // Wait waits for the goroutines of ended streams.
-func (s *Sink) Wait() { s.loops.Wait() }
+func (s *Sink) Wait() { s.hub.Wait() }
 
 // Delete drops the executions of a deleted reminder that have not been sent yet.
 func (s *Sink) Delete(timer string) {
-	var out []report
-	s.mu.Lock()
-	for e := s.byName[timer]; e != nil; {
-		next := e.namesake
-		if e.list != nil {
-			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was deleted"}))
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	for e := range s.hub.Named(timer) {
+		if !e.Sent() && e.Of.lent == "" {
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was deleted"})
 		}
-		e = next
 	}
-	s.mu.Unlock()
-	finish(out)
 }
 
 var _ interface {
 	rouse.Sink
 	rouse.Obstructed
 } = (*Sink)(nil)
-
-// ending reports whether deliveries with ctx have ended.
-func (s *Sink) ending(ctx context.Context) bool { return s.draining || ctx.Err() != nil }
-
-// app connects the executions of an app with the streams of its sidecars.
-type app struct {
-	name    string
-	streams []*stream
-	at      map[string]*stream // by their sidecars' addresses
-	turn    int                // next stream to try
-	waiting list.List          // *execution, without a stream
-	inside  int                // its executions
-}
-
-func (s *Sink) app(name string) *app {
-	a := s.apps[name]
-	if a == nil {
-		a = &app{name: strings.Clone(name), at: map[string]*stream{}}
-		s.apps[a.name] = a
-	}
-	return a
-}
-
-// dropUnused removes an app without streams and executions.
-func (s *Sink) dropUnused(a *app) {
-	if len(a.streams) == 0 && a.inside == 0 {
-		delete(s.apps, a.name)
-	}
-}
-
-// laneCache keeps lane names, so that computing the lane of a fire allocates nothing. Each name is kept in
-// the slot of its hash, which bounds their number.
-type laneCache struct {
-	places [256]atomic.Pointer[laneName]
-}
-
-type laneName struct{ namespace, target, name string }
-
-var laneSeed = maphash.MakeSeed()
-
-func (c *laneCache) name(namespace, target string) string {
-	h := maphash.String(laneSeed, target) ^ maphash.String(laneSeed, namespace)*31
-	p := &c.places[h%uint64(len(c.places))]
-	if l := p.Load(); l != nil && l.target == target && l.namespace == namespace {
-		return l.name
-	}
-	// Cloned, because a target may be part of a timer's row and would keep all of it in memory. Neither
-	// contains a space.
-	l := &laneName{strings.Clone(namespace), strings.Clone(target), target + " " + namespace}
-	p.Store(l)
-	return l.name
-}

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"container/list"
 	"fmt"
 	"slices"
 	"time"
@@ -11,29 +10,26 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/hub"
 )
 
 // defaultConcurrency is the maximum of unanswered executions of a sidecar that specifies none.
 const defaultConcurrency = 1000
 
-// stream is one open ConnectSidecar call. The sink's mutex guards its mutable fields.
-type stream struct {
+// sidecar is what the sink knows of a stream, one open ConnectSidecar call. The hub's lock guards its mutable
+// fields.
+type sidecar struct {
 	Client
 	concurrency int
 
-	queue  list.List // *execution, to be sent
-	hand   list.List // *execution, sent and unanswered, in the order in which they were sent
-	byFire map[string]*execution
+	byFire map[string]*execution // sent and unanswered
 	byID   map[string]*execution // the last one of each reminder
 
 	heard time.Time // time of the sidecar's last message
 	told  bool      // it has the current table
 	ready bool      // it has received a table
 
-	wake chan struct{} // there is something to send, or room, or the stream is over
 	over chan struct{} // closed when the stream has ended
-	gone bool
-	err  error // why it ended
 }
 
 func newStream(c Client, concurrency uint32) *stream {
@@ -41,110 +37,76 @@ func newStream(c Client, concurrency uint32) *stream {
 	if concurrency != 0 {
 		n = int(min(concurrency, 1_000_000))
 	}
-	return &stream{Client: c, concurrency: n, byFire: map[string]*execution{}, byID: map[string]*execution{}, heard: time.Now(),
-		wake: make(chan struct{}, 1), over: make(chan struct{})}
+	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{}, byID: map[string]*execution{},
+		heard: time.Now(), over: make(chan struct{})})
 }
+
+// place is where a sidecar's stream is found.
+type place struct{ app, address string }
 
 // join adds a stream to its app, replacing an older one of the same sidecar. The engine checks again what
 // waited for a sidecar.
 func (s *Sink) join(st *stream) error {
-	var out []report
-	s.mu.Lock()
-	var before *stream
-	if a := s.apps[st.App]; a != nil {
-		before = a.at[st.Address]
-	}
-	switch {
-	case s.closed:
-		s.mu.Unlock()
-		return rouse.ErrClosed
-	case s.streams >= s.opts.MaxStreams && before == nil:
-		s.mu.Unlock()
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	at := place{st.Of.App, st.Of.Address}
+	before := s.at[at]
+	if before == nil && len(s.at) >= s.opts.MaxStreams {
 		return fmt.Errorf("%d sidecars are the most: %w", s.opts.MaxStreams, rouse.ErrOverloaded)
 	}
-	a := s.app(st.App)
-	a.streams, a.at[st.Address] = append(a.streams, st), st // before the old one leaves, so that its executions come here
-	s.streams++
+	if err := s.hub.Join(st, st.Of.App); err != nil {
+		return err
+	}
+	s.at[at] = st // before the old one leaves, so that its executions come here
 	if before != nil {
-		_, out = s.part(before, status.Error(codes.Aborted, "the sidecar has connected again"), out)
+		s.hub.Part(before, status.Error(codes.Aborted, "the sidecar has connected again"))
 	}
-	for el := a.waiting.Front(); el != nil; {
-		next := el.Next()
-		out = append(out, s.put(el.Value.(*execution), again))
-		el = next
+	a := s.hub.Channel(st.Of.App)
+	s.returnWaiting(a, again)
+	for _, other := range a.Subs {
+		s.scatter(other)
 	}
-	for _, other := range a.streams {
-		if other != st {
-			s.scatter(a, &other.queue)
-		}
-	}
-	s.mu.Unlock()
-	finish(out)
-	s.opts.Changed()
+	s.hub.After(s.opts.Changed)
 	return nil
 }
 
-// leave removes a stream from its app, once. Its executions go to other streams, in front of theirs.
-func (s *Sink) leave(st *stream, why error) {
-	s.mu.Lock()
-	parted, out := s.part(st, why, nil)
-	s.mu.Unlock()
-	finish(out)
-	if parted {
-		s.opts.Changed()
+// parted routes the executions of a stream that has ended: they go to other streams, in front of theirs.
+func (s *Sink) parted(st *stream, executions []*execution, _ int) {
+	if at := (place{st.Of.App, st.Of.Address}); s.at[at] == st {
+		delete(s.at, at)
 	}
-}
-
-func (s *Sink) part(st *stream, why error, out []report) (bool, []report) {
-	if st.gone {
-		return false, out
-	}
-	st.gone, st.err = true, why
-	close(st.over)
-	a := s.app(st.App)
-	a.streams = slices.DeleteFunc(a.streams, func(other *stream) bool { return other == st })
-	if a.at[st.Address] == st {
-		delete(a.at, st.Address)
-	}
-	s.streams--
-	for _, l := range [...]*list.List{&st.queue, &st.hand} {
-		for el := l.Back(); el != nil; {
-			prev := el.Prev()
-			e := el.Value.(*execution)
-			switch el = prev; {
-			case s.draining:
-				out = append(out, s.put(e, stopping))
-				continue
-			case e.host != "" && a.at[e.host] == nil:
-				out = append(out, s.put(e, uprooted))
-				continue
-			}
-			e.unlist()
-			s.withdraw(e)
-			out = s.route(e, true, out)
+	close(st.Of.over)
+	for _, e := range slices.Backward(executions) {
+		switch {
+		case s.hub.Draining():
+			s.hub.Report(e, hub.Stopping)
+		case e.Of.host != "" && s.at[place{st.Of.App, e.Of.host}] == nil:
+			s.hub.Report(e, uprooted)
+		default:
+			s.route(e, true)
 		}
 	}
-	s.dropUnused(a)
-	return true, out
+	s.hub.After(s.opts.Changed)
 }
 
 // assign takes the next executions to send, up to the sidecar's limit.
 func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
-	now := time.Now()
-	for st.queue.Len() > 0 && st.hand.Len() < st.concurrency && len(requests) < batch {
-		e := st.queue.Front().Value.(*execution)
-		e.unlist()
-		e.stream, e.sent, e.until = st, now, st.hand.PushBack(e)
-		st.byFire[e.request.FireId], st.byID[e.request.ReminderId] = e, e
+	for e := range st.Queue() {
+		if st.Held()-st.Unsent() >= st.Of.concurrency || len(requests) >= batch {
+			break
+		}
+		request := e.Of.request
+		s.hub.MarkSent(e, s.hub.Now()+s.opts.Timeout)
+		st.Of.byFire[request.FireId], st.Of.byID[request.ReminderId] = e, e
 		s.counts.Sent++
-		row := s.table.Of(e.id)
+		row := s.table.Of(e.Of.id)
 		if row != nil {
 			s.rates[row.ID]++
 		}
-		if row == nil || row.Client != st.Address {
+		if row == nil || row.Client != st.Of.Address {
 			s.counts.Elsewhere++
 		}
-		requests = append(requests, e.request)
+		requests = append(requests, request)
 	}
 	return requests
 }
@@ -152,13 +114,13 @@ func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest)
 // answer processes the result of an execution. One that is not with this stream was already answered or has
 // gone to another, and is ignored.
 func (s *Sink) answer(st *stream, r *reminderv1.ExecuteReminderResponse) {
-	s.mu.Lock()
-	e := st.byFire[r.GetFireId()]
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	e := st.Of.byFire[r.GetFireId()]
 	if r.GetFireId() == "" {
-		e = st.byID[r.GetReminderId()]
+		e = st.Of.byID[r.GetReminderId()]
 	}
-	if e == nil || e.stream != st || r.GetAttempt() != 0 && r.GetAttempt() != e.request.Attempt {
-		s.mu.Unlock()
+	if e == nil || r.GetAttempt() != 0 && r.GetAttempt() != e.Of.request.Attempt {
 		return
 	}
 	o := rouse.Outcome{Verdict: rouse.Done, Detail: rouse.Shorten(r.GetDetail(), rouse.MaxDetail)}
@@ -167,7 +129,5 @@ func (s *Sink) answer(st *stream, r *reminderv1.ExecuteReminderResponse) {
 		s.counts.Failed++
 		o.Verdict = rouse.Failed
 	}
-	rep := s.put(e, o)
-	s.mu.Unlock()
-	rep.d.settle(int(rep.i), rep.o)
+	s.hub.Report(e, o)
 }
