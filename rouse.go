@@ -1,6 +1,14 @@
-// Package rouse has the types of rouse, durable timers that wake your code, and the few interfaces between
-// its parts. It does no I/O and imports nothing else of the module; every other package imports it. The path
-// of a timer:
+// Package rouse defines the types of rouse, durable timers that wake your code, and the few interfaces
+// between its parts. It does no I/O and imports no other package of the module; every other package imports
+// it.
+//
+// Programs use Spec, which defines a timer, and Timer, Record and Fire, which they get back. They usually
+// call a server with package client, or run a node with package node:
+//
+//	n, err := node.Open(ctx, "pebble:./timers")
+//	t, err := n.Create(ctx, "report", rouse.Spec{Schedule: "0 9 * * *", Target: "https://example.com/report"})
+//
+// Implement Store to add a store, and Sink to add a kind of target. The path of a timer:
 //
 //	client ─► server ─► timers.Put ──┐                        ┌─► events ─► log, metrics, history
 //	                                 ▼ group commit           │
@@ -8,10 +16,10 @@
 //	                                 ▲                                      │
 //	                            store.Apply ◄── group commit ◄── Timer.After(outcome, now)
 //
-// One idea carries it: a row needs attention from time X, its visible time. A claim moves X forward (a hold), a retry moves
-// it forward (backoff), a recurrence moves it to the next due time, a crash leaves it where it is, and then the row is
-// simply due again. Locks are hints, holds are promises, revisions are truth: every write names the revision that it read,
-// and a write that names an old one does nothing.
+// One idea carries it: a row needs attention from time X, its visible time. A claim moves X forward (a
+// hold), and so does a retry (backoff) and a recurrence (the next due time). A crash does not change X: the
+// row is due again. Locks are hints, holds are promises, revisions are truth: every write names the
+// revision that it read, and a write that names an old one has no effect.
 package rouse
 
 import (

@@ -1,19 +1,21 @@
-// Package client talks to a rouse service: it creates, reads and changes timers, and receives their fires.
+// Package client calls a rouse server: it creates, reads and changes timers, and receives their fires. Use
+// it in programs that do not embed a node themselves (package node).
 //
 //	c, err := client.Dial("127.0.0.1:7411", client.Options{})
 //	t, err := c.Create(ctx, "default", "", rouse.Spec{Schedule: "@after 90s", Target: "stream:mail", Payload: body})
 //	err = c.Subscribe(ctx, client.SubscribeOptions{Channel: "mail"}, func(ctx context.Context, f client.Fire) error { … })
 //
-// Its errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrExists, ErrConflict and their
-// like in them, errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where
-// the service gave a delay for a retry. status.FromError of gRPC finds the status that came.
+// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrExists, ErrConflict and others
+// in them, errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter if the
+// server returned a delay for a retry. status.FromError of gRPC finds the original status.
 //
-// Of a service of several nodes, Subscribe needs one address only: it learns of the other nodes and gets the fires of all. Calls
-// go to the addresses that Dial was given, in turn, and past those that cannot be reached.
+// If the service has several nodes, Subscribe needs the address of only one: it learns the addresses of the
+// others, and receives the fires of all. Calls use the addresses of Dial in turn, and skip those that
+// cannot be reached.
 //
-// A call that is safe to repeat is retried with backoff while the service is unavailable or overloaded, until
-// ctx ends, and for at most Options.Patience. The comments name these methods. For the others the caller
-// decides, because only it knows what an unknown outcome means.
+// A call that is safe to repeat is retried with backoff while the service is unavailable or overloaded,
+// until ctx ends, and for at most Options.Patience. The comments of methods state which do so. For the
+// others the caller decides, because only the caller knows what an unknown outcome means.
 package client
 
 import (

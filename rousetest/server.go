@@ -1,5 +1,5 @@
-// Package rousetest has what tests of programs that use rouse need: a whole rouse in the test's process, on a clock that stands
-// still until the test moves it.
+// Package rousetest tests programs that use rouse: it runs a complete server in the test's process, on a
+// clock that stands still until the test moves it.
 //
 //	s := rousetest.NewServer(t)
 //	s.Handle("greet", func(ctx context.Context, f rouse.Fire) error { … })
@@ -7,11 +7,11 @@
 //	s.Advance(30 * 24 * time.Hour) // takes milliseconds
 //	s.WantFired("daily", rousetest.Times("2027-01-01T09:00:00Z", …)...)
 //
-// Advance goes from due time to due time, so each timer fires at its own time, and waits for what it fires: for functions that
-// run, for callbacks and their answers, for retries, which come at their own times too. Nothing in a test needs to sleep.
+// Advance moves the clock from due time to due time, so each timer fires at its own time. It waits for each
+// fire: for functions, for callbacks and their responses, and for retries. No test needs to sleep.
 //
-// What is below: package receiver is an HTTP receiver with configured answers, package history records what
-// happens and judges it.
+// Package receiver is an HTTP receiver with configured responses; package history records what clients and
+// receivers saw, and checks it.
 package rousetest
 
 import (

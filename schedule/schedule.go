@@ -1,57 +1,66 @@
-// Package schedule reads the text forms of schedules and computes their due times. It is pure: no clock, no goroutine; the
-// only thing outside of it is the time zone database, the machine's if it has one, else the one built into the program.
+// Package schedule parses the text forms of schedules and computes their due times. Use it to validate or
+// preview a schedule without a server:
 //
-// The forms, told apart by their first bytes, never guessed:
+//	s, err := schedule.Parse("30 8 * * MON-FRI", schedule.Options{Timezone: "Europe/Stockholm"})
+//	next, ok := s.Next(rouse.At(time.Now()))
+//
+// It is pure: no clock, no goroutine. It reads only the time zone database: the machine's, or the one in
+// the program if the machine has none.
+//
+// The first characters of a schedule determine its form:
 //
 //	2027-01-31T09:00:00+01:00        once, at an RFC 3339 instant, rounded up to a millisecond
-//	@after 90s                       once, so long after the anchor
+//	@after 90s                       once, at anchor + 90 s
 //	@every 5m                        at anchor + k·interval, k = 1, 2, …
 //	30 2 * * MON-FRI                 five-field cron in the time zone of the options
 //	cron6:*/10 30 2 * * *            cron with seconds in front
-//	quartz:0 30 2 ? * FRIL 2027      Quartz: second, minute, hour, day of month, month, day of week, perhaps year
-//	aws:cron(30 2 L * ? *)           EventBridge: minute, hour, day of month, month, day of week, year; without cron(…) too
-//	aws:rate(5 minutes)              EventBridge: as @every 5m
+//	quartz:0 30 2 ? * FRIL 2027      Quartz: second, minute, hour, day of month, month, day of week, optional year
+//	aws:cron(30 2 L * ? *)           EventBridge: minute, hour, day of month, month, day of week, year; cron(…) is optional
+//	aws:rate(5 minutes)              EventBridge: like @every 5m
 //	aws:at(2027-01-31T09:00:00)      EventBridge: once, at a local time of the time zone
 //	spring:0 30 2 15W * *            Spring: second, minute, hour, day of month, month, day of week; and spring:@daily
 //	@hourly @daily @midnight @weekly @monthly @yearly @annually
-//	PT30M  R/PT30M  R5/PT30M         ISO 8601: at anchor + k·duration, without end or five times
-//	R5/2027-01-01T00:00:00Z/P1M      ISO 8601: at start + k·duration, k = 0, 1, …; five times, or R/ without end
+//	PT30M  R/PT30M  R5/PT30M         ISO 8601: at anchor + k·duration, unlimited or five times
+//	R5/2027-01-01T00:00:00Z/P1M      ISO 8601: at start + k·duration, k = 0, 1, …; five times, or R/ for unlimited
 //	rrule:FREQ=WEEKLY;BYDAY=MO       RFC 5545
 //
-// Cron is Vixie's: lists, ranges, steps, names, 7 as Sunday, 5/15 as 5-59/15. If both day fields are given a day needs to
-// match one of them; if one of the two begins with '*' it needs to match both.
+// Cron is Vixie's: lists, ranges, steps, names, 7 as Sunday, 5/15 as 5-59/15. If both day fields are given,
+// a day must match one of them; if one of the two begins with '*', it must match both.
 //
-// Quartz and aws count the days of the week from Sunday = 1, spring from Sunday = 0 or 7 as cron does. In quartz and aws one
-// of the two day fields is '?', which leaves it out; in spring '?' is '*' and a day needs to match both. All three have
+// Quartz and aws count the days of the week from Sunday = 1, spring from Sunday = 0 or 7 like cron. In
+// quartz and aws one of the two day fields is '?', which ignores it; in spring '?' is '*' and a day must
+// match both. All three have
 //
 //	L  L-3      the last day of the month, the third before it
-//	15W  LW     the weekday (Monday to Friday) nearest to the 15th, to the last day, in the same month; a month without the
-//	            day has none
+//	15W  LW     the weekday (Monday to Friday) nearest to the 15th, to the last day, in the same month; none in a
+//	            month without the day
 //	6L  FRIL    the last Friday of the month, where Friday is 6
 //	6#3  FRI#3  the third Friday of the month
 //
-// and take them in lists, too. L alone as day of the week is Saturday in quartz and aws. Years are 1970 to 2199; without one
-// and with '*' all years match. A range of quartz may run past the end of its field (22-2, FRI-MON), but not of the year.
+// and accept them in lists, too. L alone as the day of the week is Saturday in quartz and aws. Years are
+// 1970 to 2199; without one, and with '*', all years match. A range of quartz may wrap around the end of
+// its field (22-2, FRI-MON), but not a range of years.
 //
-// In each dialect H stands for a number that is chosen by the timer's name, so that many timers with one expression do not
-// fire at one time: H one of the field's values (1 to 28 for a day of month), H(0-29) one of a range, H/15 a phase and every
-// 15th from there to the field's end, H(0-29)/10 the same in a range. The choice never changes.
+// In each dialect H stands for a number derived from the timer's name, so that many timers with the same
+// expression do not fire at the same time: H is one of the field's values (1 to 28 for a day of month),
+// H(0-29) one of a range, H/15 an offset and every 15th from there to the field's end, H(0-29)/10 the same
+// in a range. The number never changes.
 //
-// Where clocks are put forward or back, all dialects follow Vixie cron unless dst is set. A job that names
-// its minutes and hours is due once for each local time: local times that a gap skips are due at the gap's
-// end, all together once, and local times that a repeat brings again are due in the first pass only. A job
-// whose minute or hour field begins with '*' follows real time under every rule: it is due whenever the clock
-// shows a matching time, never in the gap, in both passes of the repeat. For jobs that name minutes and hours
-// dst is "vixie", or a word for gaps, or one for repeats, or both with a comma:
+// Where clocks go forward or back, all dialects follow Vixie cron unless dst is set. A job with fixed
+// minutes and hours is due once for each local time: local times that a gap skips are due once, at the
+// gap's end; repeated local times are due in the first pass only. A job whose minute or hour field begins
+// with '*' follows elapsed time under every rule: it is due whenever the clock shows a matching time, never
+// in the gap, and in both passes of the repeat. For jobs with fixed minutes and hours dst is "vixie", or a
+// word for gaps, or one for repeats, or both with a comma:
 //
 //	next    due at the gap's end (as Vixie)     first   due in the first pass (as Vixie)
 //	shift   due later by the gap's length       second  due in the second pass
 //	skip    not due                             both    due in both
 //
-// ISO 8601 years, months, weeks and days are counted on the calendar of the time zone, always from the first day, so that
-// nothing drifts: a day that the month does not have becomes the month's last (January 31, February 28, March 31, …), and
-// local times that are skipped or repeated are treated as those of a job that names them. Hours, minutes and seconds are
-// elapsed time.
+// ISO 8601 years, months, weeks and days are counted on the calendar of the time zone, always from the
+// first day, so they do not drift: in a month without the day, the last day is used (January 31, February
+// 28, March 31, …). Skipped and repeated local times are treated as those of a job with fixed minutes and
+// hours. Hours, minutes and seconds are elapsed time.
 package schedule
 
 import (

@@ -1,7 +1,9 @@
-// Package sink combines sinks: Mux routes by the scheme of a timer's target, Breaker protects hosts that are down. Both are
-// sinks themselves, so they can be nested:
+// Package sink combines sinks: Mux selects a sink by the scheme of a timer's target, Breaker stops requests
+// to hosts that keep failing. Both are sinks themselves, so they can be nested:
 //
 //	sink.Mux{"https": sink.NewBreaker(hooks, sink.BreakerOptions{}), "stream": streams}
+//
+// A node has its own Mux; use this package to test or to build a delivery without a node.
 package sink
 
 import (

@@ -1,9 +1,12 @@
-// Package store opens stores by their URLs. Each kind of store is a package below this one. It registers itself when a program imports it, as
-// drivers of database/sql do, so that a program links only the kinds that it uses:
+// Package store opens stores by their URLs:
 //
 //	import _ "github.com/rousehq/rouse/store/postgres"
 //
-// Package node imports store/pebble and store/mem. Package node/all imports every kind.
+//	s, err := store.Open(ctx, "postgres://rouse@db.internal/rouse", store.Options{})
+//
+// Each kind of store is a package below this one. It registers itself when a program imports it, like
+// drivers of database/sql, so that a program links only the kinds that it uses. Package node imports
+// store/pebble and store/mem; package node/all imports every kind.
 package store
 
 import (

@@ -1,5 +1,6 @@
-// Package transact creates timers in the caller's own transaction on PostgreSQL: a timer exists from the commit on, and
-// never if the transaction is rolled back.
+// Package transact creates timers in the caller's own transactions on PostgreSQL: a timer exists from the
+// commit on, and never if the transaction is rolled back. Use it if a timer must exist exactly if a row of
+// your own does.
 //
 //	timers, err := transact.New(transact.Options{})
 //	tx, err := db.BeginTx(ctx, nil)
@@ -7,9 +8,9 @@
 //	_, err = timers.CreateSQL(ctx, tx, "shop", "order-17", rouse.Spec{Schedule: "@after 15m", Target: "https://…"}, transact.Create)
 //	err = tx.Commit()
 //
-// Package transact does not connect to rouse. It needs only the functions of the store's schema in the database of the
-// transaction, and the right to execute them: see postgres.CallerRole. All writes are made by these functions; this
-// package first validates a spec like the API, calls them, and translates their errors.
+// Package transact does not connect to rouse. It needs only the functions of the store's schema in the
+// database of the transaction, and the right to execute them: see postgres.CallerRole. These functions make
+// all writes; this package first validates a spec like the API, calls them, and translates their errors.
 //
 // An error of a call aborts the transaction, like that of any statement: roll it back, or to an earlier savepoint. Only
 // a *rouse.Invalid is returned before anything is sent.

@@ -1,25 +1,29 @@
-// Package reminder makes reminders at a ReminderService, and executes them when they are due: it is the sidecar's side of the
-// protocol in api/reminder/v1.
+// Package reminder is the client of the reminder service, for sidecars: it creates reminders, and executes
+// them when they are due. The protocol is in api/reminder/v1. Programs without sidecars use package client.
 //
-//	c, err := reminder.Open("reminders.internal:7411", reminder.Options{App: "orderapp", Handle: func(ctx context.Context, e reminder.Execution) error { … }})
+//	c, err := reminder.Open("reminders.internal:7411", reminder.Options{
+//		App:    "orderapp",
+//		Handle: func(ctx context.Context, e reminder.Execution) error { … },
+//	})
 //	err = c.Ready(ctx)
-//	made, err := c.Create(ctx, reminder.Reminder{Name: "pay", InitialDelay: "10m", Metadata: map[string]string{"order": "17"}})
+//	r, err := c.Create(ctx, reminder.Reminder{Name: "pay", InitialDelay: "10m", Metadata: map[string]string{"order": "17"}})
 //
-// One address is enough: a client discovers all instances of the service, keeps a stream to each, over which
-// executions come, and follows instances that come and go. It has the table of buckets and their instances,
-// so that it creates a reminder at an instance that shares a bucket with it, and reads a reminder where it
-// is.
+// One address is enough: a client discovers all instances of the service, keeps a stream to each, which
+// delivers executions, and follows instances that start and stop. It has the table of buckets and their
+// instances: it creates a reminder at an instance that shares a bucket with it, and reads a reminder where
+// it is.
 //
 //	address ─► register ─► instances ─► a link to each ─► stream ─► table, executions
 //	                                         ▲                          │
 //	                                         └── instances of the table ┘
 //
-// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrUnavailable and their like in
-// them, errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the
-// service gave a delay for a retry. status.FromError of gRPC finds the status that came.
+// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrUnavailable and others in them,
+// errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter if the service
+// returned a delay for a retry. status.FromError of gRPC finds the original status.
 //
-// Calls are tried again, with a growing pause, while the service asks for it or cannot be reached, until ctx ends and for at most
-// Options.Patience. Create is not when it may have made a reminder; the others are harmless to repeat.
+// Calls are retried with backoff while the service is unavailable or asks for it, until ctx ends, and for
+// at most Options.Patience. Create is not retried if it may have created a reminder; the other calls are
+// idempotent.
 package reminder
 
 import (

@@ -1,5 +1,5 @@
-// Package receiver is an HTTP receiver for tests: it keeps what arrives, verifies signatures, and answers as it was told, from
-// a plain 200 to a flood that never ends.
+// Package receiver is an HTTP receiver for tests of callbacks: it records requests, verifies signatures,
+// and responds as configured, from a plain 200 to an endless body.
 //
 //	r := receiver.New(receiver.Options{})
 //	defer r.Close()
@@ -7,7 +7,8 @@
 //	// create a timer with the target r.URL()
 //	a, err := r.Next(ctx)
 //
-// Waiting is by channel: nothing sleeps or polls. Its memory is bounded whatever arrives and whatever it answers.
+// Waiting uses channels: nothing sleeps or polls. Memory is bounded, whatever arrives and whatever it
+// responds.
 package receiver
 
 import (

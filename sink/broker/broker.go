@@ -4,27 +4,33 @@
 //	nats:orders/orders.due          connection orders: subject orders.due
 //	redis:orders/orders-due         connection orders: stream orders-due
 //
-// A target names a connection that the operator has described (Connection), never an address: so no timer holds a password, and none
-// leads to a host that the operator has not named. What a connection may be used for can be bounded too (Connection.Allow).
+// A target names a connection that the operator has configured (Connection), never an address: timers
+// contain no passwords, and reach only the operator's brokers. Connection.Allow limits the targets of a
+// connection. A node is configured with Connections; without a node:
+//
+//	c := broker.Connection{Name: "orders", URL: "redis://cache.internal"}
+//	p, err := broker.Open(c, nil) // the program imports sink/broker/redis
+//	s := broker.New()
+//	s.Add(c, p)
 //
 // # Messages
 //
-// A fire is a CloudEvent 1.0 as webhooks send it, with the same attributes, in the binary mode of each technology, or as JSON with
-// "?mode=structured" at the end of the target. See the subpackages.
+// A fire is a CloudEvent 1.0 with the same attributes as in webhooks, in the binary mode of each
+// technology, or as JSON if the target ends with "?mode=structured". See the subpackages.
 //
 // # Outcomes
 //
-//	the broker has confirmed            done
-//	it refused                          failed, with its code and text; rejected if it would always refuse
-//	no confirm within retry.timeout     failed: it may have the message
-//	the connection broke before that    failed: it may have the message
-//	there is no connection              deferred, without spending an attempt, for as long as Options.Patience
+//	the broker confirmed                done
+//	the broker refused                  failed, with its code and text; rejected if it would always refuse
+//	no confirm within retry.timeout     failed: the broker may have the message
+//	the connection broke before that    failed: the broker may have the message
+//	no connection                       deferred, without spending an attempt, for up to Connection.Patience
 //
-// So a message comes at least once, and its id, which is the fire's, is the same each time.
+// So a message is delivered at least once, with the fire id as its id each time.
 //
 //	broker.go       the sink                          flight.go    messages in progress, each reported once
-//	target.go       targets, and their faults         availability.go  whether a broker is available
-//	connection.go   descriptions of brokers     outcome.go   outcomes
+//	target.go       targets, and what is wrong        availability.go  whether a broker is available
+//	connection.go   descriptions of brokers           outcome.go   outcomes
 package broker
 
 import (

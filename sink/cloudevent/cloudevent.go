@@ -1,5 +1,9 @@
-// Package cloudevent encodes a fire as a CloudEvent 1.0: its attributes, its JSON, and texts in headers. It
-// does no I/O.
+// Package cloudevent encodes a fire as a CloudEvent 1.0. Sinks use it, so that webhooks and messages at
+// brokers have the same attributes:
+//
+//	body := cloudevent.Append(nil, &fire) // {"specversion":"1.0","id":…
+//
+// It encodes events as JSON, and texts in headers. It does no I/O.
 package cloudevent
 
 import (

@@ -1,19 +1,23 @@
-// Package function is the sink of targets "func:NAME": it calls a function of this process, which Handle registered.
+// Package function is the sink of the targets "func:NAME": it calls functions of this process. Programs
+// usually register them with node.Handle.
 //
 //	s := function.New(function.Options{})
 //	err := s.Handle("send-invoice", func(ctx context.Context, f rouse.Fire) error { return send(ctx, f.Spec.Payload) })
 //
 // It promises:
-//   - What the function returns is the outcome: nil is done, an error is a failure, to be tried again; Permanent, RetryAfter and
-//     ErrGone refine that. A panic, and the end of the goroutine, are failures too, and the process goes on.
-//   - The function's ctx ends with the attempt's timeout (retry.timeout), and when the engine stops. One that goes on all the
-//     same is abandoned after a while: its attempt is reported, and its place stays taken until it ends.
-//   - No more than its limit of calls of one function run at a time, whatever the namespaces.
-//   - A fire of a function that is not registered is deferred, and spends no attempt: a worker of another version may have it.
+//   - The function's result is the outcome: nil is done, an error is a failure that is retried; Permanent,
+//     RetryAfter and ErrGone refine that. A panic, and the end of the goroutine, are failures, too, and the
+//     process continues.
+//   - The function's ctx is cancelled after the attempt's timeout (retry.timeout), and when the engine
+//     stops. If the function does not return soon after that, its attempt fails, and the call counts
+//     against the limit until it returns.
+//   - At most a limited number of calls of one function run at a time, in all namespaces together.
+//   - A fire of a function that is not registered is deferred, and spends no attempt: another version of
+//     the program may have the function.
 //
-// A function may be called twice for one occurrence, as after a crash; the fire's ID is the same then. As a function can kill
-// the process that it runs in, its lane asks that an attempt is written down before it begins: a fire that kills the process
-// each time ends as a dead letter.
+// A function may be called twice for one occurrence, such as after a crash, with the same fire ID. As a
+// function can end its process, its lane asks the engine to store an attempt before it begins: a fire that
+// ends the process each time becomes a dead letter.
 package function
 
 import (

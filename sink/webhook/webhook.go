@@ -1,9 +1,11 @@
-// Package webhook delivers fires as HTTP requests.
+// Package webhook delivers fires as HTTP requests. Receivers in Go use it to verify signatures:
+//
+//	err := webhook.Verify(secrets, r.Header, body, time.Now())
 //
 // # Requests
 //
-// A fire is a CloudEvent 1.0 in HTTP's binary mode: the payload is the body, its content type is Content-Type, and the rest is
-// in headers:
+// A fire is a CloudEvent 1.0 in HTTP's binary mode: the payload is the body, its content type is
+// Content-Type, and the attributes are headers:
 //
 //	ce-id             fire id: the same for every attempt, the receiver's idempotency key
 //	ce-source         /namespaces/{namespace}/timers/{name}
@@ -11,20 +13,21 @@
 //	ce-time           the due time, not the time of the attempt
 //	ce-subject        the timer's name
 //	ce-attempt        1 is the first
-//	ce-token          fencing token: grows from attempt to attempt, refuse what is older than you saw
-//	ce-generation     of the timer: a new one with each create or replace
+//	ce-token          fencing token: grows from attempt to attempt; refuse older ones than you saw
+//	ce-generation     of the timer: new with each create or replace
 //	rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation
-//	                  the same facts for receivers without CloudEvents
-//	rouse-manual      true if the fire was asked for by run
+//	                  the same for receivers without CloudEvents
+//	rouse-manual      true if a client requested the fire by run
 //	rouse-last        true if no attempt follows
 //	webhook-id, webhook-timestamp, webhook-signature
 //	                  Standard Webhooks: fire id, time of the attempt, one signature for each of the namespace's secrets
 //
-// As the CloudEvents binding asks, values are percent-encoded: space, '"', '%' and what is not printable ASCII; rouse-timer
-// too. In structured mode the body is the event as JSON (application/cloudevents+json), with data (the payload as a JSON
-// value), or data_base64 if the payload is not JSON, and with manual and last as further extensions; rouse-… and webhook-… stay as they are. In batch mode
-// the body is an array of such events (application/cloudevents-batch+json), webhook-id is made of the ids of the fires, and
-// nothing else tells of single fires.
+// As CloudEvents' HTTP binding requires, values are percent-encoded, and rouse-timer, too: space, '"', '%'
+// and all but printable ASCII. In structured mode the body is the event as JSON
+// (application/cloudevents+json), with the payload in data, or in data_base64 if it is not JSON, and with
+// the extensions manual and last; the rouse-… and webhook-… headers do not change. In batch mode the body
+// is an array of such events (application/cloudevents-batch+json), webhook-id is derived from the ids of
+// the fires, and no other header describes single fires.
 //
 // # Answers
 //
@@ -37,20 +40,22 @@
 //	other 4xx               rejected
 //	a forbidden address     rejected
 //
-// A 2xx may ask for another attempt by a JSON body, {"rouse":{"retry_after":"30s"}} or {"rouse":{"retry_at":"<RFC 3339>"}},
-// also up to MaxRetryAfter; it spends an attempt as any failure does. The 2xx of a batch may tell fires apart:
+// A 2xx can request another attempt by a JSON body, {"rouse":{"retry_after":"30s"}} or
+// {"rouse":{"retry_at":"<RFC 3339>"}}, also up to MaxRetryAfter; it spends an attempt like a failure. The
+// 2xx of a batch can have a result for each fire:
 //
 //	{"rouse":{"results":[{"id":"<fire id>","status":503,"retry_after":"30s","detail":"busy"}, …]}}
 //
-// Each result is read as the answer to its fire: status as above, default the answer's own; retry_after, retry_at and detail
-// may be missing. A fire without a result has the status of the answer. A JSON body that names "rouse" and cannot be read
-// fails the attempt: a wish that was not understood must not pass for a success.
+// Each result is the answer to its fire: status as above, by default that of the response; retry_after,
+// retry_at and detail are optional. A fire without a result has the status of the response. A JSON body
+// with "rouse" that cannot be parsed fails the attempt, so that a request of the receiver is never mistaken
+// for success.
 //
 // # Safety
 //
-// Addresses are judged when the connection is dialled, after DNS, on the address that the kernel will use, so neither names
-// nor rebinding lead to forbidden places; proxies of the environment are not used. Answers are read up to MaxAnswer and for at
-// most five seconds after their head, whatever they claim to be.
+// Addresses are checked when the connection is dialled, after DNS, on the address that the kernel will use,
+// so neither names nor DNS rebinding reach forbidden addresses; proxies of the environment are not used.
+// Bodies of responses are read up to MaxAnswer and for at most five seconds.
 package webhook
 
 import (

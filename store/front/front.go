@@ -1,5 +1,8 @@
 // Package front is a store of two servers: PostgreSQL contains the data, and a Redis in front of it an index
-// of due times, so that the search for due rows does not read the database.
+// of due times, so that the search for due rows does not read the database. Use it if that search loads the
+// database too much.
+//
+//	s, err := front.Open(ctx, "postgres://rouse@db.internal/rouse", "redis://cache.internal:6379/0", front.Options{})
 //
 // All rows, records, leases and revisions are in PostgreSQL, and every write goes there first. The index may
 // be emptied, fall behind or be unavailable at any time: no timer is lost, and none fires for a row that has

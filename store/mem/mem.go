@@ -1,6 +1,10 @@
-// Package mem is a store in memory: the model that tests compare other stores with, and a store for tests. It
-// loses everything when the process ends, reads every row for every claim and list, and is meant to be
-// obviously correct. It has no files to copy, so it is not a rouse.Checkpointer.
+// Package mem is a store in memory, for tests and experiments, and the model that tests compare other
+// stores with. It loses everything when the process ends.
+//
+//	n, err := node.Open(ctx, "mem:") // or, for tests of stores, mem.New()
+//
+// It reads every row for every claim and list: it is meant to be obviously correct, not fast. It has no
+// files to copy, so it is not a rouse.Checkpointer.
 package mem
 
 import (

@@ -1,4 +1,6 @@
-// Package pebble stores timers in an embedded key-value store, the default of a rouse that runs alone.
+// Package pebble stores timers in an embedded key-value store: the default of a node that runs alone.
+//
+//	s, err := pebble.Open("./timers", pebble.Options{}) // or store.Open(ctx, "pebble:./timers", store.Options{})
 //
 // It is a rouse.Store over Pebble, a log-structured merge tree. A directory contains one store, which one
 // process opens at a time. Its content, by the first byte of the key (key.go has the layouts):
@@ -7,7 +9,7 @@
 //	k  the place of each key: its d key, versions, state, due, labels    read by conditions and lists
 //	s  keys by state, for all states but scheduled                       so that a list of dead letters is short
 //	l  keys by label
-//	c  how many rows each namespace has in each state
+//	c  the number of rows of each namespace in each state
 //	h  records: hour, namespace, name, end                               a timer's history is one seek per hour
 //	n  which records ended when: hour, namespace, second                 a namespace's history
 //	g  how many records each hour has

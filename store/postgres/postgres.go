@@ -1,5 +1,7 @@
 // Package postgres stores timers in PostgreSQL 13 or later, for any number of nodes.
 //
+//	s, err := postgres.Open(ctx, "postgres://rouse@db.internal/rouse", postgres.Options{})
+//
 // It is a rouse.Shared, a rouse.Watcher and a rouse.Raiser, and uses pgx. Everything is in one schema;
 // migrations/ contains its tables and the functions that do the work, so that each call is one transaction in
 // one round trip. roles.go describes which role needs which rights.

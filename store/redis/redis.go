@@ -1,6 +1,8 @@
 // Package redis stores timers in Redis 6.2 or later, for any number of nodes: in one server, in a Cluster,
 // behind Sentinel, or spread over several independent servers.
 //
+//	s, err := redis.Open(ctx, "redis://cache.internal:6379/0", redis.Options{})
+//
 // It is a rouse.Shared. The rows of a shard are in a hash. For each bucket, a sorted set contains their keys
 // with the visible times as scores. As the end of a hold is a visible time too, a claim is one range read,
 // and a row that was claimed but not settled becomes visible again by itself. Lua scripts do all reads that

@@ -1,4 +1,7 @@
-// Package sqlite stores timers in one SQLite file, which other tools can read.
+// Package sqlite stores timers in one SQLite file, for a node that runs alone and timers that other tools
+// can read.
+//
+//	s, err := sqlite.Open("timers.db", sqlite.Options{}) // or store.Open(ctx, "sqlite:timers.db", store.Options{})
 //
 // It is a rouse.Store over modernc.org/sqlite, which needs no C compiler. A file contains one store, which
 // one process opens at a time: a lock on a separate file ensures that. schema.go has the tables; any SQLite

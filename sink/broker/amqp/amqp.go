@@ -1,4 +1,7 @@
-// Package amqp publishes fires to exchanges of RabbitMQ (3.8 or later), by AMQP 0.9.1.
+// Package amqp publishes fires to exchanges of RabbitMQ (3.8 or later), with AMQP 0.9.1. Import it to
+// enable "amqp:" targets in a node:
+//
+//	import _ "github.com/rousehq/rouse/sink/broker/amqp"
 //
 // # Targets
 //
@@ -10,23 +13,25 @@
 //
 // # Messages
 //
-// Messages are persistent. In binary mode the body is the payload, and as the AMQP binding of CloudEvents has it in application
-// properties, which RabbitMQ's headers are to consumers of AMQP 1.0, the headers are
+// Messages are persistent. In binary mode the body is the payload. The headers, which consumers of AMQP 1.0
+// see as the application properties of CloudEvents' AMQP binding, are
 //
 //	cloudEvents_specversion, cloudEvents_id, cloudEvents_source, cloudEvents_type, cloudEvents_time, cloudEvents_subject,
 //	cloudEvents_attempt (an integer), cloudEvents_token, cloudEvents_generation
 //	rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt (an integer), rouse-token, rouse-generation,
 //	rouse-manual and rouse-last (booleans)
 //
-// In structured mode the body is the event as JSON, its content type application/cloudevents+json, and only the rouse-… headers stay.
-// In both the property message-id is the fire id, type the event's, app-id "rouse". Texts are UTF-8, and nothing is percent-encoded.
+// In structured mode the body is the event as JSON, its content type is application/cloudevents+json, and
+// only the rouse-… headers are set. In both modes the property message-id is the fire id, type the event's
+// type, and app-id "rouse". Texts are UTF-8, and not percent-encoded.
 //
 // # Outcomes
 //
-// Done is what RabbitMQ has confirmed and not returned: for a durable queue that means on disk, for a quorum queue on most of its
-// replicas. A message that no queue takes is returned (mandatory), which is a failure with the code 312; one that a queue refuses, as
-// it is full, is a failure. An exchange that does not exist, or that the user may not write to, is a failure with RabbitMQ's code. A
-// message that is larger than RabbitMQ takes is rejected. While RabbitMQ blocks publishers, as it is short of memory or disk, fires wait.
+// A message is done when RabbitMQ has confirmed and not returned it: a durable queue then has it on disk, a
+// quorum queue on most replicas. A message without a queue is returned (mandatory), and fails with the code
+// 312. A message that a full queue refuses fails; so does one for an exchange that does not exist or that
+// the user may not write to, with RabbitMQ's code. A message that is too large is rejected. While RabbitMQ
+// blocks publishers, because memory or disk space is low, fires wait.
 //
 // RabbitMQ reports such errors by closing the channel, with all messages in progress on it. So each exchange has its
 // own channels for each namespace: mistakes of one client do not affect the messages of others.

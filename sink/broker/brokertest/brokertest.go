@@ -1,5 +1,11 @@
-// Package brokertest tests that publishers of package broker handle failures of their broker, or of the network in
-// front of it, with the real broker. Each also passes the contract of sinks in package sinktest.
+// Package brokertest tests that a publisher of package broker handles failures of its broker, and of the
+// network in front of it, with the real broker:
+//
+//	func TestFailures(t *testing.T) {
+//		brokertest.Run(t, brokertest.Harness{Broker: server, NewProxy: newProxy, Open: open, Place: place, Arrived: arrived})
+//	}
+//
+// Each publisher must also pass the contract of sinks in package sinktest.
 package brokertest
 
 import (

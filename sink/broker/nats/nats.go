@@ -1,5 +1,7 @@
-// Package nats publishes fires to subjects of NATS (2.2 or later): to the streams of JetStream that accept them, or, if the target asks
-// for it, to the current subscribers.
+// Package nats publishes fires to subjects of NATS (2.2 or later): to streams of JetStream, or with
+// "?via=core" to the current subscribers. Import it to enable "nats:" targets in a node:
+//
+//	import _ "github.com/rousehq/rouse/sink/broker/nats"
 //
 // # Targets
 //
@@ -14,16 +16,17 @@
 //
 //	ce-specversion, ce-id, ce-source, ce-type, ce-time, ce-subject, ce-datacontenttype, ce-attempt, ce-token, ce-generation
 //
-// in addition to content-type, rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation,
-// rouse-manual and rouse-last. Values are percent-encoded as in webhooks. In structured mode the body is the event as JSON,
-// content-type application/cloudevents+json, and only the rouse-… headers stay. Nats-Msg-Id is the fire id: a stream leaves out what
-// it has taken in the last minutes (its duplicate_window, two by default).
+// in addition to content-type, rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt,
+// rouse-token, rouse-generation, rouse-manual and rouse-last. Values are percent-encoded as in webhooks. In
+// structured mode the body is the event as JSON, content-type application/cloudevents+json, and only the
+// rouse-… headers are set. Nats-Msg-Id is the fire id: a stream drops duplicates within its
+// duplicate_window (two minutes by default).
 //
 // # Outcomes
 //
-// Done is what JetStream has acknowledged. If no stream has the subject, the attempt fails at once with the code 503; a stream that
-// refuses reports the reason. By core NATS done only means that there was a subscriber when the server had the message. A
-// message that is larger than the server takes is rejected.
+// A message is done when JetStream has acknowledged it. If no stream has the subject, the attempt fails
+// immediately with the code 503; a stream that refuses reports the reason. With core NATS, done only means
+// that the subject had a subscriber. A message that is too large is rejected.
 //
 //	nats.go      the publisher, targets    link.go    the connection
 //	publish.go   publishing, answers       message.go fires as messages

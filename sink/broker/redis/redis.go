@@ -1,14 +1,18 @@
-// Package redis adds fires to streams of Redis (5 or later), with XADD.
+// Package redis adds fires to streams of Redis (5 or later), with XADD. Import it to enable "redis:"
+// targets in a node:
+//
+//	import _ "github.com/rousehq/rouse/sink/broker/redis"
 //
 // # Targets
 //
-//	redis:CONNECTION/STREAM    the key of the stream, which is made with the first entry
+//	redis:CONNECTION/STREAM    the key of the stream, which the first entry creates
 //
-// Keys that begin with "rouse:" or "{rouse" are refused: a store or a queue of rouse's own may be there.
+// Keys that begin with "rouse:" or "{rouse" are refused, because a store or a queue of rouse may use them.
 //
 // # Messages
 //
-// CloudEvents has no binding to Redis, so this is rouse's own: an entry has the attributes of the event as fields, under their names,
+// CloudEvents has no binding for Redis, so rouse defines the format: an entry has the attributes of the
+// event as fields,
 //
 //	specversion, id, source, type, time, subject, datacontenttype, attempt, token, generation, namespace, manual, last
 //
@@ -16,13 +20,14 @@
 //
 // # Outcomes
 //
-// Done is what Redis has answered, and, with Connection.Replicas, so many replicas have: it is as durable as Redis' append-only file
-// and its replicas are. Redis does not know of messages that it has already: what is sent again is another entry with the same id.
-// With Connection.MaxLength a stream is cut to about so many entries, whether they were read or not. A key that is no stream, or that the
-// user may not write to, is a failure. While Redis takes no writes at all, as its memory is full, its disk is broken, or it is a
-// replica, fires wait as if it were away.
+// A message is done when Redis has answered, and Connection.Replicas replicas have it: it is as durable as
+// Redis' append-only file and the replicas. Redis does not detect duplicates: a repeated message is another
+// entry with the same id. Connection.MaxLength trims streams to about this many entries, whether read or
+// not. A key that is not a stream, or that the user may not write to, is a failure. While Redis accepts no
+// writes, because its memory is full, its disk fails, or it is a replica, it counts as unavailable, and
+// fires wait.
 //
-//	redis.go     the publisher, targets     link.go     whether Redis can be reached
+//	redis.go     the publisher, targets     link.go     whether Redis is available
 //	publish.go   publishing, answers        entry.go    fires as entries
 package redis
 
