@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 
 // Raise makes revisions continue above the given one.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
+	if revision > 1<<62 {
+		return rouse.Refuse("revision", strconv.FormatUint(revision, 10), "is too high", "use at most 4611686018427387904")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision = max(s.revision, revision)

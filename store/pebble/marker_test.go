@@ -1,13 +1,10 @@
 package pebble
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 func writeFile(t *testing.T, name, text string) {
@@ -75,36 +73,9 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
 			c.prepare(t, dir)
-			before := tree(t, dir)
-			s, err := Open(dir, Options{})
-			if err == nil {
-				_ = s.Close()
-				t.Fatal("it was opened")
-			}
-			for _, part := range append(c.parts, dir) {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
-				}
-			}
-			if after := tree(t, dir); !slices.Equal(before, after) {
-				t.Errorf("the directory was %v and is %v", before, after)
-			}
+			storetest.Refuses(t, dir, func() (rouse.Store, error) { return Open(dir, Options{}) }, append(c.parts, dir)...)
 		})
 	}
-}
-
-func tree(t *testing.T, dir string) (out []string) {
-	t.Helper()
-	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		if err == nil {
-			out = append(out, fmt.Sprint(path, " ", info.Size(), " ", info.ModTime()))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // TestALostStoreIsNotReplaced: a directory that was a store and lost its files does not become an empty
@@ -188,55 +159,7 @@ func TestAnInterruptedStartIsBegunAgain(t *testing.T) {
 	}
 }
 
-// TestAStoreIsOpenedOnce runs itself as the other process.
-func TestAStoreIsOpenedOnce(t *testing.T) {
-	const holder = "ROUSE_PEBBLE_HOLD"
-	if dir := os.Getenv(holder); dir != "" {
-		openTest(t, dir)
-		fmt.Println("held")
-		_, _ = io.ReadAll(os.Stdin)
-		return
-	}
-	dir := filepath.Join(t.TempDir(), "store")
-	refused := func(by string) {
-		t.Helper()
-		s, err := Open(dir, Options{})
-		if err == nil {
-			_ = s.Close()
-			t.Fatalf("held by %s, it was opened", by)
-		}
-		if !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "stop the other") {
-			t.Errorf("held by %s: %q names no cure", by, err)
-		}
-	}
-	s := openTest(t, dir)
-	refused("this process")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), holder+"="+dir)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatal(line, err)
-	}
-	refused("another process")
-	_ = in.Close()
-	_ = cmd.Wait()
-	if err := openTest(t, dir).Close(); err != nil {
-		t.Fatal(err)
-	}
-}
+func TestAStoreIsOpenedOnce(t *testing.T) { storetest.OpenedOnce(t, openDir) }
 
 // readOnlyDisk refuses all changes.
 type readOnlyDisk struct{ vfs.FS }

@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,31 +17,6 @@ func writeOne(t *testing.T, s *Store, name string) uint64 {
 		t.Fatal(err)
 	}
 	return results[0].Revision
-}
-
-func TestRaise(t *testing.T) {
-	s := openTest(t, t.TempDir())
-	defer s.Close()
-	first := writeOne(t, s, "a")
-	to := first + 1<<40
-	for _, raised := range []uint64{to, to, first, 0} { // never backwards
-		if err := s.Raise(t.Context(), raised); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows, err := s.Get(t.Context(), []rouse.Key{{Namespace: "ns", Name: "a"}})
-	if err != nil || rows[0].Revision != first {
-		t.Errorf("the row has revision %d, it had %d: %v", rows[0].Revision, first, err)
-	}
-	if got := writeOne(t, s, "b"); got != to+1 {
-		t.Errorf("revision %d after %d", got, to)
-	}
-	if err := s.Raise(t.Context(), rouse.AnyRevision); !errors.As(err, new(*rouse.Invalid)) {
-		t.Errorf("raised beyond all: %v", err)
-	}
-	if got := writeOne(t, s, "c"); got != to+2 {
-		t.Errorf("revision %d after a raise that was refused", got)
-	}
 }
 
 // TestRaiseSurvivesACrash: once Raise has returned, a power cut does not undo it, even if nothing was written

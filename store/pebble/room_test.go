@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 // smallDisk is a disk in memory whose free space the test sets.
@@ -92,43 +93,10 @@ func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	d := newSmallDisk()
 	s := openSmall(t, d)
 	defer s.Close()
-	apply := func(changes ...rouse.Change) ([]rouse.Result, error) { return s.Apply(t.Context(), changes) }
-	first, err := apply(create("a"), create("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.avail.Store(99 << 20)
-	s.room.expire()
-
-	keys := []rouse.Key{testRow("a").Key, testRow("c").Key}
-	if _, err := apply(rouse.Change{Key: keys[0], If: first[0].Revision}, create("c")); !errors.Is(err, rouse.ErrFull) {
-		t.Errorf("a call that adds a row: %v", err)
-	}
-	if _, err := apply(rouse.Change{Key: keys[1], If: rouse.AnyRevision, To: testRow("c")}); !errors.Is(err, rouse.ErrFull) {
-		t.Errorf("a replace of nothing: %v", err)
-	}
-	rows, err := s.Get(t.Context(), keys)
-	if err != nil || rows[0].Revision != first[0].Revision || rows[1].Revision != 0 {
-		t.Errorf("a refused call changed something: %+v, %v", rows, err)
-	}
-	dead := *testRow("a")
-	dead.Key.Fire, dead.State = "f", rouse.StateDead
-	results, err := apply(
-		rouse.Change{Key: keys[0], If: first[0].Revision, To: testRow("a")},
-		rouse.Change{Key: testRow("b").Key, If: first[1].Revision, Also: []rouse.Row{dead}},
-		rouse.Change{Key: keys[0], If: rouse.NoRow, To: testRow("a")})
-	if err != nil || !results[0].Applied || !results[1].Applied || results[2].Applied {
-		t.Errorf("an update and a settle: %+v, %v", results, err)
-	}
-
-	d.avail.Store(101 << 20)
-	s.room.expire()
-	if _, err := apply(create("c")); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
-	if n, err := s.Count(t.Context(), rouse.Query{}); err != nil || n != 2 {
-		t.Errorf("count is %d, %v", n, err)
-	}
+	storetest.Reserve(t, s, func(bytes int64) {
+		d.avail.Store(bytes)
+		s.room.expire()
+	})
 }
 
 func TestAWriteWaitsForRoom(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 // keysOf counts the keys with a tag.
@@ -68,7 +69,7 @@ func TestATallyChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	makeStore(t, dir)
 	tree := func() []string { // without the lock, which is taken
-		return slices.DeleteFunc(tree(t, dir), func(s string) bool { return strings.Contains(s, "LOCK") })
+		return slices.DeleteFunc(storetest.Tree(t, dir), func(s string) bool { return strings.Contains(s, "LOCK") })
 	}
 	before := tree()
 	rows, records, err := Tally(t.Context(), dir)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 // TestACheckpointEndsWithItsContext ends the context while the copy is being written. If the copy is faster,
@@ -65,12 +66,12 @@ func TestACheckpointEndsWithItsContext(t *testing.T) {
 func TestATallyChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	makeStore(t, filepath.Join(dir, CheckpointFile))
-	before := tree(t, dir)
+	before := storetest.Tree(t, dir)
 	rows, records, err := Tally(t.Context(), filepath.Join(dir, CheckpointFile))
 	if err != nil || len(rows) != 1 || rows[rouse.StateScheduled] != 2000 || records != 0 {
 		t.Errorf("%v, %d, %v", rows, records, err)
 	}
-	if after := tree(t, dir); fmt.Sprint(before) != fmt.Sprint(after) {
+	if after := storetest.Tree(t, dir); fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("the directory was %v and is %v", before, after)
 	}
 	if _, _, err := Tally(t.Context(), filepath.Join(dir, "nothing")); err == nil {

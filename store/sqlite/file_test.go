@@ -1,22 +1,18 @@
 package sqlite
 
 import (
-	"bufio"
 	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 func testRow(name string) *rouse.Row {
@@ -106,36 +102,9 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 			path := filepath.Join(dir, "timers.db")
 			c.prepare(t, path)
 			_ = os.Remove(path + ".lock")
-			before := tree(t, dir)
-			s, err := Open(path, Options{})
-			if err == nil {
-				_ = s.Close()
-				t.Fatal("it was opened")
-			}
-			for _, part := range append(c.parts, path) {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
-				}
-			}
-			if after := tree(t, dir); !slices.Equal(before, after) {
-				t.Errorf("the directory was %v and is %v", before, after)
-			}
+			storetest.Refuses(t, dir, func() (rouse.Store, error) { return Open(path, Options{}) }, append(c.parts, path)...)
 		})
 	}
-}
-
-func tree(t *testing.T, dir string) (out []string) {
-	t.Helper()
-	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		if err == nil {
-			out = append(out, fmt.Sprint(path, " ", info.Size(), " ", info.ModTime()))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func TestDamageIsNoticed(t *testing.T) {
@@ -167,55 +136,7 @@ func TestAnInterruptedStartIsBegunAgain(t *testing.T) {
 	}
 }
 
-// TestAStoreIsOpenedOnce runs itself as the other process.
-func TestAStoreIsOpenedOnce(t *testing.T) {
-	const holder = "ROUSE_SQLITE_HOLD"
-	if dir := os.Getenv(holder); dir != "" {
-		openTest(t, dir)
-		fmt.Println("held")
-		_, _ = io.ReadAll(os.Stdin)
-		return
-	}
-	dir := t.TempDir()
-	refused := func(by string) {
-		t.Helper()
-		s, err := Open(filepath.Join(dir, "timers.db"), Options{})
-		if err == nil {
-			_ = s.Close()
-			t.Fatalf("held by %s, it was opened", by)
-		}
-		if !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "stop the other") {
-			t.Errorf("held by %s: %q names no cure", by, err)
-		}
-	}
-	s := openTest(t, dir)
-	refused("this process")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), holder+"="+dir)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatal(line, err)
-	}
-	refused("another process")
-	_ = in.Close()
-	_ = cmd.Wait()
-	if err := openTest(t, dir).Close(); err != nil {
-		t.Fatal(err)
-	}
-}
+func TestAStoreIsOpenedOnce(t *testing.T) { storetest.OpenedOnce(t, openDir) }
 
 func TestADirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
 	for _, dir := range []string{"/proc", "/proc/self/fdinfo"} { // not writable even by root
@@ -315,39 +236,10 @@ func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	apply := func(changes ...rouse.Change) ([]rouse.Result, error) { return s.Apply(t.Context(), changes) }
-	first, err := apply(newTimer("a"), newTimer("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	avail.Store(99 << 20)
-	s.disk.expire()
-
-	keys := []rouse.Key{testRow("a").Key, testRow("c").Key}
-	if _, err := apply(rouse.Change{Key: keys[0], If: first[0].Revision}, newTimer("c")); !errors.Is(err, rouse.ErrFull) {
-		t.Errorf("a call that adds a row: %v", err)
-	}
-	if _, err := apply(rouse.Change{Key: keys[1], If: rouse.AnyRevision, To: testRow("c")}); !errors.Is(err, rouse.ErrFull) {
-		t.Errorf("a replace of nothing: %v", err)
-	}
-	rows, err := s.Get(t.Context(), keys)
-	if err != nil || rows[0].Revision != first[0].Revision || rows[1].Revision != 0 {
-		t.Errorf("a refused call changed something: %+v, %v", rows, err)
-	}
-	dead := *testRow("a")
-	dead.Key.Fire, dead.State = "f", rouse.StateDead
-	results, err := apply(
-		rouse.Change{Key: keys[0], If: first[0].Revision, To: testRow("a")},
-		rouse.Change{Key: testRow("b").Key, If: first[1].Revision, Also: []rouse.Row{dead}},
-		rouse.Change{Key: keys[0], If: rouse.NoRow, To: testRow("a")})
-	if err != nil || !results[0].Applied || !results[1].Applied || results[2].Applied {
-		t.Errorf("an update and a settle: %+v, %v", results, err)
-	}
-	avail.Store(101 << 20)
-	s.disk.expire()
-	if _, err := apply(newTimer("c")); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
+	storetest.Reserve(t, s, func(bytes int64) {
+		avail.Store(bytes)
+		s.disk.expire()
+	})
 }
 
 // expire makes low read the free space again.

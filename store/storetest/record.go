@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -259,6 +260,32 @@ var records = []sentence{
 		if h := b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
 			b.Errorf("%d records", len(h))
 		}
+	}},
+	{"the namespaces with records are listed, until their records are trimmed", func(b *bench) {
+		s, ok := b.Store.(interface {
+			RecordNamespaces(ctx context.Context) ([]string, error)
+		})
+		if !ok {
+			b.Skip("the store cannot list them")
+		}
+		check := func(want ...string) {
+			b.Helper()
+			if got, err := s.RecordNamespaces(b.Context()); err != nil || !slices.Equal(got, want) {
+				b.Errorf("%v, %v, want %v", got, err, want)
+			}
+		}
+		check()
+		var log []rouse.Record
+		for i := range 300 {
+			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired, Ended: 1000*hour + rouse.Instant(i*1000)},
+				rouse.Record{Namespace: "later", Name: "t", Ending: rouse.EndFired, Ended: 1002*hour + rouse.Instant(i)})
+		}
+		b.log(log...)
+		check("a", "a-1", "b", "later")
+		if _, err := b.Trim(b.Context(), 1002*hour, 0); err != nil {
+			b.Fatal(err)
+		}
+		check("later")
 	}},
 }
 

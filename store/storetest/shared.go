@@ -161,33 +161,7 @@ var revisions = []sharedSentence{
 }
 
 // raises contains the cases about stores with Raise.
-var raises = []sharedSentence{
-	{"revisions go on above what they were raised to, and never go back", func(m *sharedBench) {
-		r, ok := m.Store.(rouse.Raiser)
-		if !ok {
-			m.Skipf("%T is no Raiser", m.Store)
-		}
-		first := m.create(row("first", 0))[0]
-		to := first.Revision + 1<<40
-		for _, raised := range []uint64{to, first.Revision, 1} {
-			if err := r.Raise(m.Context(), raised); err != nil {
-				m.Fatal(err)
-			}
-		}
-		if got := m.revisions(first.Key)[0]; got != first.Revision {
-			m.Errorf("the row has revision %d, it had %d", got, first.Revision)
-		}
-		second := m.create(row("second", 1))[0]
-		if second.Revision <= to || second.Generation != second.Revision {
-			m.Errorf("revision %d, generation %d, raised to %d", second.Revision, second.Generation, to)
-		}
-		for _, held := range m.claim(rouse.Window{Hold: time.Hour}).Rows {
-			if held.Revision <= second.Revision {
-				m.Errorf("%s is held with revision %d after %d", held.Key.Name, held.Revision, second.Revision)
-			}
-		}
-	}},
-}
+var raises = []sharedSentence{}
 
 // tokens contains the cases about Window.Since and Batch.Token: what one node writes, another finds. A store
 // may return more than was written since, so they check only for the rows that must be included.

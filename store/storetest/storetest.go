@@ -267,4 +267,36 @@ var lives = []sentence{
 			b.Error("count")
 		}
 	}},
+	{"revisions continue above the one that they are raised to, and never go back", func(b *bench) {
+		s, ok := b.Store.(rouse.Raiser)
+		if !ok {
+			b.Skip("the store cannot raise them")
+		}
+		first := b.create(row("a", 0))[0].Revision
+		to := first + 1<<40
+		for _, raised := range []uint64{to, to, first, 0} {
+			if err := s.Raise(b.Context(), raised); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got := b.get(row("a", 0).Key)[0].Revision; got != first {
+			b.Errorf("the row has revision %d, it had %d", got, first)
+		}
+		created := b.create(row("b", 0))[0]
+		if created.Revision <= to || created.Generation != created.Revision {
+			b.Errorf("revision %d, generation %d, raised to %d", created.Revision, created.Generation, to)
+		}
+		next := created.Revision
+		for _, held := range b.claim(rouse.Window{Hold: time.Hour}).Rows {
+			if held.Revision <= next {
+				b.Errorf("%s is held with revision %d after %d", held.Key.Name, held.Revision, next)
+			}
+		}
+		if err := s.Raise(b.Context(), rouse.AnyRevision); err == nil {
+			b.Error("raised beyond all")
+		}
+		if got := b.create(row("c", 0))[0].Revision; got <= next || got > next+1<<30 {
+			b.Errorf("revision %d after %d, and a raise that was refused", got, next)
+		}
+	}},
 }
