@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	_ "github.com/rousehq/rouse/node/all" // of the stores that are measured
 	"github.com/rousehq/rouse/store"
 )
 

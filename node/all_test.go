@@ -1,3 +1,3 @@
-package node
+package node_test
 
-import _ "github.com/rousehq/rouse/node/all" // tests open every kind
+import _ "github.com/rousehq/rouse/node/all" // tests open every kind of store, and every part

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"sync"
 	"syscall"
@@ -14,7 +13,6 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
-	"github.com/rousehq/rouse/internal/server"
 )
 
 // await is how a server starts while something that it needs is away: it listens, answers that it is not ready and why, and tries again.
@@ -35,8 +33,8 @@ const (
 // newAwait answers on the node's listeners until stop is called. A node that a program opens waits for nothing: its caller does.
 func (n *Node) newAwait() *await {
 	a := &await{n: n, why: errors.New("the server is starting"), stop: func() {}}
-	if !n.cfg.embedded {
-		a.stop = server.WaitAt(n.api, n.admin, a.reason, n.cfg.Log)
+	if k := linked["api"]; k.Await != nil && !n.cfg.embedded {
+		a.stop = k.Await(Core{n}, a.reason)
 	}
 	return a
 }
@@ -91,12 +89,4 @@ func away(err error) bool {
 		}
 	}
 	return errors.As(err, new(*net.DNSError))
-}
-
-// absent reports a file that is not there yet as away: what mounts secrets may be late.
-func absent(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return rouse.Unavailable(err)
-	}
-	return err
 }

@@ -175,7 +175,7 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = n.Close() })
-				return c, n.secrets
+				return c, Find[*secrets](n)
 			}
 			first, a := start("a")
 			_, b := start("b")

@@ -31,16 +31,15 @@ func (c *Config) checkBrokers() error {
 	return nil
 }
 
-// openBrokers makes the sink of targets at brokers. What connects does so by itself, and goes on trying.
-func (n *Node) openBrokers() error {
-	n.brokers = broker.New()
+// openBrokers adds the connections to the sink of targets at brokers. What connects does so by itself, and goes on trying.
+func (n *Node) openBrokers(brokers *broker.Sink) error {
 	for _, c := range n.cfg.Brokers {
 		p, err := broker.Open(c, brokerChanged(n.cfg.Log, c.Name))
 		if err != nil {
 			return rouse.Under("brokers."+c.Name, err)
 		}
-		n.brokers.Add(c, p)
-		n.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_broker_available",
+		brokers.Add(c, p)
+		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_broker_available",
 			Help: "1 while nothing keeps fires from a broker: it is connected, and takes messages.", ConstLabels: prometheus.Labels{"broker": c.Name}}, func() float64 {
 			if p.Obstacle() == "" {
 				return 1

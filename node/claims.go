@@ -35,7 +35,7 @@ func (c *claims) Has(namespace string) bool {
 }
 
 // set takes over what nodes have published.
-func (c *claims) set(list []published) {
+func (c *claims) set(list []Published) {
 	all, of := false, map[string]bool{}
 	for i := range list {
 		s := &list[i]
@@ -61,9 +61,9 @@ func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]clai
 		list, err := nodes(asking)
 		cancel()
 		if err == nil && len(list) > 0 {
-			all := make([]published, len(list))
+			all := make([]Published, len(list))
 			for i, n := range list {
-				all[i] = publishedBy(n.Data) // one of another version counts as claiming everything
+				all[i] = PublishedBy(n.Data) // one of another version counts as claiming everything
 			}
 			was := c.All()
 			if c.set(all); was && !c.All() {

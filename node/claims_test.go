@@ -6,14 +6,14 @@ import "testing"
 func TestClaimsAreThoseOfTheNodesThatSchedule(t *testing.T) {
 	var c claims
 	for _, step := range []struct {
-		nodes     []published
+		nodes     []Published
 		all, a, b bool
 	}{
 		{nil, true, true, true},
-		{[]published{{Claims: []string{"a"}}, {Roles: []string{"api"}}}, false, true, false},
-		{[]published{{Claims: []string{"a"}}, {Claims: []string{"b"}}}, false, true, true},
-		{[]published{{Claims: []string{"a"}}, {}}, true, true, true},
-		{[]published{{Roles: []string{"api", "executor"}}}, false, false, false},
+		{[]Published{{Claims: []string{"a"}}, {Roles: []string{"api"}}}, false, true, false},
+		{[]Published{{Claims: []string{"a"}}, {Claims: []string{"b"}}}, false, true, true},
+		{[]Published{{Claims: []string{"a"}}, {}}, true, true, true},
+		{[]Published{{Roles: []string{"api", "executor"}}}, false, false, false},
 	} {
 		if step.nodes != nil {
 			c.set(step.nodes)

@@ -104,12 +104,6 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 	}
 }
 
-// movable is the clock of a node as the API shows and moves it.
-type movable struct{ *Node }
-
-func (m movable) Now() rouse.Instant   { return rouse.Reached(m.cfg.Clock.Now()) }
-func (m movable) Ahead() time.Duration { return m.cfg.Clock.Ahead() }
-
 // settled waits until nothing is left to do by the store's clock, and returns when there is something again.
 func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 	const soon, longest = 100, 2 * time.Millisecond

@@ -18,7 +18,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
-	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -28,14 +28,20 @@ var (
 	Roles      = []string{"api", "scheduler", "executor"}
 )
 
+// RolePools is the only role of a node that manages pools whose requests are at a broker, as rouse pool does: it has no store.
+const RolePools = "pools"
+
+// PoolsOnly reports whether the node has that role.
+func (c *Config) PoolsOnly() bool { return slices.Equal(c.Roles, []string{RolePools}) }
+
 // checkCluster looks at what concerns nodes that share a store.
-func (c *Config) checkCluster() (bad problems) {
+func (c *Config) checkCluster() (bad setting.Problems) {
 	if !slices.Contains(Strategies, c.Strategy) {
-		bad.add("strategy", "%q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
+		bad.Add("strategy", "%q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
 	}
 	for _, r := range c.Roles {
 		if !slices.Contains(Roles, r) {
-			bad.add("roles", "has %q, which is none: give some of %s", r, strings.Join(Roles, ", "))
+			bad.Add("roles", "has %q, which is none: give some of %s, or %s alone", r, strings.Join(Roles, ", "), RolePools)
 		}
 	}
 	for _, d := range []struct {
@@ -45,39 +51,39 @@ func (c *Config) checkCluster() (bad problems) {
 	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
 		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
 		if d.value < d.least || d.value > d.most {
-			bad.add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
+			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.Hold < 2*c.Poll {
-		bad.add("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+		bad.Add("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
 	}
 	if c.Buckets < 1 || c.Buckets > 4096 {
-		bad.add("buckets", "is %d: give 1 to 4096", c.Buckets)
+		bad.Add("buckets", "is %d: give 1 to 4096", c.Buckets)
 	}
 	if c.ClaimBatch < 1 || c.ClaimBatch > 10_000 {
-		bad.add("claim-batch", "is %d: give 1 to 10000", c.ClaimBatch)
+		bad.Add("claim-batch", "is %d: give 1 to 10000", c.ClaimBatch)
 	}
 	if len(c.Claims) > 0 && c.Strategy == "bucket" {
-		bad.add("claims", "names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
+		bad.Add("claims", "names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
 	}
 	for _, ns := range c.Claims {
 		if err := rouse.CheckNamespace(ns); err != nil {
-			bad.add("claims", "has %q, which is no namespace", ns)
+			bad.Add("claims", "has %q, which is no namespace", ns)
 		}
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad.add("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
+			bad.Add("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
-		bad.add("node", "%q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
+		bad.Add("node", "%q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
 	}
 	return bad
 }
 
-// has says whether the node has a role.
-func (c *Config) has(role string) bool { return has(c.Roles, role) }
+// Has reports whether the node has a role.
+func (c *Config) Has(role string) bool { return has(c.Roles, role) }
 
 func has(roles []string, role string) bool { return len(roles) == 0 || slices.Contains(roles, role) }
 
@@ -93,8 +99,8 @@ type cluster struct {
 	election claim.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
-// published is what a node publishes about itself for the others.
-type published struct {
+// Published is what a node publishes about itself for the others.
+type Published struct {
 	Address  string        `json:"address,omitempty"`
 	Version  string        `json:"version,omitempty"`
 	Started  rouse.Instant `json:"started"`
@@ -108,8 +114,8 @@ type published struct {
 	Grain int `json:"grain,omitempty"`
 }
 
-// publishedBy reads what a node published. One of another version may have written something else: then the fields are empty.
-func publishedBy(data []byte) (p published) {
+// PublishedBy reads what a node published. One of another version may have written something else: then the fields are empty.
+func PublishedBy(data []byte) (p Published) {
 	_ = json.Unmarshal(data, &p)
 	return p
 }
@@ -132,13 +138,18 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(grains(ctx, store))}
-	data, err := json.Marshal(published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims,
-		Dapr: n.daprAddress(), Reminders: n.reminderAddress(), Grain: cl.grain})
+	mine := Published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
+	for i := range n.parts {
+		if publish := n.parts[i].Publish; publish != nil {
+			publish(&mine)
+		}
+	}
+	data, err := json.Marshal(mine)
 	if err != nil {
 		return nil, err
 	}
 	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertised(n.Addr()),
-		Died: n.inherit, Fires: c.has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yields(c.Log),
+		Died: n.inherit, Fires: c.Has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yields(c.Log),
 		Unattended: func(err error) {
 			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
 		}}
@@ -150,7 +161,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 		member.Leads = cl.election.Leads
 		defer func() { cl.nodes = elected(cl.election, cl.nodes) }()
 	}
-	if c.Strategy == "bucket" && c.has("scheduler") {
+	if c.Strategy == "bucket" && c.Has("scheduler") {
 		n.metrics.loads = newLoads(cl.buckets)
 		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets, Load: n.metrics.loads.rates})
 		cl.strategy, cl.leader, cl.nodes = share, share.Leader, share.Nodes
@@ -165,11 +176,11 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 // alone is the place of a node that has its store to itself. Its store has one bucket.
 func (n *Node) alone() *cluster {
 	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
-	cl.claims.set([]published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
+	cl.claims.set([]Published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
 	if n.cfg.Strategy != "bucket" {
 		cl.strategy = n.holding(mem.New(), 1)
 	}
-	if !n.cfg.has("scheduler") {
+	if !n.cfg.Has("scheduler") {
 		cl.strategy = nothing{}
 	}
 	return cl
@@ -179,7 +190,7 @@ func (n *Node) alone() *cluster {
 func (n *Node) holding(locks rouse.Locks, buckets uint32) rouse.Strategy {
 	c := &n.cfg
 	switch {
-	case !c.has("scheduler"):
+	case !c.Has("scheduler"):
 		return nothing{}
 	case c.Strategy == "tick":
 		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold, Delay: c.TickDelay,
@@ -279,7 +290,7 @@ func Living(ctx context.Context, store rouse.Store) (names []string, err error) 
 // advertised returns where clients that know another node reach this one; "" if that cannot be known.
 func (c *Config) advertised(addr string) string {
 	switch {
-	case !c.has("api"):
+	case !c.Has("api"):
 		return ""
 	case c.Advertise != "" || addr == "":
 		return c.Advertise
@@ -316,23 +327,6 @@ func (n *Node) name() {
 			n.cfg.Node = host + ":" + port
 			return
 		}
-	}
-}
-
-// list returns the nodes as the API shows them.
-func (cl *cluster) list(self string) func(context.Context) ([]server.Node, error) {
-	return func(ctx context.Context) ([]server.Node, error) {
-		nodes, err := cl.nodes(ctx)
-		if err != nil {
-			return nil, rouse.Unavailable(err)
-		}
-		list := make([]server.Node, len(nodes))
-		for i, n := range nodes {
-			s := publishedBy(n.Data)
-			list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == self, Leader: n.Leader,
-				Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
-		}
-		return list, nil
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/listen"
 	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -79,7 +80,7 @@ type Config struct {
 	ClaimBatch            int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Timers in one claim, at most."`
 	Scatter               bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
 	Claims                Names         `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
-	Roles                 Names         `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything. Without api no client reaches it."`
+	Roles                 Names         `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything. Without api no client reaches it. pools alone manages pools of workers at brokers, without a store."`
 	Leader                string        `name:"leader" default:"store" placeholder:"NAME" help:"Who elects the node that does the bookkeeping for all: store or kubernetes."`
 	LeaderLease           string        `name:"leader-lease" default:"" placeholder:"NAMESPACE/NAME" help:"Lease of Kubernetes by which the leader is elected."`
 	LeaderKubeconfig      string        `name:"leader-kubeconfig" default:"" placeholder:"FILE" help:"File that leads to that Kubernetes; empty is the service account of the pod."`
@@ -95,6 +96,9 @@ type Config struct {
 	Force      bool                `kong:"-"` // serve a store whose timers were moved to another
 	AcceptLoss bool                `kong:"-"` // open a store of files that has lost something that it had acknowledged, without what is lost
 	Version    string              `kong:"-"` // shown by the API and in metrics
+
+	Sinks map[string]rouse.Sink `kong:"-"` // of the program, by the schemes of their targets
+	Given rouse.Store           `kong:"-"` // the store as a value, in place of Store; the node closes it
 
 	Namespace string       `kong:"-"` // of Open only: that of the node's methods; default "default"
 	Log       *slog.Logger `kong:"-"` // of Open only; default none
@@ -117,30 +121,33 @@ func Defaults() Config {
 
 // Check returns everything that is wrong with the configuration.
 func (c *Config) Check() error {
-	var bad problems
+	var bad setting.Problems
 	switch {
-	case c.Listen == "" && (c.embedded || !c.has("api")):
+	case c.PoolsOnly():
+	case c.Listen == "" && (c.embedded || !c.Has("api")):
 		if c.Admin != "" && c.embedded {
-			bad.add("admin", "%q has no API next to it: give listen too, or neither", c.Admin)
+			bad.Add("admin", "%q has no API next to it: give listen too, or neither", c.Admin)
 		}
-	case c.embedded && !c.has("api"):
-		bad.add("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
+	case c.embedded && !c.Has("api"):
+		bad.Add("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
 	default:
-		if err := server.CheckListener("listen", c.Listen, "127.0.0.1:7411", c.Insecure || !c.has("api")); err != nil {
-			bad.of(err)
+		if err := listen.Check("listen", c.Listen, "127.0.0.1:7411", c.Insecure || !c.Has("api")); err != nil {
+			bad.Of(err)
 		}
 	}
 	if c.Admin != "" {
-		if err := server.CheckListener("admin", c.Admin, "127.0.0.1:7412, or nothing", c.Insecure); err != nil {
-			bad.of(err)
+		if err := listen.Check("admin", c.Admin, "127.0.0.1:7412, or nothing", c.Insecure); err != nil {
+			bad.Of(err)
 		}
 	}
-	bad = append(bad, c.checkRequests()...)
+	if c.PoolsOnly() {
+		return append(bad, c.checkParts()...).Err()
+	}
 	if c.Data == "" && !c.embedded {
-		bad.add("data", "is empty: name a directory")
+		bad.Add("data", "is empty: name a directory")
 	}
 	if err := c.checkStore(); err != nil {
-		bad.of(err)
+		bad.Of(err)
 	}
 	for _, n := range []struct {
 		name  string
@@ -150,11 +157,11 @@ func (c *Config) Check() error {
 		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
 		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
-			bad.add(n.name, "is %d: give at least %d", n.value, n.least)
+			bad.Add(n.name, "is %d: give at least %d", n.value, n.least)
 		}
 	}
 	if !(c.CatchUpRate >= 0 && c.CatchUpRate <= 1e9) {
-		bad.add("catch-up-rate", "is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
+		bad.Add("catch-up-rate", "is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
 	}
 	const years = 10 * 365 * 24 * time.Hour
 	for _, d := range []struct {
@@ -163,35 +170,38 @@ func (c *Config) Check() error {
 		least, most time.Duration
 	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years}} {
 		if d.value < d.least || d.value > d.most {
-			bad.add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
+			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
-		bad.add("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
+		bad.Add("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
 	bad = append(bad, c.checkCluster()...)
 	bad = append(bad, c.checkLeader()...)
 	bad = append(bad, c.checkIndex()...)
-	bad = append(bad, c.checkDapr()...)
 	bad = append(bad, c.checkQueue()...)
-	bad = append(bad, c.checkReminders()...)
-	bad = append(bad, c.checkPools()...)
+	bad = append(bad, c.checkParts()...)
+	bad = append(bad, c.checkSinks()...)
 	if err := c.checkBrokers(); err != nil {
-		bad.of(err)
+		bad.Of(err)
 	}
-	return append(bad, c.checkShares()...).err()
+	return append(bad, c.checkShares()...).Err()
 }
 
-// checkRequests looks at what bounds requests.
-func (c *Config) checkRequests() (bad problems) {
-	for _, n := range []struct {
-		name        string
-		value       int64
-		least, most int64
-	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
-		{"request-memory", int64(c.RequestMemory), 16 << 20, 1 << 40}} {
-		if n.value < n.least || n.value > n.most {
-			bad.add(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
+// checkSinks checks the schemes of the program's own sinks.
+func (c *Config) checkSinks() (bad setting.Problems) {
+	own := append([]string{"http", "https", "func"}, broker.Schemes()...)
+	for _, o := range optional {
+		own = append(own, o.scheme)
+	}
+	for _, scheme := range slices.Sorted(maps.Keys(c.Sinks)) {
+		switch {
+		case !sink.IsScheme(scheme):
+			bad.Add("sinks", "%q is no scheme: give lower-case letters, digits, '+', '-' and '.', a letter first", scheme)
+		case slices.Contains(own, scheme):
+			bad.Add("sinks", "%q is a scheme of rouse's own: give another one", scheme)
+		case c.Sinks[scheme] == nil:
+			bad.Add("sinks", "%q has no sink: give one", scheme)
 		}
 	}
 	return bad
@@ -200,7 +210,7 @@ func (c *Config) checkRequests() (bad problems) {
 // minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones: what is not set does not bind
 // the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
 func (c *Config) minInterval() (least time.Duration, but []string) {
-	if c.MinInterval == 0 && c.Listen != "" && !server.OnLoopback(c.Listen) {
+	if c.MinInterval == 0 && c.Listen != "" && !listen.OnLoopback(c.Listen) {
 		return sharedInterval, []string{"dapr:"}
 	}
 	return c.MinInterval, nil
@@ -210,7 +220,7 @@ func (c *Config) minInterval() (least time.Duration, but []string) {
 const sharedInterval = time.Second
 
 // checkShares looks at what limits and weighs.
-func (c *Config) checkShares() (bad problems) {
+func (c *Config) checkShares() (bad setting.Problems) {
 	for i := range c.Limits {
 		bad = append(bad, c.Limits[i].check(fmt.Sprintf("limits[%d]", i))...)
 	}
@@ -241,7 +251,7 @@ func (c *Config) secretFile() string {
 
 // listen opens the listeners that there are to be.
 func (c *Config) listen() (api, admin net.Listener, err error) {
-	if c.Listen != "" && c.has("api") {
+	if c.Listen != "" && c.Has("api") {
 		if api, err = net.Listen("tcp", c.Listen); err != nil {
 			return nil, nil, fmt.Errorf("listen for the API: %w", err)
 		}

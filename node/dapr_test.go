@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -134,11 +133,11 @@ func TestDaprSidecarsOfOneNode(t *testing.T) {
 	c := Defaults()
 	c.Store = "mem:"
 	n, stop := runDaprNode(t, c)
-	s := connect(t, n.DaprAddr())
+	s := connect(t, daprAddr(n))
 	defer s.close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if got := become(t, s.hosts(ctx), 1); got[0] != n.DaprAddr() {
+	if got := become(t, s.hosts(ctx), 1); got[0] != daprAddr(n) {
 		t.Errorf("the members are %q", got)
 	}
 	came := make(chan string, 10)
@@ -170,11 +169,11 @@ func TestDaprSidecarsOfTwoNodes(t *testing.T) {
 	by := make([]int, 2)
 	for i := range 2 {
 		n, stop := runDaprNode(t, placed(t, url, fmt.Sprint("n", i)))
-		s := connect(t, n.DaprAddr())
+		s := connect(t, daprAddr(n))
 		defer s.close()
 		nodes, cars, stops = append(nodes, n), append(cars, s), append(stops, stop)
 	}
-	want := []string{nodes[0].DaprAddr(), nodes[1].DaprAddr()}
+	want := []string{daprAddr(nodes[0]), daprAddr(nodes[1])}
 	slices.Sort(want)
 	hosts := cars[0].hosts(ctx)
 	if got := become(t, hosts, 2); !slices.Equal(got, want) {
@@ -211,7 +210,7 @@ func TestDaprSidecarsOfTwoNodes(t *testing.T) {
 	mu.Unlock()
 	stops[1]()
 	waits[1]()
-	if got := become(t, hosts, 1); got[0] != nodes[0].DaprAddr() {
+	if got := become(t, hosts, 1); got[0] != daprAddr(nodes[0]) {
 		t.Errorf("of the members %q is left", got)
 	}
 	stops[0]()
@@ -250,25 +249,6 @@ func TestDaprConfig(t *testing.T) {
 	}
 }
 
-// An address for every network is none that a sidecar could dial.
-func TestDaprAddressOfAllNetworks(t *testing.T) {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	n := &Node{dapr: &dapr{listener: l}}
-	host, port, err := net.SplitHostPort(n.daprAddress())
-	_, want, _ := net.SplitHostPort(l.Addr().String())
-	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() || port != want {
-		t.Errorf("sidecars are told %s, of %s", n.daprAddress(), l.Addr())
-	}
-	n.cfg.DaprAdvertise = "scheduler.example:1"
-	if got := n.daprAddress(); got != "scheduler.example:1" {
-		t.Errorf("sidecars are told %s", got)
-	}
-}
-
 // An address that others reach needs an identity, or a word that anybody may be anybody.
 func TestDaprConfigWithAnIdentity(t *testing.T) {
 	c := config(t, "mem:")
@@ -281,3 +261,6 @@ func TestDaprConfigWithAnIdentity(t *testing.T) {
 		t.Errorf("got %v without the file of trust anchors", err)
 	}
 }
+
+// daprAddr returns where a node serves Dapr's sidecars.
+func daprAddr(n *Node) string { return Find[interface{ Addr() string }](n).Addr() }

@@ -10,7 +10,7 @@ import (
 
 // grainOf returns by what a node's holds are told from others'; 0 if it does not say.
 func grainOf(n *claim.Node) int {
-	return publishedBy(n.Data).Grain
+	return PublishedBy(n.Data).Grain
 }
 
 // grains returns those of the nodes that live.

@@ -9,35 +9,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/setting"
 )
 
 // Leaders are the ways to elect the node that does the bookkeeping for all, which a Config may name.
 var Leaders = []string{"store", "kubernetes"}
 
 // checkLeader looks at what concerns the election.
-func (c *Config) checkLeader() (bad problems) {
+func (c *Config) checkLeader() (bad setting.Problems) {
 	switch c.Leader {
 	case "store":
 		if c.LeaderLease != "" {
-			bad.add("leader-lease", "names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.Add("leader-lease", "names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 		if c.LeaderKubeconfig != "" {
-			bad.add("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.Add("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 	case "kubernetes":
 		election, err := claim.ElectionBy(c.Leader)
 		if err != nil {
-			bad.add("leader", "%q: %v", c.Leader, err)
+			bad.Add("leader", "%q: %v", c.Leader, err)
 		} else if c.LeaderLease == "" {
-			bad.add("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
+			bad.Add("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
 		} else if _, _, err := election.Split(c.LeaderLease); err != nil {
-			bad.add("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
+			bad.Add("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
 		if !c.shared() {
-			bad.add("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
+			bad.Add("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
 		}
 	default:
-		bad.add("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
+		bad.Add("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
 	}
 	return bad
 }

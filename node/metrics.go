@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,11 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/engine"
-	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -35,7 +32,6 @@ type metrics struct {
 	shed        prometheus.Counter
 	conflicts   prometheus.Counter
 	paused      *prometheus.CounterVec // timers that paused themselves
-	refused     *prometheus.CounterVec
 	missed      prometheus.Counter
 	loads       *loads        // nil: nobody asks for them
 	done        atomic.Uint64 // attempts that their targets took
@@ -50,8 +46,18 @@ type sinkMetrics struct {
 	attempts  [rouse.Deferred + 1]prometheus.Counter
 }
 
-func newMetrics(version string) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), sinks: map[string]*sinkMetrics{}}
+// newRegistry returns a registry with what any node tells of its process.
+func newRegistry(version string) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
+	build.Set(1)
+	r.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+func newMetrics(r *prometheus.Registry) *metrics {
+	m := &metrics{registry: r, sinks: map[string]*sinkMetrics{}}
 	seconds := []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 	m.lag = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_fire_lag_seconds", Buckets: seconds,
 		Help: "How much later than due the first attempt of a fire began."}, []string{"sink"})
@@ -71,15 +77,8 @@ func newMetrics(version string) *metrics {
 	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost} {
 		m.paused.WithLabelValues(c.String())
 	}
-	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total", Help: "Requests and connections that were refused because a limit was reached, or the store was away."}, []string{"limit"})
-	for _, limit := range server.Limits {
-		m.refused.WithLabelValues(limit)
-	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
-		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
-	build.Set(1)
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
-		m.conflicts, m.missed, m.refused, m.paused, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.conflicts, m.missed, m.paused)
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
 			m.occurrences.WithLabelValues(e.String(), c.String())
@@ -116,10 +115,6 @@ func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Du
 		now.Set(0)
 		log.Info("calls to the store take this node as long as its peers again: it takes its timers back")
 	}
-}
-
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
 // watch adds gauges that are read when they are asked for.

@@ -12,13 +12,15 @@
 //	store ◄── engine ──► breaker ──► webhook          server ──► engine
 //	             ├─────► broker ──► RabbitMQ, NATS, Redis
 //	             ├─────► stream ◄────── subscribers ──────┘
-//	             └─────► function ──► what Handle registered
+//	             ├─────► function ──► what Handle registered
+//	             └─────► what WithSink was given
 //
-// Pebble and mem are the stores that are always there. Other kinds of stores and brokers register themselves when a program imports their
-// packages, below store and sink/broker; package node/all imports everything.
+// A program links what it imports. Pebble and mem are the stores that are always there. Other kinds of stores and brokers register themselves
+// when a program imports their packages, below store and sink/broker; so do the API (node/api), Dapr's sidecars (node/dapr), the reminder
+// service (node/reminder) and pools of workers (node/pool). Package node/all imports everything.
 //
-// It ends in the order in which things need each other: the engine stops firing and waits for deliveries while the server
-// still takes their acknowledgements; then the server drains its requests; the store is closed last.
+// A node is a list of parts with one life (part.go, life.go). It ends in the order in which they need each other: the engine stops firing and waits
+// for deliveries while the server still takes their acknowledgements; then the server drains its requests; the store is closed last.
 package node
 
 import (
@@ -26,29 +28,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/backup"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/migrate"
-	"github.com/rousehq/rouse/internal/pool/local"
+	"github.com/rousehq/rouse/internal/pool/target"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/relay"
-	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/function"
-	"github.com/rousehq/rouse/sink/stream"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -61,38 +62,28 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admi
 // Node is a running rouse. It is safe for concurrent use.
 type Node struct {
 	cfg       Config
-	store     rouse.Store
-	secrets   *secrets // nil: callbacks are not signed
-	metrics   *metrics
+	registry  *prometheus.Registry
+	parts     []Part // in the order in which they were opened
+	sinks     sink.Mux
 	functions *function.Sink
-	hooks     *webhook.Sink
-	streams   *stream.Sink
-	dapr      *dapr
-	reminders *reminders
-	pools     *pools
-	brokers   *broker.Sink
-	timers    *timers.Timers
-	cluster   *cluster
-	queue     queue.Queue     // nil: schedulers deliver
-	deliverer *relay.Executor // nil: this node delivers nothing from a queue
-	gate      *gate
-	server    *server.Server // nil: there is nothing to serve
-	api       net.Listener   // nil: there is no API
-	admin     net.Listener   // nil: there are no metrics and no health
-	moving    chan struct{}  // who moves the clock
+	api       net.Listener // nil: there is no API
+	admin     net.Listener // nil: there are no metrics and no health
+	await     *await
 
-	endEngine context.CancelFunc
-	engineErr error         // of engine.Run; set when ended is closed
-	ended     chan struct{} // closed when the engine has ended
+	// What follows is nil in a node that manages pools only.
 
-	mu     sync.Mutex
-	begun  bool               // Run, or Close, was called
-	stop   context.CancelFunc // ends Run
-	closed chan struct{}      // closed when Run has ended
+	store   rouse.Store
+	metrics *metrics
+	timers  *timers.Timers
+	cluster *cluster
+	gate    *gate
+
+	moving chan struct{} // held while the clock is moved
+	life
 }
 
 // start puts a node together and starts its engine, which fires nothing yet. When it fails it leaves nothing open.
-func start(ctx context.Context, cfg Config) (n *Node, err error) {
+func start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -100,72 +91,75 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Grace = max(cfg.Grace, time.Nanosecond) // 0 is no grace here, and the default of the parts
-	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version),
-		moving: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.close())
-			n = nil
-		}
-	}()
-	if n.api, n.admin, err = cfg.listen(); err != nil {
-		return n, err
+	n := &Node{cfg: cfg, registry: newRegistry(cfg.Version), sinks: sink.Mux{}, moving: make(chan struct{}, 1), life: newLife()}
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.end())
 	}
-	wait := n.newAwait()
-	defer wait.stop()
-	if err = n.openOutside(ctx, wait); err != nil {
-		return n, err
-	}
-	n.gate = newGate(n.cluster.strategy)
-	if err = n.openPools(); err != nil {
-		return n, err
-	}
-	if err = n.openBrokers(); err != nil {
-		return n, err
-	}
-	n.assemble()
-	var engineCtx context.Context
-	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(n.ended)
-		n.engineErr = n.timers.Run(engineCtx)
-	}()
-	began := make(chan error, 1)
-	waiting, stopWaiting := context.WithCancel(ctx)
-	defer stopWaiting()
-	go func() { began <- n.timers.ClockMoved(waiting) }() // returns when the engine takes calls
-	select {
-	case err = <-began:
-	case <-n.ended:
-		if err = n.engineErr; err == nil {
-			err = rouse.ErrClosed
-		}
-	}
-	return n, err
+	return n, nil
 }
 
-// openOutside opens what the node needs from outside of the process, and waits for what is away.
-func (n *Node) openOutside(ctx context.Context, wait *await) (err error) {
-	cfg := &n.cfg
-	err = wait.until(ctx, "the store", func() error {
-		store, err := cfg.open(ctx)
-		if err == nil {
-			n.store = store
-		}
-		return err
-	})
-	if err != nil {
+// add takes a part into the node, which ends it from now on.
+func (n *Node) add(p Part) {
+	n.parts = append(n.parts, p)
+	maps.Copy(n.sinks, p.Sinks)
+}
+
+// open opens the parts, and waits for what is away.
+func (n *Node) open(ctx context.Context) (err error) {
+	n.add(Part{Name: "listeners", Close: n.closeListeners})
+	if n.api, n.admin, err = n.cfg.listen(); err != nil {
 		return err
 	}
-	if path := cfg.secretFile(); path != "" {
-		if err = wait.until(ctx, "the webhook secrets", func() error { n.secrets, err = openSecrets(ctx, path, n.sharedLocks()); return err }); err != nil {
+	n.await = n.newAwait()
+	defer n.await.stop()
+	if n.cfg.PoolsOnly() {
+		if err := n.openParts(ctx); err != nil {
 			return err
 		}
+		return n.startParts()
 	}
-	if err = wait.until(ctx, "the identity for Dapr's sidecars", n.listenDapr); err != nil {
+	n.metrics = newMetrics(n.registry)
+	if err := n.openStore(ctx); err != nil {
 		return err
 	}
-	err = wait.until(ctx, "the store", func() error {
+	if err := n.openSinks(); err != nil {
+		return err
+	}
+	if err := n.openParts(ctx); err != nil {
+		return err
+	}
+	if err := n.await.until(ctx, "the store", func() (err error) { n.cluster, err = n.join(ctx); return err }); err != nil {
+		return err
+	}
+	n.gate = newGate(n.cluster.strategy)
+	if err := n.openTimers(ctx); err != nil {
+		return err
+	}
+	if err := n.startParts(); err != nil {
+		return err
+	}
+	return n.startEngine(ctx)
+}
+
+// openStore opens the store and what is in it or next to it.
+func (n *Node) openStore(ctx context.Context) error {
+	cfg := &n.cfg
+	if err := n.await.until(ctx, "the store", func() (err error) { n.store, err = cfg.open(ctx); return err }); err != nil {
+		return err
+	}
+	n.add(Part{Name: "store", Close: n.store.Close})
+	var signing func(string) []string
+	if path := cfg.secretFile(); path != "" {
+		var s *secrets
+		err := n.await.until(ctx, "the webhook secrets", func() (err error) { s, err = openSecrets(ctx, path, n.sharedLocks()); return err })
+		if err != nil {
+			return err
+		}
+		signing = s.get
+		n.add(Part{Name: "secrets", Value: s, Work: func(ctx context.Context) error { s.watch(ctx, cfg.Log); return nil }})
+	}
+	n.openHooks(signing)
+	err := n.await.until(ctx, "the store", func() error {
 		from, unfinished, err := migrate.Unfinished(ctx, n.store)
 		if err == nil && unfinished {
 			err = fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
@@ -175,123 +169,111 @@ func (n *Node) openOutside(ctx context.Context, wait *await) (err error) {
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	n.name()
-	if d, ok := n.store.(interface{ Durability() string }); ok {
+	if d, ok := n.store.(interface{ Durability() string }); ok && err == nil {
 		cfg.Log.Info("store", "durability", d.Durability())
 	}
-	if err = wait.until(ctx, "the store", func() error { n.cluster, err = n.join(ctx); return err }); err != nil {
-		return err
-	}
-	return wait.until(ctx, "the queue", func() error { n.queue, err = cfg.openQueue(ctx); return err })
+	return err
 }
 
-// assemble makes the parts and tells them of each other.
-func (n *Node) assemble() {
-	cfg := &n.cfg
-	secrets := func(string) []string { return nil }
-	if n.secrets != nil {
-		secrets = n.secrets.get
+// openHooks makes the sink of callbacks, which are signed with secrets if there are any.
+func (n *Node) openHooks(secrets func(string) []string) {
+	if secrets == nil {
+		secrets = func(string) []string { return nil }
 	}
-	now := func() rouse.Instant { return n.timers.Now() }
-	n.hooks = webhook.New(webhook.Options{AllowPrivate: cfg.AllowPrivate, Secrets: secrets, HostConcurrency: cfg.HostConcurrency,
-		UserAgent: "rouse/" + cfg.Version})
-	streams := stream.Options{Now: now}
-	if cfg.Clock != nil {
-		// The wait goes by the machine's time, while a clock that is moved waits for what fires, and stops whenever it is put off.
-		streams.Wait, streams.MaxPutOff = time.Millisecond, 5*time.Minute
+	hooks := webhook.New(webhook.Options{AllowPrivate: n.cfg.AllowPrivate, Secrets: secrets, HostConcurrency: n.cfg.HostConcurrency,
+		UserAgent: "rouse/" + n.cfg.Version})
+	var http rouse.Sink = hooks
+	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
+		http = sink.NewBreaker(hooks, sink.BreakerOptions{})
 	}
-	n.streams = stream.New(streams)
-	n.functions = function.New(function.Options{Now: now, Panicked: n.panicked})
-	var http rouse.Sink = n.hooks
-	if cfg.Clock == nil { // a breaker goes by the machine's time, which says nothing of a clock that is moved
-		http = sink.NewBreaker(n.hooks, sink.BreakerOptions{})
-	}
+	n.add(Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Close: func() error { hooks.Close(); return nil }})
+}
+
+// openSinks makes the other sinks that every node has.
+func (n *Node) openSinks() error {
+	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() }, Panicked: n.panicked})
 	var functions rouse.Sink = n.functions
-	if !cfg.embedded {
+	if !n.cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink(), "reminder": n.reminderSink(), "pool": n.pools.target()}
+	n.add(Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
+	n.add(Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
+	brokers := broker.New()
+	p := Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}
 	for _, scheme := range broker.Schemes() {
-		direct.(sink.Mux)[scheme] = n.brokers
+		p.Sinks[scheme] = brokers
 	}
-	through := direct
-	if n.queue != nil {
-		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
-	}
-	least, free := cfg.minInterval()
-	n.timers = timers.New(n.store, n.gate, through, timers.Options{
-		Compile:     schedule.Compile,
-		MinInterval: least,
-		AnyInterval: free,
-		Spec:        readSpec,
-		Engine: engine.Options{
-			Ahead:           n.pools.ahead(cfg),
-			MaxRows:         cfg.Window,
-			MaxBytes:        int(cfg.WindowBytes),
-			MaxDeliveries:   cfg.MaxDeliveries,
-			Grace:           cfg.Grace,
-			RecordAge:       cfg.HistoryAge,
-			MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
-			RecordsPerTimer: orNone(cfg.HistoryPerTimer),
-			DeadPerTimer:    orNone(cfg.DeadPerTimer),
-			MaxOverlap:      orNone(cfg.MaxOverlap),
-			DeadAge:         orNone(cfg.DeadAge),
-			Limit:           cfg.limiter(),
-			Weight:          cfg.weight(),
-			Direct:          cfg.Clock != nil,
-			Buckets:         n.cluster.buckets,
-			Shared:          n.cluster.shared,
-			Poll:            cfg.Poll,
-			Hold:            cfg.Hold,
-			Scatter:         cfg.Scatter || !cfg.has("scheduler"),
-			ClaimBatch:      cfg.ClaimBatch,
-			Grain:           n.cluster.grain,
-			Namespaces:      cfg.Claims,
-			Claims:          &n.cluster.claims,
-			Leader:          n.cluster.leader,
-			Near:            n.pools.near(),
-			Route:           local.Route,
-			Events:          n.pools.events(n.metrics.events(cfg.Log)),
-		},
-	})
-	n.metrics.watch(n.timers, n.store)
-	n.metrics.watchStore(n.store)
-	n.deliverer = n.executor(direct)
-	n.metrics.watchLeader(n.cluster.leader)
-	more := n.makeReminders()
-	if n.api != nil || n.admin != nil {
-		o := n.serves()
-		if more != nil {
-			o.Services = append(o.Services, more)
-		}
-		n.server = server.New(o)
-		n.metrics.watchServer(n.server)
-	}
-	n.serveDapr()
-	if n.api == nil && !cfg.embedded && cfg.has("executor") {
-		cfg.Log.Info("without the role api nobody can subscribe at this node: fires of stream: targets pass on to another, or wait")
-	}
+	n.add(p)
+	return n.openBrokers(brokers)
 }
 
-// serves says what the API serves.
-func (n *Node) serves() server.Options {
-	o := server.Options{Timers: n.timers, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.timers.Alive,
-		Ready: n.timers.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar, Hosts: n.cfg.Hosts, MaxConns: n.cfg.MaxConnections, MaxConnsAddress: n.cfg.MaxConnectionsAddress,
-		RequestMemory: int64(n.cfg.RequestMemory), Refused: n.metrics.limited}
-	o.Tables = n.tables()
-	if n.cfg.Clock != nil {
-		o.Clock = movable{n}
+// openTimers makes the engine over the store, the strategy and the sinks, and what works beside it.
+func (n *Node) openTimers(ctx context.Context) error {
+	cfg := &n.cfg
+	var q queue.Queue
+	if err := n.await.until(ctx, "the queue", func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
+		return err
 	}
-	if n.cluster.nodes != nil {
-		o.Nodes = n.cluster.list(n.cfg.Node)
+	var through rouse.Sink = n.sinks
+	if q != nil {
+		n.add(Part{Name: "queue", Close: q.Close})
+		through = relay.NewSink(n.sinks, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
-	if _, ok := n.store.(rouse.Checkpointer); ok {
-		o.Backup = func(ctx context.Context, w io.Writer) error {
-			return backup.Write(ctx, n.store, w, backup.Info{Version: n.cfg.Version})
+	least, free := cfg.minInterval()
+	n.timers = timers.New(n.store, n.gate, through, timers.Options{Compile: schedule.Compile, MinInterval: least, AnyInterval: free, Spec: readSpec, Engine: n.engine()})
+	n.metrics.watch(n.timers, n.store)
+	n.metrics.watchStore(n.store)
+	n.metrics.watchLeader(n.cluster.leader)
+	if q != nil && cfg.Has("executor") {
+		n.add(n.executor(q))
+	}
+	if nodes := n.cluster.nodes; nodes != nil {
+		n.add(Part{Name: "claims", Work: func(ctx context.Context) error { n.cluster.claims.follow(ctx, nodes, cfg.Log); return nil }})
+	}
+	if e := n.cluster.election; e != nil {
+		n.add(Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
+	}
+	if n.api == nil && !cfg.embedded && cfg.Has("executor") {
+		cfg.Log.Info("without the role api nobody can subscribe at this node: fires of stream: targets pass on to another, or wait")
+	}
+	return nil
+}
+
+// engine returns the options of the engine.
+func (n *Node) engine() engine.Options {
+	cfg := &n.cfg
+	o := engine.Options{
+		Ahead:           cfg.Ahead,
+		MaxRows:         cfg.Window,
+		MaxBytes:        int(cfg.WindowBytes),
+		MaxDeliveries:   cfg.MaxDeliveries,
+		Grace:           cfg.Grace,
+		RecordAge:       cfg.HistoryAge,
+		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
+		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
+		DeadPerTimer:    orNone(cfg.DeadPerTimer),
+		MaxOverlap:      orNone(cfg.MaxOverlap),
+		DeadAge:         orNone(cfg.DeadAge),
+		Limit:           cfg.limiter(),
+		Weight:          cfg.weight(),
+		Direct:          cfg.Clock != nil,
+		Buckets:         n.cluster.buckets,
+		Shared:          n.cluster.shared,
+		Poll:            cfg.Poll,
+		Hold:            cfg.Hold,
+		Scatter:         cfg.Scatter || !cfg.Has("scheduler"),
+		ClaimBatch:      cfg.ClaimBatch,
+		Grain:           n.cluster.grain,
+		Namespaces:      cfg.Claims,
+		Claims:          &n.cluster.claims,
+		Leader:          n.cluster.leader,
+		Route:           target.Route,
+		Events:          n.metrics.events(cfg.Log),
+	}
+	for i := range n.parts {
+		if more := n.parts[i].Engine; more != nil {
+			more(&o)
 		}
 	}
 	return o
@@ -326,161 +308,6 @@ func (n *Node) panicked(f rouse.Fire, value any, stack []byte) {
 	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire", f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
 }
 
-// Run fires until ctx ends, or Close is called; then it waits for what is under way (Config.Grace), closes the store, and
-// returns; nil if that went well. It is called once.
-func (n *Node) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if !n.begin(stop) {
-		return fmt.Errorf("a node runs once: %w", rouse.ErrClosed)
-	}
-	poolsErr := n.runPools(ctx) // before anything fires
-	if poolsErr != nil {
-		stop()
-	}
-	n.gate.unlock()
-	_ = n.timers.ClockMoved(ctx) // reads what is due at once, rather than in a moment
-	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
-	defer endServing()
-	var parts sync.WaitGroup
-	var serverErr error
-	if n.secrets != nil {
-		parts.Go(func() { n.secrets.watch(ctx, n.cfg.Log) })
-	}
-	if n.cluster.nodes != nil {
-		parts.Go(func() { n.cluster.claims.follow(ctx, n.cluster.nodes, n.cfg.Log) })
-	}
-	if n.cluster.election != nil {
-		parts.Go(func() { n.cluster.election.Run(ctx) })
-	}
-	if n.server != nil {
-		parts.Go(func() {
-			api := n.api
-			if api == nil {
-				api = newUnreached()
-			}
-			serverErr = n.server.Run(serving, api, n.admin)
-			stop() // a server that broke stops the engine too
-		})
-	}
-	var daprErr error
-	parts.Go(func() {
-		if daprErr = n.runDapr(serving); daprErr != nil {
-			stop()
-		}
-	})
-	parts.Go(func() { n.runReminders(serving) })
-	executing := make(chan struct{})
-	go func() {
-		defer close(executing)
-		if n.deliverer == nil {
-			return
-		}
-		if err := n.deliverer.Run(ctx); err != nil {
-			n.cfg.Log.Error("the executor ended", "error", err)
-			stop()
-		}
-	}()
-	<-ctx.Done()
-	<-executing // its last reports go through the engine
-	n.dapr.sink.Drain()
-	n.reminders.calls.Drain()
-	n.pools.drain()
-	n.endEngine()
-	<-n.ended
-	poolsErr = errors.Join(poolsErr, n.pools.close()) // workers leave while they are still served
-	n.streams.Close()                                 // subscriptions end, so that the server need not wait for them
-	n.reminders.close()
-	endServing()
-	parts.Wait()
-	n.streams.Wait()
-	n.reminders.wait()
-	n.pools.sink.Wait()
-	err := errors.Join(n.engineErr, serverErr, daprErr, poolsErr, n.close())
-	close(n.closed)
-	return err
-}
-
-// begin says whether the node may begin to run, or to close without having run. It may once.
-func (n *Node) begin(stop context.CancelFunc) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.begun {
-		return false
-	}
-	n.begun, n.stop = true, stop
-	return true
-}
-
-// running returns why the node does not fire, or nil.
-func (n *Node) running() error {
-	select {
-	case <-n.ended:
-		return rouse.ErrClosed
-	default:
-	}
-	if !n.gate.open.Load() {
-		return fmt.Errorf("the node does not run yet: %w", rouse.ErrUnavailable)
-	}
-	return nil
-}
-
-// Close ends Run, if it was called, and waits for it, or closes a node that was never run. It may be called several times, from
-// anywhere but a function that the node calls.
-func (n *Node) Close() error {
-	if n.begin(func() {}) {
-		err := n.close()
-		close(n.closed)
-		return err
-	}
-	n.mu.Lock()
-	stop := n.stop
-	n.mu.Unlock()
-	stop()
-	<-n.closed
-	return nil
-}
-
-// close ends what start began, in any state that start may have left it in.
-func (n *Node) close() error {
-	if n.endEngine != nil {
-		n.dapr.sink.Drain()
-		n.reminders.calls.Drain()
-		n.pools.drain()
-		n.endEngine()
-		<-n.ended
-	}
-	if n.server != nil {
-		n.server.Close()
-	}
-	errs := []error{n.pools.close()}
-	for _, l := range []net.Listener{n.api, n.admin} {
-		if l == nil {
-			continue
-		}
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes those that it has served
-			errs = append(errs, err)
-		}
-	}
-	errs = append(errs, n.dapr.close())
-	if n.queue != nil {
-		errs = append(errs, n.queue.Close())
-	}
-	if n.streams != nil {
-		n.streams.Close()
-	}
-	if n.hooks != nil {
-		n.hooks.Close()
-	}
-	if n.brokers != nil {
-		errs = append(errs, n.brokers.Close())
-	}
-	if n.store != nil {
-		errs = append(errs, n.store.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // Addr returns the address of the API, "" if there is none.
 func (n *Node) Addr() string { return address(n.api) }
 
@@ -491,8 +318,23 @@ func address(l net.Listener) string {
 	return l.Addr().String()
 }
 
+// closeListeners closes those that a server has not closed.
+func (n *Node) closeListeners() (err error) {
+	for _, l := range []net.Listener{n.api, n.admin} {
+		if l == nil {
+			continue
+		}
+		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
 // Metrics returns a handler that tells Prometheus of the node.
-func (n *Node) Metrics() http.Handler { return n.metrics.handler() }
+func (n *Node) Metrics() http.Handler {
+	return promhttp.HandlerFor(n.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
 
 // Healthy returns why the node makes no progress, or nil.
 func (n *Node) Healthy() error {

@@ -3,16 +3,34 @@ package node
 import (
 	"context"
 	"log/slog"
+	"maps"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/sink/function"
 )
 
 // Option changes the configuration of a node that Open makes, which begins as Defaults. Any function on a Config is one.
 type Option func(c *Config)
 
-// WithAPI serves the API, gRPC and HTTP, on an address such as "127.0.0.1:7411" while the node runs. One that is not on
-// loopback can be reached by others, who are not asked who they are: it needs Config.Insecure.
+// WithAPI serves the API, gRPC and HTTP, on an address such as "127.0.0.1:7411" while the node runs. The program imports package node/api for it.
+// An address that is not on loopback can be reached by other machines, and clients are not authenticated: it needs Config.Insecure.
 func WithAPI(address string) Option { return func(c *Config) { c.Listen = address } }
+
+// WithSink delivers timers whose targets begin with a scheme, as in "sms:+4670…", to a sink of the program's own: see package sink, and sink/sinktest
+// for the contract. All programs that share a store have to have it.
+func WithSink(scheme string, s rouse.Sink) Option {
+	return func(c *Config) {
+		c.Sinks = maps.Clone(c.Sinks)
+		if c.Sinks == nil {
+			c.Sinks = map[string]rouse.Sink{}
+		}
+		c.Sinks[scheme] = s
+	}
+}
+
+// WithStore keeps timers in a store that the program has opened, or made, itself: see store/storetest for the contract. Open is then given no URL. The
+// node closes it.
+func WithStore(s rouse.Store) Option { return func(c *Config) { c.Given = s } }
 
 // WithLog logs to l.
 func WithLog(l *slog.Logger) Option { return func(c *Config) { c.Log = l } }

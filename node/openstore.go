@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/store"
-	_ "github.com/rousehq/rouse/store/mem" // built in, as is Pebble
+	"github.com/rousehq/rouse/store/mem"
 	_ "github.com/rousehq/rouse/store/pebble"
 )
 
@@ -23,6 +23,9 @@ func (c *Config) storeURL() string {
 
 // checkStore looks at what concerns the store.
 func (c *Config) checkStore() error {
+	if c.Given != nil {
+		return nil
+	}
 	k, err := store.KindOf(c.storeURL())
 	if err != nil {
 		return err
@@ -32,12 +35,20 @@ func (c *Config) checkStore() error {
 
 // shared reports whether several nodes may use the store at a time.
 func (c *Config) shared() bool {
+	if c.Given != nil {
+		_, shared := c.Given.(rouse.Shared)
+		_, alone := c.Given.(*mem.Store)
+		return shared && !alone
+	}
 	k, err := store.KindOf(c.storeURL())
 	return err == nil && k.Shared
 }
 
 // open opens the store.
 func (c *Config) open(ctx context.Context) (rouse.Store, error) {
+	if c.Given != nil {
+		return c.Given, nil
+	}
 	o := store.Options{AcceptLoss: c.AcceptLoss, Client: "rouse " + c.Node, Direct: c.Direct, AllowUnsafe: c.Unsafe,
 		Index: c.Index, Criticality: uint8(c.IndexCriticality), Log: c.Log}
 	if c.Clock != nil {

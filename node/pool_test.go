@@ -275,7 +275,7 @@ func TestManyRequestsAtOnceToAColdKey(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	groups := n.Pools()[0].Groups
+	groups := views(n)[0].Groups
 	if len(groups) != 1 || len(groups[0].Workers) != 1 || groups[0].Workers[0].Starts != 1 {
 		t.Errorf("the groups are %+v; want one worker that was started once", groups)
 	}
@@ -289,7 +289,7 @@ func TestGroupsThatAreIdleStop(t *testing.T) {
 	p.ExtraLifetime = time.Millisecond
 	p.Timing = pool.Timing{Interval: 5 * time.Millisecond, Settle: 10 * time.Millisecond, Rest: 10 * time.Millisecond, Listing: 20 * time.Millisecond}
 	n, c := withPools(t, p)
-	gone := func() bool { return len(n.Pools()[0].Groups) == 0 }
+	gone := func() bool { return len(views(n)[0].Groups) == 0 }
 	again := 0
 	for i := range 40 { // of pauses that end in each phase of the end of a group
 		got, err := c.Call(t.Context(), client.Call{Pool: "core", Key: "k", Payload: fmt.Append(nil, i), Wait: 20 * time.Second, Attempts: 1})
@@ -321,7 +321,7 @@ func TestGroupsAreStartedAhead(t *testing.T) {
 		}
 	}
 	working := func() bool {
-		groups := n.Pools()[0].Groups
+		groups := views(n)[0].Groups
 		return len(groups) == 1 && groups[0].Key == "soon" && groups[0].Status == "active" && len(groups[0].Workers) == 1 && !groups[0].Report.IsZero()
 	}
 	comesTrue(t, "the group of the timer is there ahead", working)
@@ -334,3 +334,6 @@ func TestGroupsAreStartedAhead(t *testing.T) {
 		t.Errorf("the timer is %v, %v; it is not due yet", timer.State(), err)
 	}
 }
+
+// views returns what the pools of a node look like.
+func views(n *Node) []pool.View { return Find[interface{ Views() []pool.View }](n).Views() }

@@ -70,7 +70,7 @@ func TestTimersOfAPoolOnRabbitMQ(t *testing.T) {
 		answered <- err
 	}()
 	comesTrue(t, "the group of the key is there", func() bool {
-		for _, v := range n.Pools() {
+		for _, v := range views(n) {
 			if v.Pool == "far" && len(v.Groups) == 1 && v.Groups[0].Queue == "active" {
 				return true
 			}

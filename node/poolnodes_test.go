@@ -77,7 +77,7 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 	where := map[string][]string{}
 	on := map[string]bool{}
 	for i, n := range nodes {
-		for _, g := range n.Pools()[0].Groups {
+		for _, g := range views(n)[0].Groups {
 			where[g.Key] = append(where[g.Key], fmt.Sprint(i))
 			on[fmt.Sprint(i)] = true
 		}
@@ -112,7 +112,7 @@ func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
 	if _, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("until-cancelled " + deleted), ID: "deleted"}); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "a worker has it", func() bool { g := n.Pools()[0].Groups; return len(g) == 1 && g[0].Held == 1 })
+	comesTrue(t, "a worker has it", func() bool { g := views(n)[0].Groups; return len(g) == 1 && g[0].Held == 1 })
 	if _, err := c.Delete(ctx, "default", "deleted"); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
 	if err != nil || string(got.Answer.Payload) != "k:x" {
 		t.Errorf("%q, %v", got.Answer.Payload, err)
 	}
-	if w := n.Pools()[0].Groups[0].Workers; len(w) != 1 || w[0].Starts != 1 {
+	if w := views(n)[0].Groups[0].Workers; len(w) != 1 || w[0].Starts != 1 {
 		t.Errorf("the workers are %+v", w)
 	}
 }

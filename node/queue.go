@@ -3,33 +3,35 @@ package node
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/relay"
+	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
 // checkQueue looks at what concerns the queue between schedulers and executors.
-func (c *Config) checkQueue() (bad problems) {
+func (c *Config) checkQueue() (bad setting.Problems) {
 	if c.Queue == "" {
-		if len(c.Roles) > 0 && c.has("scheduler") != c.has("executor") {
-			bad.add("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
+		if len(c.Roles) > 0 && c.Has("scheduler") != c.Has("executor") {
+			bad.Add("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
 		}
 		return bad
 	}
 	if queue.KindOf(c.Queue) == "" {
-		bad.add("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
+		bad.Add("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
 	}
 	if c.embedded {
-		bad.add("queue", "is for servers: functions cannot be called from a queue; leave it out")
+		bad.Add("queue", "is for servers: functions cannot be called from a queue; leave it out")
 	}
 	return bad
 }
 
 // openQueue opens the queue between schedulers and executors, nil if there is none for this node.
 func (c *Config) openQueue(ctx context.Context) (queue.Queue, error) {
-	if c.Queue == "" || !c.has("scheduler") && !c.has("executor") {
+	if c.Queue == "" || !c.Has("scheduler") && !c.Has("executor") {
 		return nil, nil
 	}
 	o := queue.Options{Name: c.QueueName, Failed: func(err error) { c.Log.Warn("queue", "error", err) }}
@@ -45,14 +47,15 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 	return err
 }
 
-// executor returns what delivers fires from the queue, nil if this node does not.
-func (n *Node) executor(direct rouse.Sink) *relay.Executor {
+// executor returns what delivers fires from the queue. It drains when it has ended: its last reports go through the engine.
+func (n *Node) executor(q queue.Queue) Part {
 	cfg := &n.cfg
-	if n.queue == nil || !cfg.has("executor") {
-		return nil
-	}
-	return relay.NewExecutor(n.queue, direct, reports{n.timers}, relay.ExecutorOptions{
+	e := relay.NewExecutor(q, n.sinks, reports{n.timers}, relay.ExecutorOptions{
 		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.timers.Now, Events: n.executorEvents(cfg.Log)})
+	var running sync.WaitGroup
+	return Part{Name: "executor", Drain: running.Wait,
+		Begin: func(context.Context) error { running.Add(1); return nil },
+		Work:  func(ctx context.Context) error { defer running.Done(); return e.Run(ctx) }}
 }
 
 func (n *Node) executorEvents(log *slog.Logger) relay.ExecutorEvents {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -82,7 +83,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 	})
 	lent := uint64(0)
 	for _, in := range all {
-		lent += in.reminders.calls.Counts().Lent
+		lent += counts(in).Counts().Lent
 	}
 	if lent == 0 {
 		t.Error("no execution was handed to another instance: the nodes happen to send all where they are executed")
@@ -97,7 +98,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 	eventually(t, "some wait", func() bool {
 		n := 0
 		for _, in := range all {
-			n += in.reminders.calls.Counts().Waiting
+			n += counts(in).Counts().Waiting
 		}
 		return n == each
 	})
@@ -176,7 +177,7 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 			err := move(id)
 			mu.Lock()
 			defer mu.Unlock()
-			hung := slices.Contains(often, id) && slices.Contains(theirs, rouse.BucketOf(rouse.Key{Namespace: reminderNamespace, Name: id}, stays.cluster.buckets))
+			hung := slices.Contains(often, id) && slices.Contains(theirs, rouse.BucketOf(rouse.Key{Namespace: "reminders", Name: id}, stays.cluster.buckets))
 			switch {
 			case !hung && err != nil:
 				t.Errorf("the instance that hangs does not send %s: %v", id, err)
@@ -192,4 +193,9 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	for _, id := range stuck {
 		eventually(t, "what could not be moved is, when the instance goes on", func() bool { return move(id) == nil })
 	}
+}
+
+// counts returns what counts the executions of a node.
+func counts(in *instance) interface{ Counts() call.Counts } {
+	return Find[interface{ Counts() call.Counts }](in.Node)
 }

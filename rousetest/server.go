@@ -25,6 +25,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/node"
+	_ "github.com/rousehq/rouse/node/api" // the client of a server uses it
 	"github.com/rousehq/rouse/rousetest/receiver"
 	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/sink/webhook"

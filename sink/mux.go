@@ -76,6 +76,11 @@ func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
 	return ""
 }
 
+// IsScheme reports whether a name can be a key of a Mux.
+func IsScheme(name string) bool {
+	return name != "" && name == strings.ToLower(name) && scheme(name+":") == name
+}
+
 // scheme returns the part before the first colon of a target, "" if that is not a scheme.
 func scheme(target string) string {
 	for i := range len(target) {

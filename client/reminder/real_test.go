@@ -14,6 +14,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client/reminder"
 	"github.com/rousehq/rouse/node"
+	_ "github.com/rousehq/rouse/node/api"
+	_ "github.com/rousehq/rouse/node/reminder"
 	_ "github.com/rousehq/rouse/store/redis"
 	"github.com/rousehq/rouse/test/servers"
 )

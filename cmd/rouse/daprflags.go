@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/listen"
 )
 
 // daprFlags are the flags of Dapr's scheduler with its defaults, so that it can be replaced without other
@@ -114,7 +114,7 @@ func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 	}
 	// Sidecars connect from other machines. The API is reachable from other machines only if the settings
 	// allow it.
-	if in.Listen == "" || server.OnLoopback(in.Listen) {
+	if in.Listen == "" || listen.OnLoopback(in.Listen) {
 		set("insecure", "true")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/node/dapr"
 )
 
 // probes are the health and metrics ports of Dapr's scheduler: GET /healthz, and GET /metrics or, as in the
@@ -82,7 +83,7 @@ func (p *probes) ready() error {
 	case n == nil:
 		return errors.New("the server is starting")
 	}
-	return n.DaprHealthy()
+	return dapr.Of(n).Healthy()
 }
 
 func (p *probes) expose(w http.ResponseWriter, r *http.Request) {

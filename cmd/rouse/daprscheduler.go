@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/node/dapr"
 )
 
 // daprSchedulerCmd runs a server in place of Dapr's scheduler.
@@ -73,7 +74,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 
 // tell prints where the server listens.
 func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) error {
-	addresses := []struct{ name, addr string }{{"dapr", n.DaprAddr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
+	addresses := []struct{ name, addr string }{{"dapr", dapr.Of(n).Addr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
 	if c.AddressFile != "" {
 		text := ""
 		for _, at := range addresses {
@@ -101,9 +102,9 @@ func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) er
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{n.DaprAddr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redact(store), os.Getpid(), version()})
+		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redact(store), os.Getpid(), version()})
 	case !a.cli.Quiet:
-		a.say("rouse %s serves Dapr's sidecars on %s", version(), n.DaprAddr())
+		a.say("rouse %s serves Dapr's sidecars on %s", version(), dapr.Of(n).Addr())
 		a.say("health on http://%s/healthz", p.healthz)
 		if p.metrics != "" {
 			a.say("metrics on http://%s/metrics", p.metrics)

@@ -17,6 +17,7 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/node/dapr"
 )
 
 // daprInput is one of the inputs as a job of Dapr's. The verdict is that of the other doors, unless the protocol has a rule of its own.
@@ -69,7 +70,7 @@ var daprInputs = []daprInput{
 // TestDaprsDoorTakesAndRefusesTheSame schedules each input as a job. What is taken is a timer that the other doors show.
 func TestDaprsDoorTakesAndRefusesTheSame(t *testing.T) {
 	d := openDoors(t)
-	conn, err := grpc.NewClient(d.n.DaprAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(dapr.Of(d.n).Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
-	"github.com/rousehq/rouse/internal/pool/local"
+	"github.com/rousehq/rouse/internal/pool/target"
 	"github.com/rousehq/rouse/node"
 )
 
@@ -92,7 +92,7 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
 				t.Spec.Target = ""
 			}
-			return rouse.Placed(row.Key, t.Spec.Target, local.Route, buckets)
+			return rouse.Placed(row.Key, t.Spec.Target, target.Route, buckets)
 		}}
 	do := migrate.Copy
 	if c.VerifyOnly {

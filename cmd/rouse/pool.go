@@ -1,24 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
+	"cmp"
 	"os"
-	"sync"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/pool"
-	"github.com/rousehq/rouse/internal/pool/amqp"
-	"github.com/rousehq/rouse/internal/pool/driver"
-	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/listen"
+	"github.com/rousehq/rouse/node"
 )
 
 // poolCmd groups the commands for pools of keyed workers.
@@ -61,13 +49,6 @@ Examples:
     rouse pool run --config /etc/rouse/pools.yaml --log-format json`
 }
 
-// managed is a pool that this process manages.
-type managed struct {
-	driver    driver.Driver
-	manager   *pool.Manager
-	transport *amqp.Controller
-}
-
 // Run manages the pools.
 func (c *poolRunCmd) Run(a *app) error {
 	file, err := readPools(c.Config)
@@ -77,97 +58,24 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := file.withoutTimers(); err != nil {
 		return err
 	}
-	if err := server.CheckListener("listen", file.Listen, defaultPoolListen, file.Insecure); err != nil {
+	if err := listen.Check("listen", file.Listen, defaultPoolListen, file.Insecure); err != nil {
 		return rouse.Refuse(c.Config, "", err.Error(), "")
 	}
 	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := pool.NewRegistry(registry)
-	var pools []managed
-	var patience time.Duration
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience+5*time.Second)
-		defer cancel()
-		var closing sync.WaitGroup
-		for _, p := range pools {
-			closing.Go(func() {
-				if err := p.driver.Close(ctx); err != nil {
-					log.Error("the workers of a pool cannot be stopped", "pool", p.manager.Config().Name, "error", err)
-				}
-			})
-		}
-		closing.Wait()
-	}()
-	var served []pool.Served
-	for i := range file.Pools {
-		e := &file.Pools[i]
-		var p managed
-		if p.driver, err = e.newDriver(log); err != nil {
-			return file.in(i, err)
-		}
-		if p.manager, err = pool.NewManager(e.manager(p.driver, log, metrics)); err == nil {
-			p.transport, err = amqp.New(e.transport(), p.manager)
-		}
-		if err != nil {
-			_ = p.driver.Close(a.ctx) // it has no workers yet
-			return file.in(i, err)
-		}
-		pools = append(pools, p)
-		served = append(served, pool.Served{Manager: p.manager, Transport: p.transport})
-		patience = max(patience, e.drain())
-	}
-	listener, err := net.Listen("tcp", file.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for status and metrics: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", pool.NewHandler(served))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	if err := c.tell(a, listener.Addr().String(), len(pools)); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if c.AddressFile != "" {
-		defer os.Remove(c.AddressFile)
-	}
-	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: workers may finish what they have; a second signal ends them") })
-	defer stopped()
-	return manage(a.ctx, pools, listener, server.Guard(mux, listener.Addr(), file.Hosts))
-}
-
-// manage runs the pools and their server until ctx ends or one of them fails.
-func manage(ctx context.Context, pools []managed, l net.Listener, h http.Handler) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute,
-		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
-	var failed error
-	var once sync.Once
-	fail := func(err error) {
-		once.Do(func() { failed = err })
-		cancel(err)
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("status and metrics: %w", err))
+	cfg := node.Defaults()
+	cfg.Roles, cfg.Admin, cfg.Insecure, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Insecure, file.Hosts, version()
+	cfg.Pools, cfg.Grace = file.nodes(), file.grace()
+	defer a.stopping(cfg.Grace, log)()
+	var tellErr error
+	err = node.Run(a.ctx, cfg, log, func(_, address string) {
+		if tellErr = c.tell(a, address, len(file.Pools)); tellErr != nil {
+			log.Error("the address cannot be told", "error", tellErr)
 		}
 	})
-	for _, p := range pools {
-		running.Go(func() {
-			if err := p.transport.Run(ctx); err != nil {
-				fail(err)
-			}
-		})
+	if c.AddressFile != "" {
+		_ = os.Remove(c.AddressFile) // nothing listens there any more
 	}
-	<-ctx.Done()
-	grace, end := context.WithTimeout(context.Background(), time.Second)
-	defer end()
-	if server.Shutdown(grace) != nil {
-		_ = server.Close()
-	}
-	running.Wait()
-	return failed
+	return cmp.Or(err, tellErr)
 }
 
 // tell prints where it listens.

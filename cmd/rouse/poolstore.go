@@ -62,13 +62,18 @@ func (c *Config) pools() ([]node.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]node.Pool, len(file.Pools))
-	for i := range file.Pools {
-		e := &file.Pools[i]
+	return file.nodes(), nil
+}
+
+// nodes returns the pools of the file as those of a node.
+func (f *poolsFile) nodes() []node.Pool {
+	list := make([]node.Pool, len(f.Pools))
+	for i := range f.Pools {
+		e := &f.Pools[i]
 		list[i] = node.Pool{Config: e.managed(), Prewarm: e.Prewarm, Stall: e.StallTimeout, Open: func(log *slog.Logger) (driver.Driver, error) {
 			d, err := e.newDriver(log)
 			if err != nil {
-				return nil, file.in(i, err)
+				return nil, f.in(i, err)
 			}
 			return d, nil
 		}}
@@ -76,5 +81,14 @@ func (c *Config) pools() ([]node.Pool, error) {
 			list[i].Requests = e.transport().Open
 		}
 	}
-	return list, nil
+	return list
+}
+
+// grace is how long the workers of all pools may take to end.
+func (f *poolsFile) grace() time.Duration {
+	longest := time.Duration(0)
+	for i := range f.Pools {
+		longest = max(longest, f.Pools[i].drain())
+	}
+	return longest + 5*time.Second
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/node/dapr"
 )
 
 // serveCmd runs a server until a signal ends it.
@@ -67,14 +68,14 @@ func (c *serveCmd) Run(a *app) error {
 
 // tell prints where the server listens.
 func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
-	api, admin, dapr := n.Addr(), n.AdminAddr(), n.DaprAddr()
+	api, admin, sidecars := n.Addr(), n.AdminAddr(), dapr.Of(n).Addr()
 	if c.AddressFile != "" {
 		text := "admin " + admin + "\n"
 		if api != "" {
 			text = "api " + api + "\n" + text
 		}
-		if dapr != "" {
-			text += "dapr " + dapr + "\n"
+		if sidecars != "" {
+			text += "dapr " + sidecars + "\n"
 		}
 		if err := writeWhole(c.AddressFile, text); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{api, admin, dapr, in.Data, redact(store), os.Getpid(), version()})
+		}{api, admin, sidecars, in.Data, redact(store), os.Getpid(), version()})
 	case !a.cli.Quiet:
 		if api != "" {
 			a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
@@ -104,8 +105,8 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 		if admin != "" {
 			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
 		}
-		if dapr != "" {
-			a.say("Dapr's sidecars are served on %s", dapr)
+		if sidecars != "" {
+			a.say("Dapr's sidecars are served on %s", sidecars)
 		}
 		a.say("data in %s (%s)", in.Data, redact(store))
 	}

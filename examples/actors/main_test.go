@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/node"
+	_ "github.com/rousehq/rouse/node/api"
+	_ "github.com/rousehq/rouse/node/reminder"
 )
 
 // process is the example as it runs.

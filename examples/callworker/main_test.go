@@ -13,6 +13,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 	"github.com/rousehq/rouse/node"
+	_ "github.com/rousehq/rouse/node/api"
+	_ "github.com/rousehq/rouse/node/pool"
 )
 
 // TestCallworker builds the example and has a pool start it, one for each key.

@@ -26,8 +26,6 @@ type Served struct {
 
 // NewHandler serves the state of the pools of a process and their poison requests:
 //
-//	GET    /livez                          200 while the process runs
-//	GET    /readyz                         200 if this process leads or stands by for each pool
 //	GET    /pools                          all pools
 //	GET    /pools/{pool}                   one of them, as View
 //	POST   /pools/{pool}/stop?key=K, /pools/{pool}/restart?key=K, /pools/{pool}/pin?key=K[&off=true]    of the group of a key
@@ -45,8 +43,6 @@ func NewHandler(pools []Served) http.Handler {
 		h.names = append(h.names, p.Manager.config.Name)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", h.ready)
 	mux.HandleFunc("GET /pools", h.all)
 	mux.HandleFunc("GET /pools/{pool}", h.with(func(p Served, _ *http.Request) (any, error) {
 		v := p.Manager.View()
@@ -128,16 +124,6 @@ func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
 		list[i] = h.pools[name]
 	}
 	answer(w, http.StatusOK, Summaries(list))
-}
-
-func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
-	for _, name := range h.names {
-		if state := h.pools[name].Transport.State(); state == StateConnecting {
-			http.Error(w, "pool "+name+" is "+state, http.StatusServiceUnavailable)
-			return
-		}
-	}
-	_, _ = w.Write([]byte("ok\n"))
 }
 
 // The states of transports.

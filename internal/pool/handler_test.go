@@ -64,8 +64,6 @@ func TestHandler(t *testing.T) {
 		status       int
 		contains     string
 	}{
-		{"GET", "/livez", 200, "ok"},
-		{"GET", "/readyz", 200, "ok"},
 		{"GET", "/pools", 200, `[{"pool":"core","state":"leading","groups":0,"workers":0,"waiting":0,"leader":"other"}]`},
 		{"GET", "/pools/core", 200, `{"pool":"core","leads":false,"groups":[],"leader":"other"}`},
 		{"POST", "/pools/core/stop?key=k", 503, "does not lead"},
@@ -92,9 +90,6 @@ func TestHandler(t *testing.T) {
 		t.Errorf("a page of another origin is answered %d", status)
 	}
 	s.state = StateConnecting
-	if status, body := ask("GET", "/readyz"); status != 503 || !strings.Contains(body, "core") {
-		t.Errorf("while it connects, readiness is answered %d, %s", status, body)
-	}
 	if status, _ := ask("POST", "/pools/core/poison/replay"); status != 503 {
 		t.Errorf("while it does not lead, a replay is answered %d", status)
 	}

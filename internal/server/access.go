@@ -2,17 +2,15 @@ package server
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/listen"
 )
 
 // Guard passes a request to h unless a web page of another site made the browser send it, whatever its
@@ -23,7 +21,7 @@ import (
 // Every HTTP listener uses it: the API, the operators' port, the pool manager, and the port of Dapr's
 // metrics.
 func Guard(h http.Handler, listener net.Addr, hosts []string) http.Handler {
-	local := OnLoopback(listener.String())
+	local := listen.OnLoopback(listener.String())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := refuseBrowser(r, local, hosts); err != nil {
 			refuseRequest(w, err)
@@ -46,7 +44,7 @@ func refuseBrowser(r *http.Request, local bool, hosts []string) error {
 // served reports whether a Host header names this server.
 func served(host string, local bool, hosts []string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hostOf(host)), ".")
-	if local && (name == "localhost" || loopbackAddr(name)) {
+	if local && listen.Loopback(name) {
 		return true
 	}
 	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
@@ -58,33 +56,6 @@ func hostOf(host string) string {
 		return name
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-}
-
-func loopbackAddr(s string) bool {
-	a, err := netip.ParseAddr(s)
-	return err == nil && a.Unmap().IsLoopback()
-}
-
-// OnLoopback reports whether an address of the form HOST:PORT can be reached only from this machine.
-func OnLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && (strings.EqualFold(host, "localhost") || loopbackAddr(host))
-}
-
-// CheckListener is the one rule for listen addresses, here of the named setting. Requests are not
-// authenticated, so an address that other machines can reach has to be allowed by insecure. example is a
-// valid address for the error text.
-func CheckListener(setting, address, example string, insecure bool) error {
-	wrong := func(format string, args ...any) error {
-		return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting, Wrong: fmt.Sprintf(format, args...)}}}
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return wrong("%q is no address: give HOST:PORT, such as %s", address, example)
-	}
-	if !insecure && !OnLoopback(address) {
-		return wrong("%q can be reached from other machines, and every client that reaches it may use it: listen on 127.0.0.1, or allow it with insecure", address)
-	}
-	return nil
 }
 
 func crossSite(r *http.Request) bool {

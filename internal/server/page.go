@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	_ "embed" // the page
+	_ "embed"
 	"fmt"
 	"html"
 	"io"
@@ -81,7 +81,10 @@ func (v *pageView) write(w io.Writer) error {
 func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), nodesWithin)
 	defer cancel()
-	view := pageView{version: s.opts.Version, now: s.timers.Now().Time()}
+	view := pageView{version: s.opts.Version, now: time.Now()}
+	if s.timers != nil {
+		view.now = s.timers.Now().Time()
+	}
 	add := func(t Table, err error) {
 		if err != nil {
 			view.trouble = append(view.trouble, err.Error())
@@ -95,8 +98,10 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 			break // a node that is not alive is not ready either
 		}
 	}
-	add(s.timersTable(ctx))
-	add(s.nodesTable(ctx))
+	if s.timers != nil {
+		add(s.timersTable(ctx))
+		add(s.nodesTable(ctx))
+	}
 	for _, more := range s.opts.Tables {
 		add(more(ctx))
 	}

@@ -34,9 +34,9 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Options configure a Server. Timers is required; zero fields have the defaults that their comments name.
+// Options configure a Server. Zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *timers.Timers
+	Timers     Timers       // *timers.Timers; nil: only the admin listener is served, that of the API must accept no connections
 	Subscriber Subscriber   // serves subscriptions; nil: there are none
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never

@@ -14,7 +14,7 @@ func TestAllIsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, below := range []string{"store", "sink/broker", "internal/queue", "internal/claim"} {
+	for _, below := range []string{"store", "sink/broker", "internal/queue", "internal/claim", "node"} {
 		files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(below), "*", "register.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("below %s: %v, %v", below, files, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // delivery is the content of one Deliver.
@@ -40,7 +41,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		return
 	}
 	d := &delivery{ctx, fires, settle}
-	name, key, err := Parse(fires[0].Spec.Target)
+	name, key, err := target.Parse(fires[0].Spec.Target)
 	if err != nil {
 		d.all(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 		return

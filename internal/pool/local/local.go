@@ -16,11 +16,13 @@ package local
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/target"
 	"github.com/rousehq/rouse/sink/stream"
 )
 
@@ -98,7 +100,7 @@ func (s *Sink) pool(name string) *Pool {
 
 // Check validates a target: its pool must exist here.
 func (s *Sink) Check(spec *rouse.Spec) error {
-	name, _, err := Parse(spec.Target)
+	name, _, err := target.Parse(spec.Target)
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ const maxBatch = 256
 
 // Obstacle returns that the pool does not exist, or that the key has no worker yet.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
-	name, key, err := Parse(spec.Target)
+	name, key, err := target.Parse(spec.Target)
 	if err != nil {
 		return err.Error()
 	}
@@ -160,3 +162,6 @@ var _ interface {
 	rouse.Sink
 	rouse.Obstructed
 } = (*Sink)(nil)
+
+// clone copies a target, which may be a substring of the timer's row, so that the row can be freed.
+func clone(target string) string { return strings.Clone(target) }

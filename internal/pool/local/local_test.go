@@ -20,6 +20,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // simulation is a sink with one pool, in a bubble of virtual time. It is the pool's driver, and its workers
@@ -134,7 +135,7 @@ func (w *simulation) deliver(key string, n int, change func(*rouse.Spec)) (numbe
 		numbers = append(numbers, w.next)
 		now := rouse.Reached(time.Now())
 		fires[i] = rouse.Fire{ID: fmt.Sprint(w.next), Namespace: w.namespace, Name: fmt.Sprint("r", w.next), Due: now, At: now, Attempt: 1,
-			Spec: &rouse.Spec{Target: Target("core", key), Payload: fmt.Append(nil, w.next)}}
+			Spec: &rouse.Spec{Target: target.Of("core", key), Payload: fmt.Append(nil, w.next)}}
 		if change != nil {
 			change(fires[i].Spec)
 		}
@@ -524,7 +525,7 @@ func TestPrewarm(t *testing.T) {
 	const prewarm = 40 * time.Second // longer than the lifetime of an idle group
 	simulate(t, Options{}, prewarm, func(w *simulation) {
 		at := rouse.Reached(time.Now()).Add(time.Minute)
-		w.sink.Near(Target("core", "42"), at)
+		w.sink.Near(target.Of("core", "42"), at)
 		w.sink.Near("pool:other/42", at)
 		w.sink.Near("https://example.com", at)
 		time.Sleep(18 * time.Second)
@@ -549,13 +550,13 @@ func TestPrewarm(t *testing.T) {
 // TestTargets checks that keys have one canonical form in targets, and that invalid targets are refused.
 func TestTargets(t *testing.T) {
 	for _, key := range []string{"42", "", "a/b", "../x", "a b%", "\x00", "日本", strings.Repeat("ü", 127)} {
-		name, got, err := Parse(Target("core", key))
+		name, got, err := target.Parse(target.Of("core", key))
 		if err != nil || name != "core" || got != key {
 			t.Errorf("%q becomes %q of %q, %v", key, got, name, err)
 		}
 	}
 	for _, c := range []struct{ target, key string }{{"pool:core/a/b", "a/b"}, {"pool:core/%61", "a"}, {"pool:core/a b", "a b"}} {
-		if _, got, err := Parse(c.target); err != nil || got != c.key {
+		if _, got, err := target.Parse(c.target); err != nil || got != c.key {
 			t.Errorf("%s is the key %q, %v", c.target, got, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // lateFire is how late a fire may arrive: its group stays that long after the due time.
@@ -12,8 +13,8 @@ const lateFire = time.Second
 
 // Near announces a timer that fires at a given time unless it changes: pools that prewarm start its group in
 // advance. It is quick, and calls no other code.
-func (s *Sink) Near(target string, at rouse.Instant) {
-	name, _, ok := split(target)
+func (s *Sink) Near(to string, at rouse.Instant) {
+	name, ok := target.Pool(to)
 	if !ok {
 		return
 	}
@@ -21,7 +22,7 @@ func (s *Sink) Near(target string, at rouse.Instant) {
 	if p == nil || p.prewarm == 0 {
 		return
 	}
-	_, key, err := Parse(target)
+	_, key, err := target.Parse(to)
 	if err != nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // Pool is the transport of one pool: its Manager's pool.Queues.
@@ -139,7 +140,7 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 // Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
 // variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
-	return map[string]string{"WORKER_REQUESTS_QUEUE": Target(p.name, key), "WORKER_ACTIVITY_EXCHANGE": Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	return map[string]string{"WORKER_REQUESTS_QUEUE": target.Of(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
 }
 
 // require makes the group of a key Active, without waiting for its queue.

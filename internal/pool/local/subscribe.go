@@ -6,18 +6,19 @@ import (
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/target"
 	"github.com/rousehq/rouse/sink/stream"
 )
 
 // Mine reports whether a subscription is one of a worker: its channel is the value of WORKER_REQUESTS_QUEUE.
-func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(), Scheme) }
+func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(), target.Scheme) }
 
 // Subscribe is the body of the gRPC method for workers.
 func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.streams.Subscribe(to) }
 
 // channel returns the queue of a worker as pool and key. Requests of all namespaces enter it.
 func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
-	name, key, err := Parse(open.Channel)
+	name, key, err := target.Parse(open.Channel)
 	if err != nil {
 		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "use the value of WORKER_REQUESTS_QUEUE")
 	}

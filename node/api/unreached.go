@@ -1,11 +1,11 @@
-package node
+package api
 
 import (
 	"net"
 	"sync"
 )
 
-// unreached is the listener of an API that nobody reaches: that of a node which serves metrics and health only.
+// unreached is the listener of an API without clients: that of a node which serves metrics and health only.
 type unreached struct {
 	once   sync.Once
 	closed chan struct{}

@@ -1,14 +1,17 @@
-package node
+package pool
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/local"
+	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // remotePool is a pool whose requests are at a broker.
@@ -32,6 +35,36 @@ func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 	}
 }
 
+// lead manages the pools of a node that does nothing else, until ctx ends or one of them cannot be managed. Then another node takes over at once.
+func (p *part) lead(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for _, r := range p.remote {
+		running.Go(func() {
+			if err := r.controller.Run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// work returns why the pools of such a node cannot be managed; nil if ctx ends before.
+func (p *part) work(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-p.broke:
+		return err
+	}
+}
+
 // poolSink is the sink of targets "pool:NAME/KEY": it gives each to the transport of its pool.
 type poolSink struct {
 	*local.Sink
@@ -40,7 +73,7 @@ type poolSink struct {
 }
 
 // target is the sink of all pools.
-func (p *pools) target() poolSink {
+func (p *part) target() poolSink {
 	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, now: p.now}
 	for _, r := range p.remote {
 		s.remote[r.name] = r.caller
@@ -49,11 +82,11 @@ func (p *pools) target() poolSink {
 }
 
 // caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store, or no target of a pool.
-func (s poolSink) caller(target string) (pool.Caller, string) {
+func (s poolSink) caller(to string) (pool.Caller, string) {
 	if len(s.remote) == 0 {
 		return nil, ""
 	}
-	name, key, err := local.Parse(target)
+	name, key, err := target.Parse(to)
 	if err != nil {
 		return nil, ""
 	}
@@ -79,7 +112,7 @@ func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	s.Sink.Deliver(ctx, fires, settle)
 }
 
-// Obstacle says what keeps requests from their workers.
+// Obstacle returns what keeps requests from their workers.
 func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if c, _ := s.caller(spec.Target); c != nil {
 		return c.Obstacle()
@@ -97,7 +130,7 @@ func (s poolSink) Near(target string, at rouse.Instant) {
 }
 
 // drain puts off all requests, and what comes from now on.
-func (p *pools) drain() {
+func (p *part) drain() {
 	p.sink.Drain()
 	for _, r := range p.remote {
 		r.caller.Drain()

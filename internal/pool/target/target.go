@@ -1,4 +1,6 @@
-package local
+// Package target is the form of the targets of pools, "pool:NAME/KEY". It is apart from the transports, because every node puts the timers of
+// a key into one bucket, whether it has pools or not.
+package target
 
 import (
 	"net/url"
@@ -11,15 +13,21 @@ import (
 // Scheme is the prefix of targets of pools.
 const Scheme = "pool:"
 
-// Target returns the target of a key. The key is escaped by pool.Encode, so each key has one canonical
+// Of returns the target of a key. The key is escaped by pool.Encode, so each key has one canonical
 // target.
-func Target(name, key string) string { return Scheme + name + "/" + pool.Encode(key, 3*pool.MaxKey) }
+func Of(name, key string) string { return Scheme + name + "/" + pool.Encode(key, 3*pool.MaxKey) }
 
 // split returns the parts of a target without unescaping them.
 func split(target string) (name, escaped string, ok bool) {
 	rest, is := strings.CutPrefix(target, Scheme)
 	name, escaped, ok = strings.Cut(rest, "/")
 	return name, escaped, ok && is
+}
+
+// Pool returns the name of the pool of a target, which need not be one.
+func Pool(target string) (name string, ok bool) {
+	name, _, ok = split(target)
+	return name, ok
 }
 
 // Parse returns the pool and the key of a target. It accepts unescaped characters, too, and slashes after the
@@ -48,19 +56,16 @@ func Route(target string) (name string, ok bool) {
 		return "", false
 	}
 	pool, key, err := Parse(target)
-	return Target(pool, key), err == nil
+	return Of(pool, key), err == nil
 }
 
-// clone copies a target, which may be a substring of the timer's row, so that the row can be freed.
-func clone(target string) string { return strings.Clone(target) }
-
-// CheckedTarget is Target for untrusted input: it refuses invalid names of pools and invalid keys.
-func CheckedTarget(name, key string) (string, error) {
+// Checked is Of for untrusted input: it refuses invalid names of pools and invalid keys.
+func Checked(name, key string) (string, error) {
 	if err := pool.CheckName(name); err != nil {
 		return "", rouse.Under("pool", err)
 	}
 	if err := pool.CheckKey(key); err != nil {
 		return "", err
 	}
-	return Target(name, key), nil
+	return Of(name, key), nil
 }

@@ -1,0 +1,3 @@
+package bench
+
+import _ "github.com/rousehq/rouse/node/all" // as cmd/rouse does

@@ -1,0 +1,27 @@
+package dapr
+
+import (
+	"net"
+	"testing"
+
+	"github.com/rousehq/rouse/node"
+)
+
+// An address for every network is none that a sidecar could dial.
+func TestDaprAddressOfAllNetworks(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := &Door{core: node.Core{Node: new(node.Node)}, listener: l}
+	host, port, err := net.SplitHostPort(d.known())
+	_, want, _ := net.SplitHostPort(l.Addr().String())
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() || port != want {
+		t.Errorf("sidecars are told %s, of %s", d.known(), l.Addr())
+	}
+	d.core.Config().DaprAdvertise = "scheduler.example:1"
+	if got := d.known(); got != "scheduler.example:1" {
+		t.Errorf("sidecars are told %s", got)
+	}
+}

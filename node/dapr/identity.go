@@ -1,0 +1,85 @@
+package dapr
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/rousehq/rouse/internal/dapr/identity"
+	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/node"
+)
+
+// schedulerID is the app id of Dapr's scheduler, which sidecars expect of whom they connect to.
+const schedulerID = "dapr-scheduler"
+
+// identified reports whether Dapr's sidecars are asked who they are.
+func identified(c *node.Config) bool {
+	return c.DaprCert != "" || c.DaprSentry != "" || c.DaprWorkloadAPI != ""
+}
+
+// checkIdentity checks what identifies this node to Dapr's sidecars.
+func checkIdentity(c *node.Config) (bad setting.Problems) {
+	switch {
+	case (c.DaprCert == "") != (c.DaprKey == ""):
+		bad.Add("dapr-cert", "and dapr-key go together: give both, or neither")
+	case c.DaprWorkloadAPI != "" && (c.DaprCert != "" || c.DaprSentry != "" || c.DaprTrustAnchors != ""):
+		bad.Add("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
+	case c.DaprCert != "" && c.DaprSentry != "":
+		bad.Add("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
+	case (c.DaprCert != "" || c.DaprSentry != "") && c.DaprTrustAnchors == "":
+		bad.Add("dapr-trust-anchors", "is empty: name the file of trust anchors by which sidecars are believed")
+	case !identified(c) && c.DaprTrustAnchors != "":
+		bad.Add("dapr-trust-anchors", "is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
+	}
+	if c.DaprSentry == "" {
+		return bad
+	}
+	if _, _, err := net.SplitHostPort(c.DaprSentry); err != nil {
+		bad.Add("dapr-sentry", "%q is no address: give HOST:PORT, such as dapr-sentry.dapr-system.svc:443", c.DaprSentry)
+	}
+	if c.DaprTrustDomain == "" {
+		bad.Add("dapr-trust-domain", "is empty: give that of Dapr's control plane")
+	}
+	if c.DaprNamespace == "" {
+		bad.Add("dapr-namespace", "is empty: give that of Dapr's control plane")
+	}
+	return bad
+}
+
+// whoIs returns what this node is to sidecars, nil if they do not ask.
+func whoIs(c *node.Config) (i *identity.Identity, err error) {
+	switch {
+	case c.DaprCert != "":
+		i, err = identity.FromFiles(identity.Files{Certificate: c.DaprCert, Key: c.DaprKey, TrustAnchors: c.DaprTrustAnchors, Log: c.Log})
+	case c.DaprWorkloadAPI != "":
+		i, err = identity.FromWorkload(identity.Workload{Address: c.DaprWorkloadAPI, App: schedulerID, Log: c.Log})
+	case c.DaprSentry != "":
+		i, err = identity.FromSentry(identity.Sentry{Address: c.DaprSentry, TrustAnchors: c.DaprTrustAnchors, TokenFile: c.DaprSentryToken,
+			Kubernetes: c.DaprSentryKubernetes, Log: c.Log,
+			Self: identity.ID{TrustDomain: c.DaprTrustDomain, Namespace: c.DaprNamespace, App: schedulerID}})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("who this node is to Dapr's sidecars: %w", err)
+	}
+	return i, nil
+}
+
+// serve serves sidecars until ctx ends. Those that come before the node has a certificate wait.
+func (d *Door) serve(ctx context.Context) error {
+	if i := d.identity; i != nil {
+		var keeping sync.WaitGroup
+		defer keeping.Wait()
+		keep, end := context.WithCancel(ctx)
+		defer end()
+		keeping.Go(func() { i.Run(keep) })
+		select {
+		case <-i.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	d.core.Config().Log.Info("Dapr's sidecars are served", "address", d.Addr(), "known as", d.known(), "identities", d.identity != nil)
+	return d.server.Run(ctx, d.listener)
+}
