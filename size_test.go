@@ -13,8 +13,7 @@ import (
 const maxMethods = 60
 
 // tooMany are the types that have more, and how many. They may only get fewer.
-var tooMany = map[string]int{
-}
+var tooMany = map[string]int{}
 
 // TestTypesAreSmall counts the methods of each type, not those of tests.
 func TestTypesAreSmall(t *testing.T) {
