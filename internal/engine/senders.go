@@ -22,6 +22,9 @@ type Peer struct {
 // its Visible. Edits by other nodes move that end, so it is not trusted for a while after an edit.
 func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	latest := e.clock.latest()
+	if latest == 0 { // before Run has read the clock, nothing is known of what has come due
+		return true
+	}
 	at, known := e.holds.restsUntil(t)
 	switch {
 	case known && at > latest.Add(within):

@@ -136,3 +136,13 @@ func TestWhichNodeMaySend(t *testing.T) {
 		close(free)
 	})
 }
+
+// TestBeforeItKnowsTheTimeANodeRulesOutNoOther: until a node has read the store's clock, every row may have come due.
+func TestBeforeItKnowsTheTimeANodeRulesOutNoOther(t *testing.T) {
+	e := engine.New(mem.New(), newManual(0), &recorder{}, engine.Options{Shared: true})
+	tm := rouse.Timer{Key: key("a"), Due: rouse.Reached(time.Now()), Spec: rouse.Spec{Target: "test:a"}}
+	tm.Visible = tm.Due
+	if !e.MaySend(&tm, &engine.Peer{Grain: 5, Buckets: []uint32{0}}, 0) {
+		t.Error("the owner of a due timer is ruled out")
+	}
+}
