@@ -32,27 +32,28 @@ type cli struct {
 
 	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with the flags of that."`
 
-	Create     createCmd     `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
-	Get        getCmd        `cmd:"" group:"timers" help:"Show a timer."`
-	List       listCmd       `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
-	Delete     deleteCmd     `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
-	Pause      pauseCmd      `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
-	Resume     resumeCmd     `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
-	Run        runCmd        `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
-	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
-	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
-	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
-	Calendar   calendarCmd   `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules leave out or keep to."`
+	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
+	Get    getCmd    `cmd:"" group:"timers" help:"Show a timer."`
+	List   listCmd   `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
+	Delete deleteCmd `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
+	Pause  pauseCmd  `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
+	Resume resumeCmd `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
+	Run    runCmd    `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
+
+	editCommands `embed:""`
+
+	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules leave out or keep to."`
 
 	Call   callCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
 	Answer answerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
 	Work   workCmd   `cmd:"" group:"timers" help:"Be a worker of a pool: run a command for each request."`
 
-	Next     nextCmd     `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
-	Simulate simulateCmd `cmd:"" group:"times" help:"Print what would fire in a range of time."`
-	Explain  explainCmd  `cmd:"" group:"times" help:"Say why a timer did or did not fire, and what comes next."`
-	Fires    firesCmd    `cmd:"" group:"times" help:"Show how occurrences ended."`
-	Dead     deadCmd     `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
+	Next nextCmd `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
+
+	planCommands `embed:""`
+
+	Fires firesCmd `cmd:"" group:"times" help:"Show how occurrences ended."`
+	Dead  deadCmd  `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
 
 	Export exportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
 	Import importCmd `cmd:"" group:"data" help:"Read what export wrote."`

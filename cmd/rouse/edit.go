@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// editCommands are the commands that change which occurrences a timer has.
+type editCommands struct {
+	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
+	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
+	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
+}
+
+// skipCmd skips occurrences of a timer, or of all that match.
+type skipCmd struct {
+	Name   string `arg:"" optional:"" help:"Name of the timer."`
+	Count  uint32 `help:"How many occurrences; with a filter one of each timer." default:"1" placeholder:"N"`
+	Reason string `help:"Why, for the history." placeholder:"TEXT"`
+
+	manyFlags `embed:""`
+	stateFlag `embed:""`
+}
+
+func (skipCmd) Help() string {
+	return `The next occurrences are recorded as skipped, and the schedule goes on after them. One that is on its way ends as it
+would, and those after it are skipped.
+
+Examples:
+
+    rouse skip coffee
+    rouse skip coffee --count 3 --reason 'the office is closed'
+    rouse skip --label team=billing --due-until 24h --yes`
+}
+
+// Run skips.
+func (c *skipCmd) Run(a *app) error {
+	if c.Count < 1 || c.Count > rouse.MaxSkips {
+		return rouse.Refuse("count", strconv.FormatUint(uint64(c.Count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", rouse.MaxSkips))
+	}
+	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	if err != nil {
+		return err
+	}
+	if many {
+		if c.Count != 1 {
+			return &usage{text: "--count goes with a name: with a filter one occurrence of each timer is skipped", help: a.command + " --help"}
+		}
+		return c.bulk(a, client.BulkRequest{Action: client.BulkSkip, Reason: c.Reason}, c.stateFlag, "skip the next occurrence of", "skipped", true)
+	}
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		t, err := s.Skip(ctx, a.cli.Namespace, c.Name, c.Count, c.Reason)
+		if err != nil {
+			return named("timer", c.Name, flagged(err))
+		}
+		return a.show(api.TimerOf(&t), func() error {
+			switch {
+			case t.Skips > 0:
+				a.say("%s: one is on its way since %s, and %d after it will be skipped", t.Key.Name, stamp(t.Due), t.Skips)
+			case t.Due == rouse.Never:
+				a.say("skipped %d of %s: there are no more", c.Count, t.Key.Name)
+			default:
+				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, when(t.Due, a.now()))
+			}
+			return nil
+		})
+	})
+}
+
+// rescheduleCmd changes when a timer fires, or all that match.
+type rescheduleCmd struct {
+	Name       string `arg:"" optional:"" help:"Name of the timer."`
+	Expr       string `arg:"" optional:"" help:"The new schedule, as one argument."`
+	Schedule   string `short:"s" help:"The new schedule; with a filter, which has no arguments." placeholder:"EXPR"`
+	IfRevision uint64 `help:"Only if the timer has this revision." placeholder:"N"`
+
+	whenFlags `embed:""`
+	manyFlags `embed:""`
+	stateFlag `embed:""`
+}
+
+func (rescheduleCmd) Help() string {
+	return `Only when it fires is changed; payload, target, policies, labels and a pause stay. All that defines when is replaced: what is
+not given has its default. A new generation begins, from its first due time after now on.
+
+Examples:
+
+    rouse reschedule coffee '0 9 * * MON-FRI' --timezone Europe/Stockholm
+    rouse reschedule coffee '@every 90m' --end 24h --if-revision 42
+    rouse reschedule --label team=billing --schedule '0 6 * * *' --dry-run`
+}
+
+// Run reschedules.
+func (c *rescheduleCmd) Run(a *app) error {
+	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	if err != nil {
+		return err
+	}
+	help := a.command + " --help"
+	switch {
+	case c.Expr != "" && c.Schedule != "":
+		return &usage{text: "the schedule is given twice", help: help}
+	case c.Expr == "" && c.Schedule == "":
+		return &usage{text: "what is the new schedule? give it after the name, or with --schedule", help: help}
+	case many && c.IfRevision != 0:
+		return &usage{text: "--if-revision goes with a name", help: help}
+	}
+	spec, err := c.whenOf(c.Expr + c.Schedule)
+	if err != nil {
+		return err
+	}
+	if many {
+		if err := c.try(a, &spec); err != nil {
+			return err
+		}
+		return c.bulk(a, client.BulkRequest{Action: client.BulkReschedule, When: &spec}, c.stateFlag, "reschedule", "rescheduled", true)
+	}
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		var conditions []client.Condition
+		if c.IfRevision != 0 {
+			conditions = append(conditions, client.IfRevision(c.IfRevision))
+		}
+		r, err := s.Reschedule(ctx, a.cli.Namespace, c.Name, spec, conditions...)
+		if err != nil {
+			return named("timer", c.Name, flagged(err))
+		}
+		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, when(r.Due, a.now())) })
+	})
+}
+
+// try refuses what is invalid for every timer, before any timer is changed.
+func (c *rescheduleCmd) try(a *app, spec *rouse.Spec) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Count: 1})
+		return flagged(err)
+	})
+}
+
+// backfillCmd fires occurrences of the past.
+type backfillCmd struct {
+	Name   string `arg:"" help:"Name of the timer."`
+	From   moment `required:"" help:"First due time: RFC 3339, or from now such as --from=-24h." placeholder:"TIME"`
+	Until  moment `help:"Due times before this one; now if not given." placeholder:"TIME"`
+	DryRun bool   `help:"Fire nothing, and print what would be fired."`
+}
+
+func (backfillCmd) Help() string {
+	return `The occurrences that the schedule had in the range are fired, whatever became of them then, with the fire ids that they had or
+would have had: a receiver can tell those that it knows. Those that are on their way already are left alone.
+
+Examples:
+
+    rouse backfill coffee --from=-24h --dry-run
+    rouse backfill coffee --from 2027-01-04T00:00:00Z --until 2027-01-05T00:00:00Z`
+}
+
+// Run asks for the occurrences.
+func (c *backfillCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		until := c.Until.instant()
+		if !c.Until.set {
+			clock, err := s.Clock(ctx) // until is not after now, by the service's clock
+			if err != nil {
+				return err
+			}
+			until = clock.Now
+		}
+		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name, c.From.instant(), until, c.DryRun)
+		if err != nil {
+			return named("timer", c.Name, flagged(err))
+		}
+		return a.show(api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: comingsOf(b.Fires)}, func() error {
+			if err := a.showComing("LOCAL", rowsOf(b.Fires), a.now()); err != nil {
+				return err
+			}
+			if more := b.Count - uint64(len(b.Fires)); b.Count > uint64(len(b.Fires)) {
+				a.note("and %d more", more)
+			}
+			fired := b.Count - min(b.Waiting, b.Count)
+			if c.DryRun {
+				a.note("%s would be fired; nothing was done", some(fired, "occurrence"))
+			} else {
+				a.say("fired %s", some(fired, "occurrence"))
+			}
+			if b.Waiting > 0 {
+				a.note("%s on the way already", some(b.Waiting, "other"))
+			}
+			return nil
+		})
+	})
+}
