@@ -1,0 +1,87 @@
+package rouse_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxTouched is how many hand-written files, without tests, a new field of a spec or a new operation needs. ARCHITECTURE.md lists them.
+const maxTouched = 6
+
+// touched are changes that were made before, with the words by which their files are found.
+var touched = []struct {
+	change string
+	words  string   // a regular expression
+	effect []string // the beginnings of paths of files where the words are what the change is for, not a form of it
+}{
+	{"the field PauseAfter of a spec", `PauseAfter|pause_after|pause-after`, []string{"selfpause.go", "internal/timers/coalesce.go"}},
+	{"the field Criticality of a spec", `Criticality|criticality`, []string{"rouse.go", "store/", "node/", "internal/migrate/"}},
+	{"the field MaxOccurrences of a spec", `MaxOccurrences|max_occurrences|max-occurrences`,
+		[]string{"walk.go", "timer.go", "internal/timers/", "internal/dapr/", "internal/reminder/", "cmd/rouse/next.go"}},
+	{"the operation Backfill", `Backfill|BackfillRequest|backfillCmd|backfillTimer`, []string{"edit.go"}},
+	{"the operation Explain", `Explain|ExplainRequest|explainCmd|explainTimer|Explanation`, []string{"internal/timers/explaincause.go", embedded}},
+	{"the operation Reschedule", `Reschedule|RescheduleRequest|rescheduleCmd|rescheduleTimer`, []string{"edit.go", "client/bulk.go", "internal/timers/bulk.go", embedded}},
+	{"the operation Skip", `Skip|SkipRequest|skipCmd|skipTimer`, []string{"edit.go", "internal/timers/bulk.go", embedded}},
+	{"the operation Simulate", `Simulate|SimulateRequest|simulateCmd|simulateTimers`, []string{embedded}},
+}
+
+// embedded has the operations that programs with a node of their own call without a client: those that they need, not all.
+const embedded = "node/verbs.go"
+
+// madeOrTests are files that are made of others, and those of tests and examples.
+var madeOrTests = regexp.MustCompile(`_test\.go$|\.pb\.go$|\.gen\.go$|^api/openapi\.yaml$|^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/`)
+
+// TestChangesTouchFewFiles counts the files in which changes of two kinds are found: so that no form of a spec or of an operation is
+// written by hand a second time.
+func TestChangesTouchFewFiles(t *testing.T) {
+	comment := regexp.MustCompile(`(?m)//.*$`)
+	code := map[string]string{}
+	for _, file := range strings.Fields(output(t, "git", "ls-files", "*.go", "*.proto", "*.yaml")) {
+		if b, err := os.ReadFile(file); err == nil && !madeOrTests.MatchString(file) {
+			code[file] = comment.ReplaceAllString(string(b), "")
+		}
+	}
+	for _, c := range touched {
+		words := regexp.MustCompile(`\b(` + c.words + `)\b`)
+		var files []string
+		for file, text := range code {
+			if words.MatchString(text) && !slices.ContainsFunc(c.effect, func(path string) bool { return strings.HasPrefix(file, path) }) {
+				files = append(files, file)
+			}
+		}
+		if slices.Sort(files); len(files) > maxTouched || len(files) == 0 {
+			t.Errorf("%s is in %d files, at most %d are meant:\n\t%s", c.change, len(files), maxTouched, strings.Join(files, "\n\t"))
+		}
+	}
+}
+
+// assembled are the files that link a store or sink, without its own.
+var assembled = map[string][]string{
+	"store/sqlite":        {"node/all/all.go"},
+	"store/front":         {"node/all/all.go"},
+	"sink/broker/amqp":    {"node/all/all.go"},
+	"sink/broker/nats":    {"node/all/all.go"},
+	"sink/broker/redis":   {"node/all/all.go"},
+	"sink/function":       {"node/node.go", "node/open.go"},
+	"sink/stream":         {"node/node.go", "node/pool.go"},
+	"sink/webhook":        {"node/node.go", "node/secrets.go"},
+	"internal/queue/amqp": {"node/all/all.go"},
+}
+
+// TestStoresAndSinksAreLinkedInOnePlace: what assembles a node names a store or sink once, or twice if it does more with it.
+func TestStoresAndSinksAreLinkedInOnePlace(t *testing.T) {
+	for pkg, want := range assembled {
+		var got []string
+		for _, file := range strings.Fields(output(t, "git", "grep", "-lF", `"github.com/rousehq/rouse/`+pkg+`"`, "--", "node/*.go")) {
+			if !madeOrTests.MatchString(file) {
+				got = append(got, file)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s is linked in %v, want %v", pkg, got, want)
+		}
+	}
+}
