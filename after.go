@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -360,9 +361,7 @@ func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
 
 func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
 	began := t.Began
-	if began == 0 {
-		began = sent
-	}
+	began = cmp.Or(began, sent)
 	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
 		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
 }

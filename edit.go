@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -312,15 +313,9 @@ func (t *Timer) Normalize(now Instant) error {
 		t.Failures[i].Detail = CleanText(t.Failures[i].Detail, MaxFailureDetail)
 	}
 	t.Answer = t.Answer.clean()
-	if t.Created == 0 {
-		t.Created = now
-	}
-	if t.Updated == 0 {
-		t.Updated = now
-	}
-	if t.Anchor == 0 {
-		t.Anchor = t.Created
-	}
+	t.Created = cmp.Or(t.Created, now)
+	t.Updated = cmp.Or(t.Updated, now)
+	t.Anchor = cmp.Or(t.Anchor, t.Created)
 	if !t.Paused {
 		t.PauseCause = PauseRequested
 	}

@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -56,9 +57,7 @@ func (r Retry) Wait(n uint32) time.Duration {
 		return min(r.Interval, r.Max)
 	}
 	factor := r.Factor
-	if factor == 0 {
-		factor = DefaultRetry.Factor
-	}
+	factor = cmp.Or(factor, DefaultRetry.Factor)
 	d := float64(r.Interval) * math.Pow(factor, float64(n-1))
 	if d >= float64(r.Max) {
 		return r.Max

@@ -50,9 +50,7 @@ func (o Options) withDefaults() Options {
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)
 	o.Duration = cmp.Or(o.Duration, 5*time.Second)
 	o.Size = cmp.Or(o.Size, 150)
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
+	o.Progress = cmp.Or(o.Progress, io.Discard)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,8 @@ func dapr(ctx context.Context, o Options) (*Result, error) {
 		return nil, errors.New("needs a server of its own, as it restarts it")
 	}
 	o.serve = []string{"--dapr-listen", "127.0.0.1:0"}
-	if o.Count == 0 {
-		o.Count = 100_000
-	}
-	if o.Rate == 0 {
-		o.Rate = 1000
-	}
+	o.Count = cmp.Or(o.Count, 100_000)
+	o.Rate = cmp.Or(o.Rate, 1000)
 	t, err := open(ctx, o, 1)
 	if err != nil {
 		return nil, err

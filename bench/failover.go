@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,7 @@ func everySecond(ctx context.Context, o Options, t *target) (_ *witness, _ *subs
 	if n == 0 {
 		n = int64(o.Rate)
 	}
-	if n == 0 {
-		n = sharedRate
-	}
+	n = cmp.Or(n, sharedRate)
 	w := &witness{timers: make([]sight, n), fires: map[string]bool{}}
 	sub, err := subscribe(ctx, t, len(t.addrs), "bench", w.fired)
 	if err != nil {

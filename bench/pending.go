@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"syscall"
@@ -21,9 +22,7 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer t.close()
 	n := int64(o.Count)
-	if n == 0 {
-		n = 10_000_000
-	}
+	n = cmp.Or(n, 10_000_000)
 	body := payload(o.Size)
 	const step = 500_000
 	m := t.meter(ctx)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,9 +18,7 @@ func reminders(ctx context.Context, o Options) (*Result, error) {
 		return nil, errors.New("needs a server of its own, as it restarts it")
 	}
 	o.serve = []string{"--reminders"}
-	if o.Count == 0 {
-		o.Count = 4_000_000
-	}
+	o.Count = cmp.Or(o.Count, 4_000_000)
 	t, err := open(ctx, o, 1)
 	if err != nil {
 		return nil, err

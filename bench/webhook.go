@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func webhook(ctx context.Context, o Options) (*Result, error) {
 
 	// Ten thousand due in one second.
 	n := int64(o.Count)
-	if n == 0 {
-		n = 10_000
-	}
+	n = cmp.Or(n, 10_000)
 	due := time.Now().Add(3 * time.Second).Truncate(time.Second)
 	if _, err = createMany(ctx, t, t.spread(2), 0, n, func(i int64) *rousev1.Spec {
 		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url, Payload: body}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"runtime"
@@ -21,9 +22,7 @@ type Wheel struct {
 // wheelAlone inserts entries over an hour and lets them all expire, millisecond by millisecond.
 func wheelAlone(_ context.Context, o Options) (*Result, error) {
 	n := o.Count
-	if n == 0 {
-		n = 10_000_000
-	}
+	n = cmp.Or(n, 10_000_000)
 	before := heap()
 	w := wheel.New(0)
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -19,6 +19,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,9 +72,7 @@ type Client struct {
 // with commas between. Without a scheme, connections to this host are in plain text, others use TLS. The
 // connection is made by the first call, and restored whenever it is lost.
 func Dial(target string, o Options) (*Client, error) {
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
-	}
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	c := &Client{peers: map[string]*peer{}}
 	o.Dial = append(slices.Clip(o.Dial), grpc.WithChainUnaryInterceptor(c.hear))
 	c.opts = o

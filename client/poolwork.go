@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,12 +41,8 @@ type WorkOptions struct {
 // with SIGTERM in a program that uses signal.NotifyContext, requests in progress are finished, and those that
 // have not begun go to others without a loss.
 func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error {
-	if o.Concurrency <= 0 {
-		o.Concurrency = 1
-	}
-	if o.Prefetch <= 0 {
-		o.Prefetch = o.Concurrency
-	}
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 1)
+	o.Prefetch = cmp.Or(max(o.Prefetch, 0), o.Concurrency)
 	c, err := Dial(w.Address, o.Client)
 	if err != nil {
 		return fmt.Errorf("worker %s: %w", w.ID, err)

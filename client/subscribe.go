@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,15 +48,9 @@ func (e *NodeError) Error() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 func (o SubscribeOptions) withDefaults() SubscribeOptions {
-	if o.Concurrency <= 0 {
-		o.Concurrency = 16
-	}
-	if o.Credits <= 0 {
-		o.Credits = 2 * o.Concurrency
-	}
-	if o.Drain == 0 {
-		o.Drain = 10 * time.Second
-	}
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 16)
+	o.Credits = cmp.Or(max(o.Credits, 0), 2*o.Concurrency)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	if o.Lost == nil {
 		o.Lost = func(error) {}
 	}

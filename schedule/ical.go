@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -344,9 +345,7 @@ func (c *icalendar) expand(e *event) {
 
 // stop keeps the first line that is not followed to its end, as the file has had its share of work.
 func (c *icalendar) stop(line int) {
-	if c.stopped == 0 {
-		c.stopped = line
-	}
+	c.stopped = cmp.Or(c.stopped, line)
 }
 
 // spent reports whether the file has had its share of work.

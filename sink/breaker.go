@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -26,12 +27,8 @@ type BreakerOptions struct {
 }
 
 func (o BreakerOptions) withDefaults() BreakerOptions {
-	if o.Failures <= 0 {
-		o.Failures = 10
-	}
-	if o.Lanes <= 0 {
-		o.Lanes = 4096
-	}
+	o.Failures = cmp.Or(max(o.Failures, 0), 10)
+	o.Lanes = cmp.Or(max(o.Lanes, 0), 4096)
 	for _, s := range []struct {
 		p *time.Duration
 		d time.Duration

@@ -17,6 +17,7 @@
 package transact
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -58,9 +59,7 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
 // New returns a Timers. It makes no connection.
 func New(o Options) (*Timers, error) {
-	if o.Schema == "" {
-		o.Schema = "rouse"
-	}
+	o.Schema = cmp.Or(o.Schema, "rouse")
 	if !schemaName.MatchString(o.Schema) {
 		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}

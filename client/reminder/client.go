@@ -94,12 +94,8 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Address = host + "-" + strings.ToLower(rand.Text()[:8])
 	}
-	if o.Concurrency <= 0 {
-		o.Concurrency = 16
-	}
-	if o.InHand <= 0 {
-		o.InHand = 2 * o.Concurrency
-	}
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 16)
+	o.InHand = cmp.Or(max(o.InHand, 0), 2*o.Concurrency)
 	o.Remember = cmp.Or(o.Remember, 10_000)
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -43,9 +44,7 @@ func (c *configCmd) Run(a *app) error {
 	}
 	return a.show(all, func() error {
 		file := in.file
-		if file == "" {
-			file = "none"
-		}
+		file = cmp.Or(file, "none")
 		fmt.Fprintln(a.out, a.style.faint("# the configuration in force; file: "+clean(file)))
 		width := 0
 		for _, s := range in.settings() {

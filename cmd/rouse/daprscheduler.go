@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -87,9 +88,7 @@ func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) er
 		}
 	}
 	store := in.Store
-	if store == "" {
-		store = "pebble"
-	}
+	store = cmp.Or(store, "pebble")
 	switch {
 	case a.cli.JSON:
 		return a.printJSON(struct {

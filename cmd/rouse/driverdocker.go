@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -53,12 +54,7 @@ type dockerMount struct {
 }
 
 // drain is how long workers may take to end.
-func (e *dockerEntry) drain() time.Duration {
-	if e.DrainTimeout == 0 {
-		return defaultDrain
-	}
-	return e.DrainTimeout
-}
+func (e *dockerEntry) drain() time.Duration { return cmp.Or(e.DrainTimeout, defaultDrain) }
 
 func (e *dockerEntry) newDriver(pool string, log *slog.Logger) (driver.Driver, error) {
 	var memory int64

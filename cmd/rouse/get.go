@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -165,9 +166,7 @@ func payloadText(s *rouse.Spec) string {
 		return ""
 	}
 	kind := s.ContentType
-	if kind == "" {
-		kind = "application/octet-stream"
-	}
+	kind = cmp.Or(kind, "application/octet-stream")
 	head := strings.ToValidUTF8(string(s.Payload[:min(len(s.Payload), 200)]), "\uFFFD")
 	return fmt.Sprintf("%s (%s, %d bytes)", rouse.Shorten(head, 120), kind, len(s.Payload))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,9 +29,7 @@ type remindersInto struct {
 // openReminders connects to the reminder service.
 func openReminders(a *app, appID string) (*remindersInto, error) {
 	a.dialled = a.cli.Server
-	if a.dialled == "" {
-		a.dialled = defaultServer
-	}
+	a.dialled = cmp.Or(a.dialled, defaultServer)
 	i := &remindersInto{a: a, over: make(chan struct{}), there: map[reminder.Actor]map[string]bool{}}
 	var err error
 	// It executes nothing: a fire waits until the import is over and fails then, so that another sidecar

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,7 @@ func (c *listenCmd) tell(a *app, address string, secrets int) error {
 // secrets returns the secrets of the file; none if it is the default one and does not exist.
 func (c *listenCmd) secrets() ([]string, error) {
 	name := c.SecretFile
-	if name == "" {
-		name = defaultSecretFile
-	}
+	name = cmp.Or(name, defaultSecretFile)
 	body, err := os.ReadFile(name)
 	if c.SecretFile == "" && errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -13,6 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver/kubernetes"
+	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
+	"github.com/rousehq/rouse/internal/pool/driver/systemd"
 )
 
 const poolDoc = "../../docs/pools.md"
@@ -25,9 +28,13 @@ func TestPoolSettingsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := map[string]bool{}
-	for _, v := range []any{poolsFile{}, poolEntry{}, driverEntry{}, subprocessEntry{}, dockerEntry{}, dockerMount{}, systemdEntry{}, kubernetesEntry{}, scalingEntry{}, hpaEntry{}, kedaEntry{}} {
+	for _, v := range []any{poolsFile{}, poolEntry{}, driverEntry{}, subprocess.Config{}, dockerEntry{}, dockerMount{}, systemd.Config{}, kubernetes.Config{},
+		kubernetes.Scaling{}, kubernetes.HPA{}, kubernetes.KEDA{}} {
 		for f := range reflect.TypeOf(v).Fields() {
 			name := f.Tag.Get("yaml")
+			if name == "-" {
+				continue
+			}
 			settings[name] = true
 			if !strings.Contains(string(body), "`"+name+"`") && !strings.Contains(string(body), "`"+name+": {}`") {
 				t.Errorf("%s does not tell of the setting %s", poolDoc, name)

@@ -17,8 +17,10 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/amqp"
 	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/kubernetes"
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
+	"github.com/rousehq/rouse/internal/pool/driver/systemd"
 )
 
 // poolsFile is the file of rouse pool. A test compares it with docs/pools.md.
@@ -60,11 +62,11 @@ type poolEntry struct {
 
 // driverEntry has exactly one member.
 type driverEntry struct {
-	Subprocess *subprocessEntry `yaml:"subprocess"`
-	Docker     *dockerEntry     `yaml:"docker"`
-	Systemd    *systemdEntry    `yaml:"systemd"`
-	Kubernetes *kubernetesEntry `yaml:"kubernetes"`
-	Noop       *struct{}        `yaml:"noop"`
+	Subprocess *subprocess.Config `yaml:"subprocess"`
+	Docker     *dockerEntry       `yaml:"docker"`
+	Systemd    *systemd.Config    `yaml:"systemd"`
+	Kubernetes *kubernetes.Config `yaml:"kubernetes"`
+	Noop       *struct{}          `yaml:"noop"`
 }
 
 // count returns how many drivers there are.
@@ -76,17 +78,6 @@ func (e *driverEntry) count() int {
 		}
 	}
 	return n
-}
-
-type subprocessEntry struct {
-	Command      []string          `yaml:"command"`
-	Dir          string            `yaml:"dir"`
-	Env          map[string]string `yaml:"env"`
-	PassEnv      []string          `yaml:"pass_env"`
-	DrainTimeout time.Duration     `yaml:"drain_timeout"`
-	FirstPause   time.Duration     `yaml:"first_pause"`
-	LongestPause time.Duration     `yaml:"longest_pause"`
-	StableAfter  time.Duration     `yaml:"stable_after"`
 }
 
 // Defaults of a pools file.
@@ -185,8 +176,8 @@ func (e *poolEntry) complete() error {
 			*d = defaultPoolDelay
 		}
 	}
-	if s := e.Driver.Subprocess; s != nil && s.DrainTimeout == 0 {
-		s.DrainTimeout = defaultDrain
+	if s := e.Driver.Subprocess; s != nil && s.Drain == 0 {
+		s.Drain = defaultDrain
 	}
 	return nil
 }
@@ -210,7 +201,7 @@ func expandSetting(setting, value string) (string, error) {
 // drain is how long the workers of a pool may take to end.
 func (e *poolEntry) drain() time.Duration {
 	if e.Driver.Subprocess != nil {
-		return e.Driver.Subprocess.DrainTimeout
+		return e.Driver.Subprocess.Drain
 	}
 	if e.Driver.Docker != nil {
 		return e.Driver.Docker.drain()
@@ -223,15 +214,17 @@ func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
 	case e.Driver.Docker != nil:
 		return e.Driver.Docker.newDriver(e.Name, log)
 	case e.Driver.Systemd != nil:
-		return e.Driver.Systemd.newDriver(e.Name, log)
+		c := *e.Driver.Systemd
+		c.Pool, c.Log = e.Name, log
+		return systemd.New(c)
 	case e.Driver.Kubernetes != nil:
-		return e.Driver.Kubernetes.newDriver(e, log)
+		return e.newKubernetes(*e.Driver.Kubernetes, log)
 	case e.Driver.Noop != nil:
 		return noop.Driver{}, nil
 	}
-	s := e.Driver.Subprocess
-	return subprocess.New(subprocess.Config{Pool: e.Name, Command: s.Command, Dir: s.Dir, Env: s.Env, PassEnv: s.PassEnv, Drain: s.DrainTimeout,
-		FirstPause: s.FirstPause, LongestPause: s.LongestPause, Stable: s.StableAfter, Log: log})
+	c := *e.Driver.Subprocess
+	c.Pool, c.Log = e.Name, log
+	return subprocess.New(c)
 }
 
 // transport returns the settings of RabbitMQ.

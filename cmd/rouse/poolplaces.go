@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 )
 
 // placed is a parsed pools file with the lines of its settings.
@@ -125,7 +126,7 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 				inner = inner.Elem()
 			}
 			if sub, ok := mapping(v.Value); ok && inner.Kind() == reflect.Struct {
-				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocessEntry]()); err != nil {
+				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocess.Config]()); err != nil {
 					return err
 				}
 			}

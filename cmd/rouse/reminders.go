@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,9 +90,7 @@ func (c *remindersCmd) Run(a *app) error {
 // describe tries the servers of --server in turn until one answers.
 func (c *remindersCmd) describe(a *app) (*reminderv1.DescribeTableResponse, error) {
 	a.dialled = a.cli.Server
-	if a.dialled == "" {
-		a.dialled = defaultServer
-	}
+	a.dialled = cmp.Or(a.dialled, defaultServer)
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
 	var errs []error

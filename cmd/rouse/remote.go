@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,9 +18,7 @@ const patience = time.Second
 // remote calls do with a client of the server and closes it.
 func (a *app) remote(do func(c *client.Client) error) error {
 	a.dialled = a.cli.Server
-	if a.dialled == "" {
-		a.dialled = defaultServer
-	}
+	a.dialled = cmp.Or(a.dialled, defaultServer)
 	c, err := client.Dial(a.dialled, client.Options{Patience: patience})
 	if err != nil {
 		return &usage{text: "server: " + err.Error()}

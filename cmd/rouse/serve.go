@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -82,9 +83,7 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 		}
 	}
 	store := in.Store
-	if store == "" {
-		store = "pebble"
-	}
+	store = cmp.Or(store, "pebble")
 	switch {
 	case a.cli.JSON:
 		return a.printJSON(struct {

@@ -12,6 +12,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -74,12 +75,8 @@ type chunk[T, R any] struct {
 // called by the flushing goroutine after each flush without error, before a Do returns whose items were in
 // it. size may be nil if MaxBytes is 0.
 func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error), after func(items []T, results []R)) *Writer[T, R] {
-	if opts.MaxItems <= 0 {
-		opts.MaxItems = 4096
-	}
-	if opts.Queue <= 0 {
-		opts.Queue = 4 * opts.MaxItems
-	}
+	opts.MaxItems = cmp.Or(max(opts.MaxItems, 0), 4096)
+	opts.Queue = cmp.Or(max(opts.Queue, 0), 4*opts.MaxItems)
 	opts.Queue = max(opts.Queue, opts.MaxItems)
 	w := &Writer[T, R]{opts: opts, size: size, flush: flush, after: after, wake: make(chan struct{}, 1)}
 	w.calls.New = func() any { return &call[T, R]{done: make(chan struct{}, 1)} }

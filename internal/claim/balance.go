@@ -18,12 +18,8 @@ type Balance struct {
 }
 
 func (b Balance) withDefaults() Balance {
-	if b.Every <= 0 {
-		b.Every = 30 * time.Second
-	}
-	if b.Hot <= 0 {
-		b.Hot = 100
-	}
+	b.Every = cmp.Or(max(b.Every, 0), 30*time.Second)
+	b.Hot = cmp.Or(max(b.Hot, 0), 100)
 	return b
 }
 

@@ -106,15 +106,6 @@ func layoutOf(lease rouse.Lease, buckets uint32) Layout {
 // expired long ago.
 const forEver = 50 * 365 * 24 * time.Hour
 
-// ReadLayout returns the layout of a store with the given number of buckets.
-func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout, error) {
-	l, _, err := one(ctx, locks, layoutName)
-	if err != nil {
-		return Layout{}, fmt.Errorf("read the layout of shares: %w", err)
-	}
-	return layoutOf(l, buckets), nil
-}
-
 // EditLayout changes the layout of a store and returns the new one. edit gets the current layout; it is
 // called again if another edit was faster, and its error ends the edit. Nodes follow within a third of
 // their leases' TTL and hand over the buckets that move. The caller does not have to be a node.

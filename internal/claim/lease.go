@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,9 +17,7 @@ type Lease struct{ grant rouse.Grant }
 // a claim hides rows from other nodes; it has to be longer than the engine reads ahead, plus the duration
 // of an attempt if the engine does not renew holds. 0 or less is 30 s.
 func NewLease(buckets uint32, hold time.Duration) *Lease {
-	if hold <= 0 {
-		hold = defaultHold
-	}
+	hold = cmp.Or(max(hold, 0), defaultHold)
 	return &Lease{rouse.Grant{Buckets: allOf(buckets), Hold: hold}}
 }
 

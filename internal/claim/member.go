@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -64,9 +65,7 @@ func (o MemberOptions) withDefaults() MemberOptions {
 	if o.Node == "" {
 		o.Node = rand.Text()[:10]
 	}
-	if o.TTL <= 0 {
-		o.TTL = 10 * time.Second
-	}
+	o.TTL = cmp.Or(max(o.TTL, 0), 10*time.Second)
 	if o.Renew <= 0 || o.Renew > o.TTL/3 {
 		o.Renew = o.TTL / 3
 	}

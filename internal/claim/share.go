@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -69,12 +70,8 @@ type handed struct {
 // NewShare returns a strategy that has no buckets until Run.
 func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 	o.MemberOptions = o.MemberOptions.withDefaults()
-	if o.Buckets == 0 {
-		o.Buckets = 64
-	}
-	if o.Handover <= 0 {
-		o.Handover = time.Minute
-	}
+	o.Buckets = cmp.Or(o.Buckets, 64)
+	o.Handover = cmp.Or(max(o.Handover, 0), time.Minute)
 	o.Balance = o.Balance.withDefaults()
 	o.Fires = true
 	member := NewMember(locks, o.MemberOptions)
@@ -187,19 +184,3 @@ func (s *Share) Leader() bool { return s.member.Leader() }
 
 // Nodes returns the live nodes and their buckets.
 func (s *Share) Nodes(ctx context.Context) ([]Node, error) { return s.member.Nodes(ctx) }
-
-// Layout returns the layout of the shares.
-func (s *Share) Layout(ctx context.Context) (Layout, error) {
-	return ReadLayout(ctx, s.locks, s.o.Buckets)
-}
-
-// Split divides a share at a bucket, which becomes the first of a new share; Merge reverts that. Both work
-// while nodes fire, and return the new layout.
-func (s *Share) Split(ctx context.Context, at uint32) (Layout, error) {
-	return EditLayout(ctx, s.locks, s.o.Buckets, func(l Layout) (Layout, error) { return l.Split(at) })
-}
-
-// Merge joins the share that begins at a bucket with the previous one.
-func (s *Share) Merge(ctx context.Context, at uint32) (Layout, error) {
-	return EditLayout(ctx, s.locks, s.o.Buckets, func(l Layout) (Layout, error) { return l.Merge(at) })
-}

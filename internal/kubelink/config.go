@@ -2,6 +2,7 @@ package kubelink
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -141,9 +142,7 @@ func fromFile(file string) (*Link, error) {
 			}
 		}
 		namespace := at.Context.Namespace
-		if namespace == "" {
-			namespace = "default"
-		}
+		namespace = cmp.Or(namespace, "default")
 		return newLink(&to, &as, namespace)
 	}
 	return nil, fmt.Errorf("it has no context %q, its current one", c.CurrentContext)

@@ -21,6 +21,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -56,21 +57,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.From == "" {
-		o.From = "the source"
-	}
-	if o.To == "" {
-		o.To = "the target"
-	}
-	if o.Batch <= 0 {
-		o.Batch = 500
-	}
-	if o.Passes <= 0 {
-		o.Passes = 8
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = time.Minute
-	}
+	o.From = cmp.Or(o.From, "the source")
+	o.To = cmp.Or(o.To, "the target")
+	o.Batch = cmp.Or(max(o.Batch, 0), 500)
+	o.Passes = cmp.Or(max(o.Passes, 0), 8)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), time.Minute)
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -79,15 +80,9 @@ func NewManager(c Config) (*Manager, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", c.Name, err)
 	}
-	if c.ExtraLifetime == 0 {
-		c.ExtraLifetime = time.Second
-	}
-	if c.Workers == 0 {
-		c.Workers = 1
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.ExtraLifetime = cmp.Or(c.ExtraLifetime, time.Second)
+	c.Workers = cmp.Or(c.Workers, 1)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Timing, c.Limits = c.Timing.withDefaults(), c.Limits.withDefaults()
 	m := &Manager{config: c, log: c.Log.With("pool", c.Name), pinned: map[string]bool{}}
 	for _, key := range c.Pinned {

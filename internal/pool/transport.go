@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -66,18 +67,11 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	def := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	def(&t.Interval, 500*time.Millisecond)
-	def(&t.Call, 30*time.Second)
-	def(&t.Listing, 5*time.Second)
-	def(&t.Settle, 10*time.Second)
-	def(&t.Rest, time.Second)
-	if t.Parallel == 0 {
-		t.Parallel = 16
-	}
+	t.Interval = cmp.Or(t.Interval, 500*time.Millisecond)
+	t.Call = cmp.Or(t.Call, 30*time.Second)
+	t.Listing = cmp.Or(t.Listing, 5*time.Second)
+	t.Settle = cmp.Or(t.Settle, 10*time.Second)
+	t.Rest = cmp.Or(t.Rest, time.Second)
+	t.Parallel = cmp.Or(t.Parallel, 16)
 	return t
 }

@@ -12,6 +12,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -110,15 +111,9 @@ type Options struct {
 // WithDefaults returns o with defaults in place of zero fields, or an error with the name of the invalid
 // option.
 func (o Options) WithDefaults() (Options, error) {
-	if o.Name == "" {
-		o.Name = "rouse"
-	}
-	if o.MaxMessages == 0 {
-		o.MaxMessages = 1_000_000
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Name = cmp.Or(o.Name, "rouse")
+	o.MaxMessages = cmp.Or(o.MaxMessages, 1_000_000)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -77,21 +78,11 @@ type ExecutorEvents struct {
 }
 
 func (o ExecutorOptions) withDefaults() ExecutorOptions {
-	or := func(p *int, d int) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	span := func(p *time.Duration, d time.Duration) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	or(&o.Prefetch, 1024)
-	or(&o.MaxDeliveries, 5)
-	span(&o.Patience, 30*time.Second)
-	span(&o.Grace, 10*time.Second)
-	span(&o.Timeout, 10*time.Second)
+	o.Prefetch = cmp.Or(o.Prefetch, 1024)
+	o.MaxDeliveries = cmp.Or(o.MaxDeliveries, 5)
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Limit == nil {
 		o.Limit = func(_ string, _ *rouse.Spec, lane rouse.Lane) rouse.Lane { return lane }
 	}

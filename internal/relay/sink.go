@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,18 +33,10 @@ type SinkOptions struct {
 }
 
 func (o SinkOptions) withDefaults() SinkOptions {
-	if o.Allowance == 0 {
-		o.Allowance = 5 * time.Minute
-	}
-	if o.Limit == 0 {
-		o.Limit = 16_384
-	}
-	if o.Batch == 0 {
-		o.Batch = 512
-	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
-	}
+	o.Allowance = cmp.Or(o.Allowance, 5*time.Minute)
+	o.Limit = cmp.Or(o.Limit, 16_384)
+	o.Batch = cmp.Or(o.Batch, 512)
+	o.Patience = cmp.Or(o.Patience, 10*time.Second)
 	if o.Now == nil {
 		o.Now = machineClock
 	}

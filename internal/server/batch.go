@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -54,9 +55,7 @@ type batchCall struct {
 
 func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 	namespace := r.Namespace
-	if namespace == "" {
-		namespace = defaultNamespace
-	}
+	namespace = cmp.Or(namespace, defaultNamespace)
 	if err := checkBatch(namespace, len(r.Timers)); err != nil {
 		return nil, err
 	}

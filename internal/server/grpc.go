@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -164,9 +165,7 @@ type timersServer struct {
 }
 
 func keyFrom(namespace, name, fire string) rouse.Key {
-	if namespace == "" {
-		namespace = defaultNamespace
-	}
+	namespace = cmp.Or(namespace, defaultNamespace)
 	return rouse.Key{Namespace: namespace, Name: name, Fire: fire}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -139,9 +140,7 @@ func (s *service) nodesTable(ctx context.Context) (Table, error) {
 			what = append(what, "leader")
 		}
 		roles := strings.Join(n.Roles, ", ")
-		if roles == "" {
-			roles = "all"
-		}
+		roles = cmp.Or(roles, "all")
 		t.Rows = append(t.Rows, Row{Cells: []string{n.ID, n.Address, n.Version, n.Started.Time().UTC().Format(time.RFC3339), strconv.Itoa(n.Buckets), roles,
 			strings.Join(what, ", ")}})
 	}

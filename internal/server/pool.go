@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,9 +100,7 @@ func (r *poolRequest) complete() error {
 			r.deadline = max(min(r.deadline, r.wait), leastDeadline)
 		}
 	}
-	if r.attempts == 0 {
-		r.attempts = callAttempts
-	}
+	r.attempts = cmp.Or(r.attempts, callAttempts)
 	if r.keep == 0 && r.wait == 0 {
 		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it", "give a wait, or keep what becomes of the request")
 	}

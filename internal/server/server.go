@@ -14,6 +14,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -89,24 +90,12 @@ func (o Options) withDefaults() Options {
 	if o.Ready == nil {
 		o.Ready = well
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = 2048
-	}
-	if o.MaxConnsAddress == 0 {
-		o.MaxConnsAddress = 512
-	}
-	if o.RequestMemory == 0 {
-		o.RequestMemory = 256 << 20
-	}
-	if o.MaxInFlight == 0 {
-		o.MaxInFlight = maxWrites
-	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxConns = cmp.Or(o.MaxConns, 2048)
+	o.MaxConnsAddress = cmp.Or(o.MaxConnsAddress, 512)
+	o.RequestMemory = cmp.Or(o.RequestMemory, 256<<20)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, maxWrites)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -45,15 +46,9 @@ const (
 
 // WithDefaults returns the connection with defaults for zero fields.
 func (c Connection) WithDefaults() Connection {
-	if c.InFlight == 0 {
-		c.InFlight = defaultInFlight
-	}
-	if c.Patience == 0 {
-		c.Patience = defaultPatience
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.InFlight = cmp.Or(c.InFlight, defaultInFlight)
+	c.Patience = cmp.Or(c.Patience, defaultPatience)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return c
 }
 

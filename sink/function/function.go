@@ -21,6 +21,7 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -60,12 +61,8 @@ func (o Options) withDefaults() Options {
 	if o.Concurrency <= 0 {
 		o.Concurrency = 4 * runtime.GOMAXPROCS(0)
 	}
-	if o.Wait <= 0 {
-		o.Wait = 2 * time.Second
-	}
-	if o.Linger <= 0 {
-		o.Linger = time.Second
-	}
+	o.Wait = cmp.Or(max(o.Wait, 0), 2*time.Second)
+	o.Linger = cmp.Or(max(o.Linger, 0), time.Second)
 	if o.Now == nil {
 		o.Now = func() rouse.Instant { return rouse.Reached(time.Now()) }
 	}

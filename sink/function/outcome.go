@@ -1,6 +1,7 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Out
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 	detail := printable(err.Error())
-	if detail == "" {
-		detail = "the function returned an error without text"
-	}
+	detail = cmp.Or(detail, "the function returned an error without text")
 	var again *rouse.RetryAfter
 	var never *permanent
 	switch {

@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,12 +16,8 @@ import (
 func (p *Peer) newFire(n int, payload []byte, contentType string) rouse.Fire {
 	spec := p.Spec
 	spec.Payload, spec.ContentType = payload, contentType
-	if spec.Schedule == "" {
-		spec.Schedule = "@after 1s"
-	}
-	if spec.Retry.Timeout == 0 {
-		spec.Retry.Timeout = 2 * patience
-	}
+	spec.Schedule = cmp.Or(spec.Schedule, "@after 1s")
+	spec.Retry.Timeout = cmp.Or(spec.Retry.Timeout, 2*patience)
 	name := fmt.Sprintf("timer-%d", n)
 	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC)) + rouse.Instant(n)
 	return rouse.Fire{ID: rouse.FireID("sinktest", name, 7, due, false), Namespace: "sinktest", Name: name, Generation: 7,

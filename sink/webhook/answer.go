@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -83,9 +84,7 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 	switch {
 	case code == http.StatusAccepted:
 		o.Verdict, o.After = rouse.Accepted, spec.Webhook.Accept
-		if o.After == 0 {
-			o.After = rouse.DefaultAccept
-		}
+		o.After = cmp.Or(o.After, rouse.DefaultAccept)
 	case code/100 == 2:
 		o.Verdict = rouse.Done
 		if head == "" {

@@ -59,6 +59,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/x509"
 	"net"
 	"time"
@@ -109,9 +110,7 @@ func (o Options) withDefaults() Options {
 	if o.Secrets == nil {
 		o.Secrets = func(string) []string { return nil }
 	}
-	if o.UserAgent == "" {
-		o.UserAgent = "rouse"
-	}
+	o.UserAgent = cmp.Or(o.UserAgent, "rouse")
 	if o.Resolver == nil {
 		o.Resolver = &net.Resolver{PreferGo: true}
 	}

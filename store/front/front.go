@@ -25,6 +25,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -59,15 +60,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = "rouse"
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 250 * time.Millisecond
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Prefix = cmp.Or(o.Prefix, "rouse")
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 250*time.Millisecond)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -8,6 +8,7 @@
 package mem
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -206,9 +207,7 @@ func (s *Store) apply(c *rouse.Change) rouse.Result {
 func (s *Store) put(row rouse.Row) uint64 {
 	s.revision++
 	row.Revision = s.revision
-	if row.Generation == 0 {
-		row.Generation = s.revision
-	}
+	row.Generation = cmp.Or(row.Generation, s.revision)
 	row.Labels, row.Criticality = maps.Clone(row.Labels), 0
 	s.rows[row.Key] = row
 	return s.revision

@@ -3,7 +3,6 @@ package pebble
 import (
 	"context"
 	"fmt"
-	"time"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 
@@ -87,7 +86,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		w.abandon()
 		return nil, s.met(err)
 	}
-	p := pending{batch: w.batch, revision: w.revision, began: time.Now(), done: make(chan error, 1)}
+	p := pending{batch: w.batch, revision: w.revision, done: make(chan error, 1)}
 	if err := s.db.ApplyNoSyncWait(w.batch, lsm.Sync); err != nil {
 		s.fail(err)
 		return nil, *s.broken.Load()
@@ -101,7 +100,6 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 type pending struct {
 	batch    *lsm.Batch
 	revision uint64 // the last revision of the batch
-	began    time.Time
 	done     chan error
 }
 
@@ -109,7 +107,6 @@ type pending struct {
 func (s *Store) syncLoop() {
 	for p := range s.syncing {
 		err := p.batch.SyncWait()
-		s.syncs.add(time.Since(p.began))
 		if err != nil {
 			s.fail(fmt.Errorf("the log was not written: %w", err))
 			err = *s.broken.Load()

@@ -24,10 +24,10 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,15 +56,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.CacheBytes == 0 {
-		o.CacheBytes = 32 << 20
-	}
-	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 64 << 20
-	}
-	if o.Reserve == 0 {
-		o.Reserve = 64 << 20
-	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, 32<<20)
+	o.MemTableBytes = cmp.Or(o.MemTableBytes, 64<<20)
+	o.Reserve = cmp.Or(o.Reserve, 64<<20)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -97,7 +91,6 @@ type Store struct {
 	last    uint64           // the last revision
 	syncing chan pending     // in the order of the log
 	syncer  sync.WaitGroup
-	syncs   latency
 	counter sync.WaitGroup // of countNames
 
 	trimming chan struct{} // contains a token while records are deleted
@@ -298,30 +291,4 @@ func (s *Store) Corrupted() error {
 		return fmt.Errorf("store %s: %w", s.dir, *err)
 	}
 	return nil
-}
-
-// Stats returns figures for metrics, by name.
-func (s *Store) Stats() map[string]float64 {
-	s.life.RLock()
-	defer s.life.RUnlock()
-	if s.closed {
-		return nil
-	}
-	m := s.db.Metrics()
-	stats := map[string]float64{
-		"disk_bytes":            float64(m.DiskSpaceUsage()),
-		"log_bytes":             float64(m.WAL.PhysicalSize),
-		"memtable_bytes":        float64(m.MemTable.Size),
-		"cache_bytes":           float64(m.BlockCache.Size),
-		"read_amplification":    float64(m.ReadAmp()),
-		"compaction_debt_bytes": float64(m.Compact.EstimatedDebt),
-		"disk_free_bytes":       float64(s.room.free()),
-		"disk_full_waits":       float64(s.room.waits.Load()),
-		"damaged":               0,
-	}
-	if s.damaged.Load() != nil {
-		stats["damaged"] = 1
-	}
-	maps.Copy(stats, s.syncs.stats())
-	return stats
 }

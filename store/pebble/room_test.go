@@ -125,7 +125,7 @@ func TestAWriteWaitsForRoom(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("with room again: %v", err)
 	}
-	if s.Stats()["disk_full_waits"] == 0 {
+	if s.room.waits.Load() == 0 {
 		t.Error("the wait is not in the figures")
 	}
 	if err := s.Close(); err != nil {

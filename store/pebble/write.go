@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 
@@ -148,9 +149,7 @@ func (w *write) put(h hash, k rouse.Key, have *place, row *rouse.Row) uint64 {
 	w.revision++
 	p := place{exists: true, bucket: row.Bucket, visible: row.Visible, revision: w.revision, generation: row.Generation,
 		state: row.State, due: row.Due, labels: row.Labels}
-	if p.generation == 0 {
-		p.generation = p.revision
-	}
+	p.generation = cmp.Or(p.generation, p.revision)
 	w.move(h, k, have, &p, row.Body)
 	w.index(k, have, &p)
 	return p.revision

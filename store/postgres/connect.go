@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -44,9 +45,7 @@ func connect(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error
 
 func configure(c *pgconn.Config, o *Options) {
 	c.RuntimeParams["application_name"] = o.Name
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = connectTimeout
-	}
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)
 	// If the URL has several hosts, the first valid one is used: each new connection finds the current
 	// primary.
 	asked := c.ValidateConnect

@@ -16,6 +16,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,23 +58,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	def := func(to *time.Duration, d time.Duration) {
-		if *to <= 0 {
-			*to = d
-		}
-	}
-	if o.Schema == "" {
-		o.Schema = "rouse"
-	}
-	if o.Name == "" {
-		o.Name = "rouse"
-	}
-	if o.MaxConns <= 0 {
-		o.MaxConns = 8
-	}
-	def(&o.Timeout, 30*time.Second)
-	def(&o.LeaseTimeout, 5*time.Second)
-	def(&o.LockTimeout, 10*time.Second)
+	o.Schema = cmp.Or(o.Schema, "rouse")
+	o.Name = cmp.Or(o.Name, "rouse")
+	o.MaxConns = cmp.Or(max(o.MaxConns, 0), 8)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 30*time.Second)
+	o.LeaseTimeout = cmp.Or(max(o.LeaseTimeout, 0), 5*time.Second)
+	o.LockTimeout = cmp.Or(max(o.LockTimeout, 0), 10*time.Second)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -127,9 +128,7 @@ func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints
 // address.
 func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
 	url := s.o.ListenURL
-	if url == "" {
-		url = s.url
-	}
+	url = cmp.Or(url, s.url)
 	c, err := pgconn.ParseConfig(url)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -307,9 +308,7 @@ func (c *claim) heard(answers [][]any) error {
 			c.now, c.batch.Now = strconv.FormatInt(now, 10), rouse.Instant(now)
 		}
 	}
-	if c.batch.Token == 0 {
-		c.batch.Token = token
-	}
+	c.batch.Token = cmp.Or(c.batch.Token, token)
 	return nil
 }
 

@@ -63,6 +63,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,18 +96,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = "rouse"
-	}
-	if o.PoolSize <= 0 {
-		o.PoolSize = 16
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 10 * time.Second
-	}
-	if o.DialTimeout <= 0 {
-		o.DialTimeout = 5 * time.Second
-	}
+	o.Prefix = cmp.Or(o.Prefix, "rouse")
+	o.PoolSize = cmp.Or(max(o.PoolSize, 0), 16)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 10*time.Second)
+	o.DialTimeout = cmp.Or(max(o.DialTimeout, 0), 5*time.Second)
 	return o
 }
 

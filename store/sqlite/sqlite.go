@@ -17,6 +17,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -53,12 +54,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.CacheBytes == 0 {
-		o.CacheBytes = 16 << 20
-	}
-	if o.Reserve == 0 {
-		o.Reserve = 64 << 20
-	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, 16<<20)
+	o.Reserve = cmp.Or(o.Reserve, 64<<20)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -218,9 +219,7 @@ var errTaken = errors.New("the key is taken")
 func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 	revision := w.revision + 1
 	generation := row.Generation
-	if generation == 0 {
-		generation = revision
-	}
+	generation = cmp.Or(generation, revision)
 	labels, err := writeLabels(row.Labels)
 	if err != nil {
 		return 0, err

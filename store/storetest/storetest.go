@@ -9,6 +9,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -123,9 +124,7 @@ func (b *bench) claim(w rouse.Window) rouse.Batch {
 	if w.Buckets == nil {
 		w.Buckets = []uint32{0}
 	}
-	if w.Limit == 0 {
-		w.Limit = 1 << 20
-	}
+	w.Limit = cmp.Or(w.Limit, 1<<20)
 	batch, err := b.Store.Claim(b.Context(), w)
 	if err != nil {
 		b.Fatal(err)
@@ -136,9 +135,7 @@ func (b *bench) claim(w rouse.Window) rouse.Batch {
 // list reads all pages.
 func (b *bench) list(q rouse.Query) (rows []rouse.Row) {
 	b.Helper()
-	if q.Limit == 0 {
-		q.Limit = 1000
-	}
+	q.Limit = cmp.Or(q.Limit, 1000)
 	for range 100_000 {
 		page, err := b.Store.List(b.Context(), q)
 		if err != nil {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -81,9 +82,7 @@ func (f *Files) parse(texts [][]byte) (*material, error) {
 
 // again reloads changed files until ctx ends. It logs each error once until the error changes.
 func again(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func() (changed bool, err error)) {
-	if every == 0 {
-		every = filesEvery
-	}
+	every = cmp.Or(every, filesEvery)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	told := ""

@@ -9,6 +9,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,15 +89,9 @@ type Server struct {
 
 // New returns a server that is idle until Run.
 func New(o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = MaxConns
-	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxConns = cmp.Or(o.MaxConns, MaxConns)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	s := &Server{opts: o, counters: &counters{}, limited: limited{most: o.MaxConns, log: o.Log}}
 	var draining context.Context
 	draining, s.drain = context.WithCancel(context.Background())

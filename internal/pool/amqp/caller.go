@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,9 +42,7 @@ type Caller struct {
 
 // NewCaller returns a caller for the pool of a controller. It defers all fires until it runs.
 func NewCaller(c *Controller, o pool.CallerOptions) *Caller {
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = 10_000
-	}
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 10_000)
 	if o.Answered == nil {
 		o.Answered = func(*rouse.Fire, *rouse.Answer) {}
 	}

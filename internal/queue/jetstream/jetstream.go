@@ -11,6 +11,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,12 +69,8 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
 		return nil, err
 	}
-	if o.Replicas == 0 {
-		o.Replicas = 1
-	}
-	if o.Visibility == 0 {
-		o.Visibility = 30 * time.Second
-	}
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.Visibility = cmp.Or(o.Visibility, 30*time.Second)
 	if o.Visibility < time.Second {
 		return nil, rouse.Refuse("queue.visibility", o.Visibility.String(), "is out of bounds", "use 1s or more")
 	}

@@ -13,6 +13,7 @@
 package redisstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
 		return nil, err
 	}
-	if o.Visibility == 0 {
-		o.Visibility = 30 * time.Second
-	}
+	o.Visibility = cmp.Or(o.Visibility, 30*time.Second)
 	if o.Visibility < time.Second {
 		return nil, rouse.Refuse("queue.visibility", o.Visibility.String(), "is out of bounds", "use 1s or more")
 	}

@@ -19,6 +19,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -56,25 +57,15 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Buckets == 0 {
-		o.Buckets = 1
-	}
-	if o.Namespace == "" {
-		o.Namespace = "reminders"
-	}
+	o.Buckets = cmp.Or(o.Buckets, 1)
+	o.Namespace = cmp.Or(o.Namespace, "reminders")
 	if o.Instances == nil {
 		address := o.Address
 		o.Instances = func(context.Context) ([]string, error) { return []string{address}, nil }
 	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 2 * time.Second
-	}
-	if o.Poll == 0 {
-		o.Poll = o.Heartbeat / 4
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 2*time.Second)
+	o.Poll = cmp.Or(o.Poll, o.Heartbeat/4)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -228,13 +228,3 @@ func (d *Dispenser) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Given returns the last token that was given out as far as this dispenser knows, and whether it is the bucket's last. known is false
-// if it has not read yet.
-func (d *Dispenser) Given(ctx context.Context) (last int32, known bool, err error) {
-	if err := d.lock(ctx); err != nil {
-		return 0, false, err
-	}
-	defer d.unlock()
-	return d.next - 1, d.known, nil
-}

@@ -12,6 +12,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -83,42 +84,21 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Namespace == "" {
-		o.Namespace = "reminders"
-	}
-	if o.Size == 0 {
-		o.Size = book.DefaultSize
-	}
-	if o.Metadata == 0 {
-		o.Metadata = 128
-	}
-	span := func(p *time.Duration, d time.Duration) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	span(&o.Poll, 500*time.Millisecond)
-	span(&o.Linger, 2*o.Calls.Heartbeat())
-	span(&o.HotFor, 30*time.Second)
-	span(&o.Collect, 10*time.Minute)
-	if o.Capacity == 0 {
-		o.Capacity = 10_000
-	}
-	if o.Pending == 0 {
-		o.Pending = 65_536
-	}
-	if o.Hot == 0 {
-		o.Hot = o.Capacity / 2
-	}
-	if o.MostMoved == 0 {
-		o.MostMoved = mostMoved
-	}
+	o.Namespace = cmp.Or(o.Namespace, "reminders")
+	o.Size = cmp.Or(o.Size, book.DefaultSize)
+	o.Metadata = cmp.Or(o.Metadata, 128)
+	o.Poll = cmp.Or(o.Poll, 500*time.Millisecond)
+	o.Linger = cmp.Or(o.Linger, 2*o.Calls.Heartbeat())
+	o.HotFor = cmp.Or(o.HotFor, 30*time.Second)
+	o.Collect = cmp.Or(o.Collect, 10*time.Minute)
+	o.Capacity = cmp.Or(o.Capacity, 10_000)
+	o.Pending = cmp.Or(o.Pending, 65_536)
+	o.Hot = cmp.Or(o.Hot, o.Capacity/2)
+	o.MostMoved = cmp.Or(o.MostMoved, mostMoved)
 	if o.Leader == nil {
 		o.Leader = func() bool { return true }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

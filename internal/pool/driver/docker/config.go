@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -97,9 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Host == "" {
 		c.Host = "unix:///var/run/docker.sock"
 	}
-	if c.Pull == "" {
-		c.Pull = Missing
-	}
+	c.Pull = cmp.Or(c.Pull, Missing)
 	if err := c.check(); err != nil {
 		return c, err
 	}
@@ -117,9 +116,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.def
 		}
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Log = c.Log.With("pool", c.Pool)
 	return c, nil
 }

@@ -20,68 +20,70 @@ const (
 	StatefulSet = "StatefulSet" // its pods keep their names, which are unique: a new one waits for the end of the old one
 )
 
-// Config configures the workers and their location.
+// Config configures the workers and their location. Its tags are the settings of a file of pools.
 type Config struct {
-	Pool string
+	Pool string `yaml:"-"`
 
-	Kubeconfig string // API server and credentials; the service account of this pod if empty
-	Namespace  string // of all objects; that of the kubeconfig, or of this pod, if empty
+	Kubeconfig string `yaml:"kubeconfig"` // API server and credentials; the service account of this pod if empty
+	Namespace  string `yaml:"namespace"`  // of all objects; that of the kubeconfig, or of this pod, if empty
 
 	// Instance distinguishes this rouse from others in the namespace, whose pools may have the same names; a
 	// DNS label. Managers of one pool use the same value.
-	Instance string
+	Instance string `yaml:"instance"`
 
-	Kind string // Deployment if empty
+	Kind string `yaml:"kind"` // Deployment if empty
 
 	// Template is a PodTemplateSpec of Kubernetes, as decoded JSON. Container is the name of the worker's
 	// container; the first if empty.
-	Template  map[string]any
-	Container string
+	Template  map[string]any `yaml:"template"`
+	Container string         `yaml:"container"`
 
-	Labels      map[string]string // of workloads and their pods, in addition to the driver's own
-	Annotations map[string]string
+	Labels      map[string]string `yaml:"labels"` // of workloads and their pods, in addition to the driver's own
+	Annotations map[string]string `yaml:"annotations"`
 
 	// The worker gets WORKER_ID, which is the name of its pod, the variables of its group, and these. A
 	// variable in the template takes precedence.
-	Env     map[string]string
-	PassEnv []string // variables of this process that workers get
-	OmitEnv []string // variables of the group that workers do not get, because the template takes them from a Secret by envFrom
+	Env     map[string]string `yaml:"env"`
+	PassEnv []string          `yaml:"pass_env"` // variables of this process that workers get
+	OmitEnv []string          `yaml:"omit_env"` // variables of the group that workers do not get, because the template takes them from a Secret by envFrom
 
-	Scaling Scaling // zero means that a group has its configured number of workers
+	Scaling Scaling `yaml:"scaling"` // zero means that a group has its configured number of workers
 
-	Log *slog.Logger // slog.Default if nil
+	Log *slog.Logger `yaml:"-"` // slog.Default if nil
 }
 
 // Scaling is the autoscaling of workloads; at most one field is set.
 type Scaling struct {
-	HPA  *HPA
-	KEDA *KEDA
+	HPA  *HPA  `yaml:"hpa"`
+	KEDA *KEDA `yaml:"keda"`
 }
 
 // HPA scales each workload with a HorizontalPodAutoscaler by the CPU usage of its pods. Their template must
 // request CPU.
 type HPA struct {
-	Min, Max  int // workers; Min is 1 if zero
-	TargetCPU int // percent of the request; 80 if zero
+	Min       int `yaml:"min"` // workers; 1 if zero
+	Max       int `yaml:"max"`
+	TargetCPU int `yaml:"target_cpu"` // percent of the request; 80 if zero
 }
 
 // KEDA scales each workload by the length of the group's queue in RabbitMQ.
 type KEDA struct {
-	Min, Max int // workers; Min may be zero
+	Min int `yaml:"min"` // workers; may be zero
+	Max int `yaml:"max"`
 
-	Value           float64       // how many requests there are for each worker, or how many a second with the mode MessageRate; 1 if zero
-	ActivationValue float64       // more than so many wake the first worker, if Min is zero
-	Mode            string        // QueueLength if empty, or MessageRate, which needs the protocol http
-	Protocol        string        // amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
-	PollingInterval time.Duration // in whole seconds; KEDA's default, 30 s, if zero
-	Cooldown        time.Duration // from the last request to zero workers, in whole seconds; KEDA's default, 5 min, if zero
+	Value           float64       `yaml:"value"`            // how many requests there are for each worker, or how many a second with the mode MessageRate; 1 if zero
+	ActivationValue float64       `yaml:"activation_value"` // more than so many wake the first worker, if Min is zero
+	Mode            string        `yaml:"mode"`             // QueueLength if empty, or MessageRate, which needs the protocol http
+	Protocol        string        `yaml:"protocol"`         // amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
+	PollingInterval time.Duration `yaml:"polling_interval"` // in whole seconds; KEDA's default, 30 s, if zero
+	Cooldown        time.Duration `yaml:"cooldown"`         // from the last request to zero workers, in whole seconds; KEDA's default, 5 min, if zero
 
 	// Authentication is the name of a TriggerAuthentication with the address of RabbitMQ as its parameter
 	// host; a ClusterTriggerAuthentication if Cluster is set. Without it, the address is in the variable of
 	// the worker that HostFromEnv names; WORKER_AMQP_URI if empty.
-	Authentication string
-	Cluster        bool
-	HostFromEnv    string
+	Authentication string `yaml:"authentication"`
+	Cluster        bool   `yaml:"authentication_cluster"`
+	HostFromEnv    string `yaml:"host_from_env"`
 }
 
 const (
@@ -94,16 +96,12 @@ const mostWorkers = 10_000
 
 func (c Config) withDefaults() (Config, error) {
 	c.Kind = cmp.Or(c.Kind, Deployment)
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	t, err := c.decodeTemplate()
 	if err != nil {
 		return c, err
 	}
-	if c.Container == "" {
-		c.Container = t.Spec.Containers[0].Name
-	}
+	c.Container = cmp.Or(c.Container, t.Spec.Containers[0].Name)
 	i := slices.IndexFunc(t.Spec.Containers, func(o templateContainer) bool { return o.Name == c.Container })
 	if i < 0 {
 		return c, rouse.Refuse("container", c.Container, "is none of the template's containers", "name one, or leave it out for the first")

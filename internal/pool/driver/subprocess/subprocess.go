@@ -10,6 +10,7 @@
 package subprocess
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -28,20 +29,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Config configures the workers.
+// Config configures the workers. Its tags are the settings of a file of pools.
 type Config struct {
-	Pool    string            // begins their ids
-	Command []string          // the program and its arguments, the same for all keys; no shell sees it
-	Dir     string            // where they run; the directory of this process if empty
-	Env     map[string]string // of all workers
-	PassEnv []string          // variables of this process passed to workers, in addition to the needed ones
+	Pool    string            `yaml:"-"`        // begins their ids
+	Command []string          `yaml:"command"`  // the program and its arguments, the same for all keys; no shell sees it
+	Dir     string            `yaml:"dir"`      // where they run; the directory of this process if empty
+	Env     map[string]string `yaml:"env"`      // of all workers
+	PassEnv []string          `yaml:"pass_env"` // variables of this process passed to workers, in addition to the needed ones
 
-	Drain        time.Duration // from SIGTERM to SIGKILL; 30s if zero
-	FirstPause   time.Duration // initial backoff before a worker that ended by itself is restarted; 200ms if zero
-	LongestPause time.Duration // maximum backoff; 1m if zero
-	Stable       time.Duration // a worker that ran so long resets the backoff; 10s if zero
+	Drain        time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL; 30s if zero
+	FirstPause   time.Duration `yaml:"first_pause"`   // initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	LongestPause time.Duration `yaml:"longest_pause"` // maximum backoff; 1m if zero
+	Stable       time.Duration `yaml:"stable_after"`  // a worker that ran so long resets the backoff; 10s if zero
 
-	Log *slog.Logger // also for the output of workers; slog.Default if nil
+	Log *slog.Logger `yaml:"-"` // also for the output of workers; slog.Default if nil
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -79,9 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.def
 		}
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,22 +18,22 @@ const (
 	User   = "user"   // the one of the user of this process
 )
 
-// Config configures the workers.
+// Config configures the workers. Its tags are the settings of a file of pools.
 type Config struct {
-	Pool string // prefix of the names of instances
-	Unit string // the template, such as core-worker@.service
-	Bus  string // System, User, or a D-Bus address; System if empty
+	Pool string `yaml:"-"`    // prefix of the names of instances
+	Unit string `yaml:"unit"` // the template, such as core-worker@.service
+	Bus  string `yaml:"bus"`  // System, User, or a D-Bus address; System if empty
 
 	// Dir is the directory for the files with the variables of workers; if empty, %t/rouse/%p in systemd's
 	// notation, such as /run/rouse/core-worker.
-	Dir string
+	Dir string `yaml:"dir"`
 
-	Drain        time.Duration // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec is not shorter; never if zero
-	FirstPause   time.Duration // initial backoff before a worker that systemd no longer restarts is started again; 200ms if zero
-	LongestPause time.Duration // maximum backoff; 1m if zero
-	Stable       time.Duration // a worker that ran so long resets the backoff; 10s if zero
+	Drain        time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec is not shorter; never if zero
+	FirstPause   time.Duration `yaml:"first_pause"`   // initial backoff before a worker that systemd no longer restarts is started again; 200ms if zero
+	LongestPause time.Duration `yaml:"longest_pause"` // maximum backoff; 1m if zero
+	Stable       time.Duration `yaml:"stable_after"`  // a worker that ran so long resets the backoff; 10s if zero
 
-	Log *slog.Logger // slog.Default if nil
+	Log *slog.Logger `yaml:"-"` // slog.Default if nil
 }
 
 // names validates the names of unit and pool.
@@ -51,9 +52,7 @@ func (c Config) names() (names, error) {
 }
 
 func (c Config) withDefaults(n names) (Config, error) {
-	if c.Bus == "" {
-		c.Bus = System
-	}
+	c.Bus = cmp.Or(c.Bus, System)
 	if c.Bus != System && c.Bus != User && !strings.Contains(c.Bus, ":") {
 		return c, rouse.Refuse("bus", c.Bus, "is no bus", "write system, user, or an address such as unix:path=/run/dbus/system_bus_socket")
 	}
@@ -79,9 +78,7 @@ func (c Config) withDefaults(n names) (Config, error) {
 			*d.value = d.def
 		}
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Log = c.Log.With("pool", c.Pool)
 	return c, nil
 }

@@ -40,15 +40,6 @@ func (s *Set[K, V]) Reserve(ctx context.Context, most int) int {
 	}
 }
 
-// TryReserve takes up to most of the free places, without waiting.
-func (s *Set[K, V]) TryReserve(most int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := min(s.free, most)
-	s.free -= n
-	return n
-}
-
 // Return releases reserved places.
 func (s *Set[K, V]) Return(n int) {
 	s.mu.Lock()

@@ -13,16 +13,18 @@ func TestPlacesAreCounted(t *testing.T) {
 	if n := s.Reserve(t.Context(), 2); n != 2 {
 		t.Fatalf("%d of 3 places were reserved, want 2", n)
 	}
-	if n := s.TryReserve(5); n != 1 {
+	if n := s.Reserve(t.Context(), 5); n != 1 {
 		t.Errorf("%d places were left, want 1", n)
 	}
-	if n := s.TryReserve(1); n != 0 {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := s.Reserve(over, 1); n != 0 {
 		t.Errorf("%d places more than there are", n)
 	}
 	if !s.Put(1, "a") || s.Put(1, "b") {
 		t.Error("a key can be there once")
 	}
-	if n := s.TryReserve(5); n != 1 {
+	if n := s.Reserve(over, 5); n != 1 {
 		t.Errorf("the place of the second is not free again: %d", n)
 	}
 	if !s.Has(1) || s.Has(2) || len(s.All()) != 1 || s.All()[0] != "a" {
