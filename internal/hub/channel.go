@@ -2,6 +2,7 @@ package hub
 
 import (
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -43,24 +44,23 @@ func (h *Hub[K, S, T]) Channel(key K) *Channel[K, S, T] {
 func (h *Hub[K, S, T]) Find(key K) *Channel[K, S, T] { return h.channels[key] }
 
 // Channels returns all channels. Locked.
-func (h *Hub[K, S, T]) Channels() iter.Seq2[K, *Channel[K, S, T]] {
-	return func(yield func(K, *Channel[K, S, T]) bool) {
-		for key, c := range h.channels {
-			if !yield(key, c) {
-				return
-			}
-		}
-	}
-}
+func (h *Hub[K, S, T]) Channels() iter.Seq2[K, *Channel[K, S, T]] { return maps.All(h.channels) }
 
 func (c *Channel[K, S, T]) unused() bool {
 	return len(c.Subs) == 0 && c.held == 0 && c.all == nil && len(c.gates) == 0
 }
 
-// Items returns all items. Locked; the current one may be reported or moved, and one that is moved may be returned again.
-func (h *Hub[K, S, T]) Items() iter.Seq[*Item[K, S, T]] {
+// Items returns all items. Locked; the current one may be reported or moved, and one that is moved may be
+// returned again.
+func (h *Hub[K, S, T]) Items() iter.Seq[*Item[K, S, T]] { return items(h.everywhere()) }
+
+// AllWaiting returns the items that wait in a channel. Locked; the current one may be reported.
+func (c *Channel[K, S, T]) AllWaiting() iter.Seq[*Item[K, S, T]] { return items(c.lines()) }
+
+// items returns the items of lists.
+func items[K comparable, S, T any](lists iter.Seq[*List[K, S, T]]) iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
-		for l := range h.everywhere() {
+		for l := range lists {
 			for it := range l.All() {
 				if !yield(it) {
 					return
@@ -98,19 +98,6 @@ func (c *Channel[K, S, T]) lines() iter.Seq[*List[K, S, T]] {
 		for _, g := range c.gates {
 			if !yield(&g.line) {
 				return
-			}
-		}
-	}
-}
-
-// AllWaiting returns the items that wait in a channel. Locked; the current one may be reported.
-func (c *Channel[K, S, T]) AllWaiting() iter.Seq[*Item[K, S, T]] {
-	return func(yield func(*Item[K, S, T]) bool) {
-		for l := range c.lines() {
-			for it := range l.All() {
-				if !yield(it) {
-					return
-				}
 			}
 		}
 	}

@@ -110,23 +110,22 @@ func (c *Channel[K, S, T]) lineOf(g *gate[K, S, T]) *List[K, S, T] {
 	return &c.line
 }
 
-// open reports whether items of a gate, or without one, may pass now.
-func (h *Hub[K, S, T]) open(c *Channel[K, S, T], g *gate[K, S, T]) bool {
-	return h.passes(c.all) && h.passes(g)
-}
+// passes reports whether an item may pass a gate, or no gate, now.
+func (g *gate[K, S, T]) passes(s share) bool { return g == nil || g.used < s.limit(g.limit) }
 
-func (h *Hub[K, S, T]) passes(g *gate[K, S, T]) bool {
-	return g == nil || g.used < h.share.limit(g.limit)
+// open reports whether items of a gate, or without one, may pass now.
+func (c *Channel[K, S, T]) open(s share, g *gate[K, S, T]) bool {
+	return c.all.passes(s) && g.passes(s)
 }
 
 // first returns the item with the lowest turn among those whose gates are open.
-func (h *Hub[K, S, T]) first(c *Channel[K, S, T]) *Item[K, S, T] {
-	if !h.passes(c.all) {
+func (c *Channel[K, S, T]) first(s share) *Item[K, S, T] {
+	if !c.all.passes(s) {
 		return nil
 	}
 	first := c.line.head
 	for _, g := range c.gates {
-		if it := g.line.head; it != nil && (first == nil || it.turn < first.turn) && h.passes(g) {
+		if it := g.line.head; it != nil && (first == nil || it.turn < first.turn) && g.passes(s) {
 			first = it
 		}
 	}
@@ -180,10 +179,10 @@ func (h *Hub[K, S, T]) Blocked(it *Item[K, S, T]) (key GateKey, is bool) {
 	if h.opts.Gate == nil || !it.Waiting() {
 		return key, false
 	}
-	if !h.passes(it.channel.all) {
+	if !it.channel.all.passes(h.share) {
 		return key, true
 	}
-	if g := h.gateOf(it); !h.passes(g) {
+	if g := h.gateOf(it); !g.passes(h.share) {
 		name, _ := h.opts.Gate(it)
 		return GateKey{true, name}, true
 	}

@@ -171,7 +171,7 @@ func (d *door) check() {
 			last = it.turn
 		}
 		for _, sub := range c.Subs {
-			if h.open(c, h.gateOf(it)) && h.opts.Ready(sub, it) && (h.opts.Wants == nil || h.opts.Wants(sub, it)) {
+			if c.open(h.share, h.gateOf(it)) && h.opts.Ready(sub, it) && (h.opts.Wants == nil || h.opts.Wants(sub, it)) {
 				d.t.Fatalf("%s waits, and a subscriber could take it", it.Fire().Name)
 			}
 		}

@@ -52,6 +52,9 @@ func (it *Item[K, S, T]) Sent() bool { return it.sub != nil && it.list == &it.su
 // Waiting reports whether the item waits in its channel.
 func (it *Item[K, S, T]) Waiting() bool { return it.sub == nil && it.list != nil && it.turn != 0 }
 
+// Aside reports whether the item was put aside.
+func (it *Item[K, S, T]) Aside() bool { return it.sub == nil && it.list != nil && it.turn == 0 }
+
 // Until returns when the wait or the deadline of the item ends.
 func (it *Item[K, S, T]) Until() time.Duration { return it.until }
 

@@ -66,8 +66,8 @@ func (h *Hub[K, S, T]) keep(w *watch) {
 	}
 }
 
-// sooner tells timekeepers about an earlier deadline.
-func (h *Hub[K, S, T]) sooner(at time.Duration) {
+// Sooner tells timekeepers about an earlier deadline: an item's, or one of the door's own, at which Check is called. Locked.
+func (h *Hub[K, S, T]) Sooner(at time.Duration) {
 	if at >= h.next {
 		return
 	}
@@ -76,9 +76,6 @@ func (h *Hub[K, S, T]) sooner(at time.Duration) {
 		signal(w.wake)
 	}
 }
-
-// Sooner tells timekeepers about a deadline of the door's own, at which Check is called. Locked.
-func (h *Hub[K, S, T]) Sooner(at time.Duration) { h.sooner(at) }
 
 // Expire ends waits and deadlines that have passed, and computes the next check. A door calls it repeatedly if it has items
 // from elsewhere (Lend), as no delivery's caller stays for those.

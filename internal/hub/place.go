@@ -86,8 +86,8 @@ var Stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDo
 // Offer gives an item to a ready subscriber, or makes it wait. Locked.
 func (h *Hub[K, S, T]) Offer(it *Item[K, S, T]) {
 	c := it.channel
-	if !c.full && h.opts.Ready != nil && h.open(c, h.gateOf(it)) {
-		sub, ready := h.pick(c, it)
+	if !c.full && h.opts.Ready != nil && c.open(h.share, h.gateOf(it)) {
+		sub, ready := h.Pick(it)
 		if sub != nil {
 			h.Assign(sub, it, false)
 			return
@@ -111,21 +111,16 @@ func (h *Hub[K, S, T]) Await(it *Item[K, S, T], front bool) {
 	it.until = Never
 	if h.opts.Until != nil {
 		it.until = h.opts.Until(it)
-		h.sooner(it.until)
+		h.Sooner(it.until)
 	}
 	c.waiting++
 	c.lineOf(h.gateOf(it)).push(it, front)
 }
 
-// Pick returns the next subscriber in turn that is ready and wants the item, or nil. Locked.
-func (h *Hub[K, S, T]) Pick(it *Item[K, S, T]) *Sub[K, S, T] {
-	sub, _ := h.pick(it.channel, it)
-	return sub
-}
-
-// pick returns the next subscriber in turn that is ready and wants the item. If there is none, it reports whether any was
-// ready.
-func (h *Hub[K, S, T]) pick(c *Channel[K, S, T], it *Item[K, S, T]) (sub *Sub[K, S, T], ready bool) {
+// Pick returns the next subscriber in turn that is ready and wants the item. If there is none, it reports
+// whether any was ready. Locked.
+func (h *Hub[K, S, T]) Pick(it *Item[K, S, T]) (sub *Sub[K, S, T], ready bool) {
+	c := it.channel
 	for k := range c.Subs {
 		n := c.turn + k
 		if n >= len(c.Subs) {
@@ -164,11 +159,11 @@ func (h *Hub[K, S, T]) Feed(sub *Sub[K, S, T]) {
 // pump passes waiting items to subscribers in turn.
 func (h *Hub[K, S, T]) pump(c *Channel[K, S, T]) {
 	for c.waiting > 0 && len(c.Subs) > 0 {
-		it := h.first(c)
+		it := c.first(h.share)
 		if it == nil {
 			return
 		}
-		sub, _ := h.pick(c, it)
+		sub, _ := h.Pick(it)
 		if sub == nil {
 			return
 		}
@@ -239,9 +234,6 @@ func (h *Hub[K, S, T]) Aside(it *Item[K, S, T]) {
 // AllAside returns the items that were put aside. Locked; the current one may be reported.
 func (h *Hub[K, S, T]) AllAside() iter.Seq[*Item[K, S, T]] { return h.aside.All() }
 
-// IsAside reports whether an item was put aside.
-func (h *Hub[K, S, T]) IsAside(it *Item[K, S, T]) bool { return it.list == &h.aside }
-
 // Detach takes an item from the place where it is. Locked.
 func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 	if sub := it.sub; sub != nil {
@@ -250,7 +242,7 @@ func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 		h.Free(sub)
 	} else if it.Waiting() {
 		it.channel.waiting--
-	} else if h.IsAside(it) {
+	} else if it.Aside() {
 		h.opts.Back(nil, it)
 	}
 	if it.list != nil {

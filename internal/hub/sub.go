@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -61,15 +62,7 @@ func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] { return sub.sent.All
 func (sub *Sub[K, S, T]) First() *Item[K, S, T] { return sub.unsent.head }
 
 // Subs returns all subscribers. Locked.
-func (h *Hub[K, S, T]) Subs() iter.Seq[*Sub[K, S, T]] {
-	return func(yield func(*Sub[K, S, T]) bool) {
-		for sub := range h.subs {
-			if !yield(sub) {
-				return
-			}
-		}
-	}
-}
+func (h *Hub[K, S, T]) Subs() iter.Seq[*Sub[K, S, T]] { return maps.Keys(h.subs) }
 
 // Join adds a subscriber to the channels with these keys. Locked.
 func (h *Hub[K, S, T]) Join(sub *Sub[K, S, T], keys ...K) error {
@@ -103,14 +96,14 @@ func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
 	it.list.remove(it)
 	it.until = until
 	it.sub.sent.push(it, false)
-	h.sooner(until)
+	h.Sooner(until)
 }
 
 // Extend changes the deadline of a sent item. Locked.
 func (h *Hub[K, S, T]) Extend(it *Item[K, S, T], until time.Duration) {
 	it.until, it.list.unsorted = until, true
 	it.list.earliest = min(it.list.earliest, until)
-	h.sooner(until)
+	h.Sooner(until)
 }
 
 // Leave is Part in a section of its own.

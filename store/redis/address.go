@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/redislink"
 )
 
 // kind is how the servers of a store are organized.
@@ -60,8 +61,8 @@ func parseAddress(text string) (a address, err error) {
 		case base != "redis" && base != "rediss":
 			return a, rouse.Refuse("store", redacted(part), "has a scheme that Redis does not have", addressCure)
 		case form == "" && scheme == base:
-			if one.alone, err = goredis.ParseURL(part); err != nil {
-				return a, rouse.Refuse("store", redacted(part), unquoted(err), addressCure)
+			if one.alone, err = redislink.Parse(part); err != nil {
+				return a, rouse.Refuse("store", redacted(part), "cannot be read: "+err.Error(), addressCure)
 			}
 			a.names = append(a.names, one.alone.Addr)
 		case form == "sentinel":
@@ -165,7 +166,7 @@ func parseCluster(scheme, shown, rest string) (*goredis.ClusterOptions, error) {
 	skip := h.own("skip_verify") == "true"
 	o, err := goredis.ParseClusterURL(scheme + "://" + h.user + h.names[0] + "?" + h.parameters.Encode())
 	if err != nil {
-		return nil, h.refuse(unquoted(err))
+		return nil, h.refuse("cannot be read: " + redislink.WithoutURL(err))
 	}
 	ownName(o.TLSConfig, skip)
 	return o, nil
@@ -184,7 +185,7 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	h.parameters.Set("master_name", master)
 	o, err := goredis.ParseFailoverURL(scheme + "://" + h.user + h.names[0] + "/" + db + "?" + h.parameters.Encode())
 	if err != nil {
-		return nil, h.refuse(unquoted(err))
+		return nil, h.refuse("cannot be read: " + redislink.WithoutURL(err))
 	}
 	// go-redis takes the user of such an address for Sentinel's; here it is the user of the server, as in all
 	// other addresses.
@@ -261,13 +262,4 @@ func redacted(text string) string {
 		return rest
 	}
 	return scheme + "://" + rest
-}
-
-// unquoted returns the text of an error of go-redis or net/url without the address, which contains the
-// password.
-func unquoted(err error) string {
-	if e, ok := err.(*url.Error); ok {
-		return "cannot be read: " + e.Err.Error()
-	}
-	return "cannot be read: " + strings.TrimPrefix(err.Error(), "redis: ")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/natslink"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -93,10 +94,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 }
 
 func (q *Queue) connect(ctx context.Context, address string) (err error) {
-	q.conn, err = nats.Connect(address, nats.Name("rouse"), nats.Timeout(q.opts.Timeout),
-		nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
-		nats.PingInterval(10*time.Second),
-		nats.ReconnectBufSize(-1), // report messages that cannot be sent now as unsent
+	o := append(natslink.Options("rouse", q.opts.Timeout),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil && q.life.Err() == nil {
 				q.opts.Failed(fmt.Errorf("%w: %w", queue.ErrUnavailable, err))
@@ -107,7 +105,7 @@ func (q *Queue) connect(ctx context.Context, address string) (err error) {
 				q.opts.Failed(fmt.Errorf("NATS: %w", err))
 			}
 		}))
-	if err != nil {
+	if q.conn, err = nats.Connect(address, o...); err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(q.opts.Timeout),

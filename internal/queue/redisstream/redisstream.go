@@ -26,6 +26,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/redislink"
 )
 
 // Options are the options of all queues, and those of Redis.
@@ -67,14 +68,10 @@ func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	if o.Visibility < time.Second {
 		return nil, rouse.Refuse("queue.visibility", o.Visibility.String(), "is out of bounds", "use 1s or more")
 	}
-	ro, err := redis.ParseURL(url)
+	ro, err := redislink.Options(url, o.Timeout)
 	if err != nil {
 		return nil, rouse.Refuse("queue.url", "", "is no URL of a Redis: "+err.Error(), "write one such as redis://user:password@host:6379/0")
 	}
-	// A repeated command may be executed twice, so this package decides on retries, not the client.
-	ro.MaxRetries, ro.DialerRetries = -1, 1
-	ro.ContextTimeoutEnabled = true
-	ro.DialTimeout, ro.ReadTimeout, ro.WriteTimeout = o.Timeout, o.Timeout, o.Timeout
 	q := &Queue{opts: o, key: "rouse:queue:" + o.Name, client: redis.NewClient(ro)}
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)

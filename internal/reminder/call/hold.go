@@ -114,7 +114,7 @@ func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
 }
 
 // parked reports whether a hold prevents an execution from being sent.
-func (s *Sink) parked(e *execution) bool { return s.hub.IsAside(e) && e.Of.lent == "" }
+func (s *Sink) parked(e *execution) bool { return e.Aside() && e.Of.lent == "" }
 
 // ReleaseHold ends a hold, if it exists. The engine immediately checks parked executions again. moved are the
 // reminders that were moved during the hold, with the first fencing token of their new place: an execution

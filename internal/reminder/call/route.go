@@ -44,7 +44,7 @@ func (s *Sink) pick(e *execution) (st *stream, instance string) {
 	if instance := s.instanceOf(e); instance != "" && !e.Of.borrowed {
 		return nil, instance
 	}
-	if st := s.hub.Pick(e); st != nil {
+	if st, _ := s.hub.Pick(e); st != nil {
 		return st, ""
 	}
 	if f := s.far[e.Channel().Key]; f != nil {

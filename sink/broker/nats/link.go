@@ -14,19 +14,14 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/natslink"
 	"github.com/rousehq/rouse/sink/broker"
-)
-
-const (
-	firstWait   = 50 * time.Millisecond // first pause before reconnecting
-	longestWait = 5 * time.Second       // longest pause before reconnecting
-	pings       = 10 * time.Second      // two unanswered ones end a connection
 )
 
 // run keeps a client until the publisher is closed. The client reconnects by itself; a new one is needed
 // only if it gives up.
 func (p *Publisher) run() {
-	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
+	for b := backoff.New(natslink.FirstWait, natslink.LongestWait); b.Wait(p.life); {
 		closed := make(chan struct{})
 		conn, err := p.connect(closed)
 		if err != nil {
@@ -95,17 +90,12 @@ func orUnknown(err error) error {
 
 // options are the options of the client; closed is closed when it has ended.
 func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
-	o := []natsgo.Option{
-		natsgo.Name("rouse broker " + p.c.Name), natsgo.Timeout(p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
-		natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
-		natsgo.PingInterval(pings), natsgo.FlusherTimeout(p.c.Timeout),
-		natsgo.ReconnectBufSize(-1), // report what cannot be sent now as unsent
+	o := append(natslink.Options("rouse broker "+p.c.Name, p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
 		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.refused(err) }),
-		natsgo.ClosedHandler(func(*natsgo.Conn) { close(closed) }),
-	}
+		natsgo.ClosedHandler(func(*natsgo.Conn) { close(closed) }))
 	if p.c.Credentials != "" {
 		o = append(o, natsgo.UserCredentials(p.c.Credentials))
 	}
@@ -144,9 +134,6 @@ func (p *Publisher) files() natsgo.Option {
 		return nil
 	}
 }
-
-// delay is the pause before the client reconnects.
-func delay(attempts int) time.Duration { return backoff.After(attempts+1, firstWait, longestWait) }
 
 // lost sets the reason why there is no connection, unless it is restored.
 func (p *Publisher) lost(c *natsgo.Conn, err error) {

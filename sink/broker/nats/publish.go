@@ -11,6 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/natslink"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -52,7 +53,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 		case !there:
 			f.Settle(i, p.away.Outcome(m.Fire))
 		case deaf != "":
-			f.Settle(i, broker.Unsent(longestWait, deaf))
+			f.Settle(i, broker.Unsent(natslink.LongestWait, deaf))
 		default:
 			numbers[i] = p.send(&sent{flight: f, i: i, subject: name}, message(m, name))
 			if numbers[i] != 0 && m.Target.Core {

@@ -41,6 +41,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/redislink"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -66,14 +67,11 @@ type Publisher struct {
 // the broker becomes unavailable, and with nil when it is back.
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
-	o, err := goredis.ParseURL(c.URL)
+	o, err := redislink.Options(c.URL, c.Timeout)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+withoutSecrets(err), "write one such as rediss://user:password@host:6379/0")
+		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+err.Error(), "write one such as rediss://user:password@host:6379/0")
 	}
-	// No automatic retries: a repeated command may add an entry twice. The timer decides about retries.
-	o.MaxRetries, o.DialerRetries = -1, 1
-	o.ContextTimeoutEnabled = true
-	o.DialTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout
+	o.PoolTimeout = c.Timeout
 	o.ReadTimeout = -1 // the attempts' deadlines bound answers
 	o.PoolSize = poolSize
 	o.ClientName = "rouse-broker-" + c.Name
@@ -90,12 +88,6 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 
 // poolSize is the maximum number of connections: each delivery uses one.
 const poolSize = 32
-
-// withoutSecrets returns the text of an error about a URL without the URL, which may contain a password.
-func withoutSecrets(err error) string {
-	text := err.Error()
-	return text[strings.LastIndex(text, ": ")+1:]
-}
 
 // Check returns what is wrong with the key of a stream.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
