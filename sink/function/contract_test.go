@@ -58,21 +58,9 @@ func open(t *testing.T) *sinktest.Peer {
 		t.Fatal(err)
 	}
 	return &sinktest.Peer{
-		Sink: s,
-		Spec: rouse.Spec{Target: "func:peer"},
-		Next: func(ctx context.Context) (*sinktest.Arrival, error) {
-			select {
-			case a := <-arrivals:
-				return a, nil
-			default:
-			}
-			select {
-			case a := <-arrivals:
-				return a, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
+		Sink:   s,
+		Spec:   rouse.Spec{Target: "func:peer"},
+		Next:   sinktest.From(arrivals),
 		Vanish: vanish,
 		Close:  vanish,
 	}

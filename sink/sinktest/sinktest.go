@@ -64,6 +64,23 @@ type Arrival struct {
 	Answer func(Answer)
 }
 
+// From returns a Next that receives from a channel.
+func From(arrivals <-chan *Arrival) func(ctx context.Context) (*Arrival, error) {
+	return func(ctx context.Context) (*Arrival, error) {
+		select {
+		case a := <-arrivals:
+			return a, nil
+		default:
+		}
+		select {
+		case a := <-arrivals:
+			return a, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // Answer is the peer's answer to a fire.
 type Answer uint8
 

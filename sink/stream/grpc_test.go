@@ -124,19 +124,7 @@ func openPeer(t *testing.T) *sinktest.Peer {
 	return &sinktest.Peer{
 		Sink: s,
 		Spec: rouse.Spec{Target: "stream:jobs", Labels: map[string]string{"kind": "test"}},
-		Next: func(ctx context.Context) (*sinktest.Arrival, error) {
-			select {
-			case a := <-arrivals:
-				return a, nil
-			default:
-			}
-			select {
-			case a := <-arrivals:
-				return a, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
+		Next: sinktest.From(arrivals),
 		Vanish: func() {
 			cut()
 			peer.Wait()

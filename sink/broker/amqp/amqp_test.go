@@ -41,39 +41,10 @@ func declare(t testing.TB, ch *amqp091.Channel, name string, args amqp091.Table)
 // newSink returns a sink with the connection "there".
 func newSink(t testing.TB, url string) *broker.Sink {
 	t.Helper()
-	c := broker.Connection{Name: "there", URL: url, Patience: time.Hour, Timeout: 5 * time.Second}
-	p, err := Open(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := broker.New()
-	s.Add(c, p)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return brokertest.Sink(t, broker.Connection{URL: url, Patience: time.Hour, Timeout: 5 * time.Second}, open)
 }
 
-func newFire(namespace, name, target string) rouse.Fire {
-	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-	return rouse.Fire{ID: rouse.FireID(namespace, name, 7, due, false), Namespace: namespace, Name: name, Generation: 7, Due: due, Attempt: 1, Token: 9,
-		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json", Retry: rouse.Retry{Timeout: 20 * time.Second}}}
-}
-
-// deliver delivers one fire, again for as long as it is deferred.
-func deliver(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(min(o.After, 100*time.Millisecond)) {
-		s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, got rouse.Outcome) { o = got })
-		if o.Verdict != rouse.Deferred {
-			return o
-		}
-	}
-	t.Fatalf("deferred for a minute: %s", o.Detail)
-	return o
-}
+func open(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
 
 // TestRabbitMQ is all that needs one: its start takes seconds.
 func TestRabbitMQ(t *testing.T) {
@@ -101,7 +72,7 @@ func faults(t *testing.T, s *servers.Server) {
 	brokertest.Run(t, brokertest.Harness{
 		Broker:   s,
 		NewProxy: func(t *testing.T) brokertest.Proxy { return servers.NewProxy(t, s.Addr()) },
-		Open:     func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) },
+		Open:     open,
 		Place: func(t *testing.T) string {
 			name := fmt.Sprintf("place-%d", places.Add(1))
 			conn, err := amqp091.Dial(s.URL())
@@ -150,18 +121,18 @@ func unroutable(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	s := newSink(t, url)
-	if o := deliver(t, s, newFire("a", "routed", "amqp:there/events/order.due")); o.Verdict != rouse.Done {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "routed", "amqp:there/events/order.due")); o.Verdict != rouse.Done {
 		t.Errorf("routed: %v %s", o.Verdict, o.Detail)
 	}
 	for range 3 { // each time: a message that came back once must not count as another
-		if o := deliver(t, s, newFire("a", "lost", "amqp:there/events/invoice.due")); o.Verdict != rouse.Failed || o.Code != 312 || !strings.Contains(o.Detail, "NO_ROUTE") {
+		if o := brokertest.Deliver(t, s, brokertest.Fire("a", "lost", "amqp:there/events/invoice.due")); o.Verdict != rouse.Failed || o.Code != 312 || !strings.Contains(o.Detail, "NO_ROUTE") {
 			t.Errorf("unroutable: %v %d %s", o.Verdict, o.Code, o.Detail)
 		}
 	}
-	if o := deliver(t, s, newFire("a", "lost", "amqp:there/events/order.late")); o.Verdict != rouse.Done {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "lost", "amqp:there/events/order.late")); o.Verdict != rouse.Done {
 		t.Errorf("routed: %v %s", o.Verdict, o.Detail)
 	}
-	if o := deliver(t, s, newFire("a", "nowhere", "amqp:there//missing")); o.Verdict != rouse.Failed || o.Code != 312 {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "nowhere", "amqp:there//missing")); o.Verdict != rouse.Failed || o.Code != 312 {
 		t.Errorf("no queue: %v %d %s", o.Verdict, o.Code, o.Detail)
 	}
 }
@@ -170,10 +141,10 @@ func full(t *testing.T, url string) {
 	ch := dial(t, url)
 	declare(t, ch, "small", amqp091.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 	s := newSink(t, url)
-	if o := deliver(t, s, newFire("a", "first", "amqp:there//small")); o.Verdict != rouse.Done {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "first", "amqp:there//small")); o.Verdict != rouse.Done {
 		t.Fatalf("%v %s", o.Verdict, o.Detail)
 	}
-	if o := deliver(t, s, newFire("a", "second", "amqp:there//small")); o.Verdict != rouse.Failed || !strings.Contains(o.Detail, "full") {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "second", "amqp:there//small")); o.Verdict != rouse.Failed || !strings.Contains(o.Detail, "full") {
 		t.Errorf("%v %s", o.Verdict, o.Detail)
 	}
 }
@@ -183,11 +154,11 @@ func full(t *testing.T, url string) {
 func missing(t *testing.T, url string) {
 	declare(t, dial(t, url), "steady", nil)
 	s := newSink(t, url)
-	deliver(t, s, newFire("good", "first", "amqp:there//steady"))
+	brokertest.Deliver(t, s, brokertest.Fire("good", "first", "amqp:there//steady"))
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		for i := range 50 {
-			o := deliver(t, s, newFire("bad", fmt.Sprint(i), "amqp:there/none/x"))
+			o := brokertest.Deliver(t, s, brokertest.Fire("bad", fmt.Sprint(i), "amqp:there/none/x"))
 			if o.Verdict != rouse.Failed || o.Code != 404 || !strings.Contains(o.Detail, "no exchange 'none'") {
 				t.Errorf("missing exchange: %v %d %s", o.Verdict, o.Code, o.Detail)
 			}
@@ -195,7 +166,7 @@ func missing(t *testing.T, url string) {
 	})
 	sending.Go(func() {
 		for i := range 200 {
-			f := newFire("good", fmt.Sprint(i), "amqp:there//steady")
+			f := brokertest.Fire("good", fmt.Sprint(i), "amqp:there//steady")
 			s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, o rouse.Outcome) {
 				if o.Verdict != rouse.Done {
 					t.Errorf("another's fire: %v %s", o.Verdict, o.Detail)
@@ -229,8 +200,8 @@ func messages(t *testing.T, url string) {
 			}
 		},
 	} {
-		f := newFire("a", "café %", target)
-		if o := deliver(t, s, f); o.Verdict != rouse.Done {
+		f := brokertest.Fire("a", "café %", target)
+		if o := brokertest.Deliver(t, s, f); o.Verdict != rouse.Done {
 			t.Fatalf("%v %s", o.Verdict, o.Detail)
 		}
 		d, ok, err := ch.Get("messages", true)
@@ -247,8 +218,8 @@ func messages(t *testing.T, url string) {
 func blocked(t *testing.T, url string) {
 	declare(t, dial(t, url), "blocked", nil)
 	r := newRelay(t, url)
-	defer r.close()
-	c := broker.Connection{Name: "there", URL: r.url(url)}
+	defer r.Close()
+	c := broker.Connection{Name: "there", URL: r.URL(url)}
 	p, err := Open(c, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +231,7 @@ func blocked(t *testing.T, url string) {
 	}
 	const low, reason = "low on memory", "blocks publishers: low on memory"
 	r.say(60, append([]byte{byte(len(low))}, low...)...) // connection.blocked
-	f := newFire("a", "first", "amqp:there//blocked")
+	f := brokertest.Fire("a", "first", "amqp:there//blocked")
 	brokertest.Obstacle(t, p, reason)
 	s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, o rouse.Outcome) {
 		if o.Verdict != rouse.Deferred || !strings.Contains(o.Detail, reason) {
@@ -275,7 +246,7 @@ func blocked(t *testing.T, url string) {
 	}
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		if o := deliver(t, s, f); o.Verdict != rouse.Done {
+		if o := brokertest.Deliver(t, s, f); o.Verdict != rouse.Done {
 			t.Errorf("%v %s", o.Verdict, o.Detail)
 		}
 	})
@@ -300,10 +271,10 @@ func retires(t *testing.T, url string) {
 		defer l.mu.Unlock()
 		return l, l.channels[key], l.open
 	}
-	deliver(t, s, newFire("a", "first", "amqp:there//retired"))
+	brokertest.Deliver(t, s, brokertest.Fire("a", "first", "amqp:there//retired"))
 	_, first, _ := channels()
 	first.retire()
-	if o := deliver(t, s, newFire("a", "second", "amqp:there//retired")); o.Verdict != rouse.Done {
+	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "second", "amqp:there//retired")); o.Verdict != rouse.Done {
 		t.Errorf("%v %s", o.Verdict, o.Detail)
 	}
 	l, second, open := channels()
@@ -331,7 +302,7 @@ func certificates(t *testing.T, url string) {
 	front := brokertest.Front(t, f, fmt.Sprintf("%s:%d", u.Host, u.Port))
 	open := func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
 	brokertest.TLS(t, f, "amqps://guest:guest@"+front+"/", open, func(t *testing.T, s *broker.Sink) {
-		if o := deliver(t, s, newFire("a", "first", "amqp:there//certified")); o.Verdict != rouse.Done {
+		if o := brokertest.Deliver(t, s, brokertest.Fire("a", "first", "amqp:there//certified")); o.Verdict != rouse.Done {
 			t.Errorf("%v %s", o.Verdict, o.Detail)
 		}
 	})

@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -61,7 +60,7 @@ func openPeer(t *testing.T, url, options string) *sinktest.Peer {
 		t.Fatal(err)
 	}
 	p.reading.Go(func() { p.read(t, deliveries) })
-	c := broker.Connection{Name: "there", URL: p.relay.url(url), Timeout: 5 * time.Second}
+	c := broker.Connection{Name: "there", URL: p.relay.URL(url), Timeout: 5 * time.Second}
 	publisher, err := Open(c, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -72,10 +71,10 @@ func openPeer(t *testing.T, url, options string) *sinktest.Peer {
 	s.Add(c, publisher)
 	return &sinktest.Peer{
 		Sink: s, Spec: rouse.Spec{Target: "amqp:there//" + q.Name + options},
-		Next:   p.next,
-		Vanish: p.relay.close,
+		Next:   sinktest.From(p.arrivals),
+		Vanish: p.relay.Close,
 		Close: sync.OnceFunc(func() {
-			p.relay.close()
+			p.relay.Close()
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
@@ -101,19 +100,5 @@ func (p *peer) read(t *testing.T, deliveries <-chan amqp091.Delivery) {
 			t.Errorf("a message of %v and %q: %v", d.Headers, d.Body, err)
 		}
 		p.arrivals <- &sinktest.Arrival{Fire: f, Answer: func(a sinktest.Answer) { p.relay.answer(f.ID, a == sinktest.Take) }}
-	}
-}
-
-func (p *peer) next(ctx context.Context) (*sinktest.Arrival, error) {
-	select {
-	case a := <-p.arrivals:
-		return a, nil
-	default:
-	}
-	select {
-	case a := <-p.arrivals:
-		return a, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }

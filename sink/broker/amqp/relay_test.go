@@ -5,23 +5,21 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/sink/broker/brokertest"
 )
 
 // relay sits between a publisher and RabbitMQ. It forwards the frames of both, but delays the confirms until the test
 // decides what they are.
 type relay struct {
-	t      testing.TB
-	l      net.Listener
-	server string
-	wg     sync.WaitGroup
+	*brokertest.Relay
+	t testing.TB
 
 	mu      sync.Mutex
-	closed  bool
-	conns   []net.Conn
+	clients []net.Conn
 	waiting []*publication
 }
 
@@ -42,65 +40,14 @@ const (
 
 func newRelay(t testing.TB, server string) *relay {
 	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{t: t, server: u.Host}
-	if r.l, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	r.wg.Go(func() {
-		for {
-			c, err := r.l.Accept()
-			if err != nil {
-				return
-			}
-			r.begin(c)
-		}
+	r := &relay{t: t}
+	r.Relay = brokertest.NewRelay(t, server, func(client, server net.Conn) (requests, answers func()) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.clients = append(r.clients, client)
+		return func() { r.requests(client, server) }, func() { r.answers(client, server) }
 	})
 	return r
-}
-
-// url is the server's as one that leads through the relay.
-func (r *relay) url(server string) string {
-	u, _ := url.Parse(server) // parsed before
-	u.Host = r.l.Addr().String()
-	return u.String()
-}
-
-func (r *relay) begin(client net.Conn) {
-	server, err := net.Dial("tcp4", r.server)
-	if err != nil {
-		r.t.Error(err)
-		_ = client.Close()
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		_, _ = client.Close(), server.Close()
-		return
-	}
-	r.conns = append(r.conns, client, server)
-	for _, way := range []func(){func() { r.requests(client, server) }, func() { r.answers(client, server) }} {
-		r.wg.Go(func() {
-			way()
-			_, _ = client.Close(), server.Close()
-		})
-	}
-}
-
-// close ends all connections, and takes no new ones.
-func (r *relay) close() {
-	r.mu.Lock()
-	r.closed = true
-	for _, c := range r.conns {
-		_ = c.Close()
-	}
-	r.mu.Unlock()
-	_ = r.l.Close()
-	r.wg.Wait()
 }
 
 // frame reads one frame, whole.
@@ -215,8 +162,8 @@ func (r *relay) say(number byte, arguments ...byte) {
 	defer r.mu.Unlock()
 	f := binary.BigEndian.AppendUint32([]byte{frameMethod, 0, 0}, uint32(4+len(arguments)))
 	f = append(append(f, 0, 10, 0, number), arguments...)
-	for i := 0; i < len(r.conns); i += 2 { // each second one is the broker's
-		_, _ = r.conns[i].Write(append(f, 0xCE)) // the publisher may be gone
+	for _, client := range r.clients {
+		_, _ = client.Write(append(f, 0xCE)) // the publisher may be gone
 	}
 }
 

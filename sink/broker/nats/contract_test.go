@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"context"
 	"net/url"
 	"sync"
 	"testing"
@@ -73,19 +72,7 @@ func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 	s.Add(c, p)
 	return &sinktest.Peer{
 		Sink: s, Spec: rouse.Spec{Target: "nats:there/orders.due" + options},
-		Next: func(ctx context.Context) (*sinktest.Arrival, error) {
-			select {
-			case a := <-arrivals:
-				return a, nil
-			default:
-			}
-			select {
-			case a := <-arrivals:
-				return a, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
+		Next:   sinktest.From(arrivals),
 		Vanish: conn.Close,
 		Close: sync.OnceFunc(func() {
 			conn.Close()

@@ -35,39 +35,12 @@ func admin(t testing.TB, server string, o ...natsgo.Option) (*natsgo.Conn, jetst
 // newSink returns a sink with the connection "there".
 func newSink(t testing.TB, c broker.Connection) *broker.Sink {
 	t.Helper()
-	c.Name = "there"
-	p, err := Open(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := broker.New()
-	s.Add(c, p)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return brokertest.Sink(t, c, open)
 }
 
-func newFire(name, target string) rouse.Fire {
-	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-	return rouse.Fire{ID: rouse.FireID("a", name, 7, due, false), Namespace: "a", Name: name, Generation: 7, Due: due, Attempt: 1, Token: 9,
-		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json", Retry: rouse.Retry{Timeout: 20 * time.Second}}}
-}
+func open(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
 
-// deliver delivers one fire, again for as long as it is deferred.
-func deliver(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(min(o.After, 100*time.Millisecond)) {
-		s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, got rouse.Outcome) { o = got })
-		if o.Verdict != rouse.Deferred {
-			return o
-		}
-	}
-	t.Fatalf("deferred for a minute: %s", o.Detail)
-	return o
-}
+func newFire(name, target string) rouse.Fire { return brokertest.Fire("a", name, target) }
 
 func TestFaults(t *testing.T) {
 	server := servers.StartNATS(t)
@@ -75,7 +48,7 @@ func TestFaults(t *testing.T) {
 	brokertest.Run(t, brokertest.Harness{
 		Broker:   server,
 		NewProxy: func(t *testing.T) brokertest.Proxy { return servers.NewProxy(t, server.Addr()) },
-		Open:     func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) },
+		Open:     open,
 		Once:     true,
 		Place: func(t *testing.T) string {
 			name := fmt.Sprintf("place-%d", places.Add(1))
@@ -134,7 +107,7 @@ func TestStreamsAndTheirRefusals(t *testing.T) {
 		{newFire("c", "nats:there/narrow"), rouse.Rejected, 400, "message size exceeds"},
 		{newFire("d", "nats:there/missing"), rouse.Failed, 503, "no stream of JetStream has the subject missing"},
 	} {
-		if o := deliver(t, s, c.fire); o.Verdict != c.want || o.Code != c.code || !strings.Contains(o.Detail, c.detail) {
+		if o := brokertest.Deliver(t, s, c.fire); o.Verdict != c.want || o.Code != c.code || !strings.Contains(o.Detail, c.detail) {
 			t.Errorf("%s: %v %d %s", c.fire.Spec.Target, o.Verdict, o.Code, o.Detail)
 		}
 	}
@@ -159,7 +132,7 @@ func TestCoreNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSink(t, broker.Connection{URL: server})
-	deliver(t, s, newFire("first", "nats:there/heard?via=core"))
+	brokertest.Deliver(t, s, newFire("first", "nats:there/heard?via=core"))
 	list := make([]rouse.Fire, 100) // those that are heard between those that are not
 	for i := range list {
 		list[i] = newFire(fmt.Sprint(i), "nats:there/"+[]string{"heard", "unheard"}[i%2]+"?via=core")
@@ -200,7 +173,7 @@ func TestMessages(t *testing.T) {
 	}
 	s := newSink(t, broker.Connection{URL: server})
 	f := newFire("café %", "nats:there/orders.due?via=core")
-	if o := deliver(t, s, f); o.Verdict != rouse.Done {
+	if o := brokertest.Deliver(t, s, f); o.Verdict != rouse.Done {
 		t.Fatalf("%v %s", o.Verdict, o.Detail)
 	}
 	m, err := sub.NextMsg(time.Minute)

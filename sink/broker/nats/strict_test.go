@@ -92,18 +92,18 @@ func TestAStrictNATS(t *testing.T) {
 	}
 	open := func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
 	brokertest.TLS(t, f, "tls://rouse:hush@"+addr, open, func(t *testing.T, s *broker.Sink) {
-		if o := deliver(t, s, newFire("a", "nats:there/orders.due")); o.Verdict != rouse.Done {
+		if o := brokertest.Deliver(t, s, newFire("a", "nats:there/orders.due")); o.Verdict != rouse.Done {
 			t.Errorf("%v %s", o.Verdict, o.Detail)
 		}
-		if o := deliver(t, s, newFire("b", "nats:there/invoices.due")); o.Verdict != rouse.Failed || o.Code != 403 || !strings.Contains(o.Detail, "invoices.due") {
+		if o := brokertest.Deliver(t, s, newFire("b", "nats:there/invoices.due")); o.Verdict != rouse.Failed || o.Code != 403 || !strings.Contains(o.Detail, "invoices.due") {
 			t.Errorf("what the user may not: %v %d %s", o.Verdict, o.Code, o.Detail)
 		}
-		if o := deliver(t, s, newFire("c", "nats:there/plain?via=core")); o.Verdict != rouse.Failed || o.Code != 403 || !strings.Contains(o.Detail, "_INBOX") {
+		if o := brokertest.Deliver(t, s, newFire("c", "nats:there/plain?via=core")); o.Verdict != rouse.Failed || o.Code != 403 || !strings.Contains(o.Detail, "_INBOX") {
 			t.Errorf("by core, without the right to hear of it: %v %d %s", o.Verdict, o.Code, o.Detail)
 		}
 		large := newFire("d", "nats:there/orders.due")
 		large.Spec.Payload = make([]byte, 2000)
-		if o := deliver(t, s, large); o.Verdict != rouse.Rejected || !strings.Contains(o.Detail, "NATS takes 2000") {
+		if o := brokertest.Deliver(t, s, large); o.Verdict != rouse.Rejected || !strings.Contains(o.Detail, "NATS takes 2000") {
 			t.Errorf("too large: %v %s", o.Verdict, o.Detail)
 		}
 	})

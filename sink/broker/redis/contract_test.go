@@ -63,7 +63,7 @@ func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 			}
 		}
 	})
-	c := broker.Connection{Name: "there", URL: "redis://" + r.l.Addr().String() + "/0", Timeout: 5 * time.Second}
+	c := broker.Connection{Name: "there", URL: r.URL(server), Timeout: 5 * time.Second}
 	p, err := Open(c, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -74,22 +74,10 @@ func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 	s.Add(c, p)
 	return &sinktest.Peer{
 		Sink: s, Spec: rouse.Spec{Target: "redis:there/orders" + options},
-		Next: func(ctx context.Context) (*sinktest.Arrival, error) {
-			select {
-			case a := <-arrivals:
-				return a, nil
-			default:
-			}
-			select {
-			case a := <-arrivals:
-				return a, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-		Vanish: r.close,
+		Next:   sinktest.From(arrivals),
+		Vanish: r.Close,
 		Close: sync.OnceFunc(func() {
-			r.close()
+			r.Close()
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}

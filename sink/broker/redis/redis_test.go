@@ -29,26 +29,12 @@ func admin(t testing.TB, server string) *goredis.Client {
 // newSink returns a sink with the connection "there".
 func newSink(t testing.TB, c broker.Connection) *broker.Sink {
 	t.Helper()
-	c.Name = "there"
-	p, err := Open(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := broker.New()
-	s.Add(c, p)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return brokertest.Sink(t, c, open)
 }
 
-func newFire(name, target string) rouse.Fire {
-	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-	return rouse.Fire{ID: rouse.FireID("a", name, 7, due, false), Namespace: "a", Name: name, Generation: 7, Due: due, Attempt: 1, Token: 9,
-		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json", Retry: rouse.Retry{Timeout: 20 * time.Second}}}
-}
+func open(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
+
+func newFire(name, target string) rouse.Fire { return brokertest.Fire("a", name, target) }
 
 // once delivers one fire.
 func once(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
@@ -63,7 +49,7 @@ func TestFaults(t *testing.T) {
 	brokertest.Run(t, brokertest.Harness{
 		Broker:   server,
 		NewProxy: func(t *testing.T) brokertest.Proxy { return servers.NewProxy(t, server.Addr()) },
-		Open:     func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) },
+		Open:     open,
 		Place:    func(*testing.T) string { return fmt.Sprintf("redis:there/place-%d", places.Add(1)) },
 		Arrived: func(t *testing.T, target string) (ids []string) {
 			client := admin(t, server.URL())

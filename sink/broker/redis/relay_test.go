@@ -6,86 +6,35 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/rousehq/rouse/sink/broker/brokertest"
 )
 
 // relay sits between a publisher and Redis. It forwards both directions, but delays the answers to XADD
 // until the test decides what they are.
 type relay struct {
-	t      testing.TB
-	l      net.Listener
-	server string
-	wg     sync.WaitGroup
+	*brokertest.Relay
 
 	mu      sync.Mutex
-	closed  bool
-	conns   []net.Conn
 	waiting map[string]chan bool // by the id of the entry: true lets the answer pass
 }
 
 func newRelay(t testing.TB, server string) *relay {
 	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{t: t, server: u.Host, waiting: map[string]chan bool{}}
-	if r.l, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	r.wg.Go(func() {
-		for {
-			c, err := r.l.Accept()
-			if err != nil {
-				return
-			}
-			r.begin(c)
-		}
+	r := &relay{waiting: map[string]chan bool{}}
+	r.Relay = brokertest.NewRelay(t, server, func(client, server net.Conn) (requests, answers func()) {
+		asked := make(chan chan bool, 10_000) // for each command what its answer waits for; nil for nothing
+		gone := make(chan struct{})           // closed when the client sends no more
+		return func() {
+			defer close(gone)
+			r.requests(client, server, asked)
+		}, func() { r.answers(client, server, asked, gone) }
 	})
 	return r
-}
-
-func (r *relay) begin(client net.Conn) {
-	server, err := net.Dial("tcp4", r.server)
-	if err != nil {
-		r.t.Error(err)
-		_ = client.Close()
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		_, _ = client.Close(), server.Close()
-		return
-	}
-	r.conns = append(r.conns, client, server)
-	asked := make(chan chan bool, 10_000) // for each command what its answer waits for; nil for nothing
-	gone := make(chan struct{})           // closed when the client sends no more
-	r.wg.Go(func() {
-		defer close(gone)
-		r.requests(client, server, asked)
-		_, _ = client.Close(), server.Close()
-	})
-	r.wg.Go(func() {
-		r.answers(client, server, asked, gone)
-		_, _ = client.Close(), server.Close()
-	})
-}
-
-// close ends all connections, and takes no new ones.
-func (r *relay) close() {
-	r.mu.Lock()
-	r.closed = true
-	for _, c := range r.conns {
-		_ = c.Close()
-	}
-	r.mu.Unlock()
-	_ = r.l.Close()
-	r.wg.Wait()
 }
 
 // answer decides the answer for a fire.
