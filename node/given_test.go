@@ -52,7 +52,7 @@ func TestASinkAndAStoreOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestSinksOfTheProgramThatAreRefused: their schemes are none of rouse's own.
+// TestSinksOfTheProgramThatAreRefused: their schemes are none of rouse's own. A store is given by its URL or as a value.
 func TestSinksOfTheProgramThatAreRefused(t *testing.T) {
 	for _, scheme := range []string{"http", "func", "stream", "dapr", "pool", "amqp", "", "SMS", "a b", "1a", "a:"} {
 		if n, err := Open(t.Context(), "mem:", WithSink(scheme, sms{})); err == nil || !strings.Contains(err.Error(), "sinks") {
@@ -61,6 +61,9 @@ func TestSinksOfTheProgramThatAreRefused(t *testing.T) {
 				_ = n.Close()
 			}
 		}
+	}
+	if _, err := Open(t.Context(), "mem:", WithStore(mem.New())); err == nil || !strings.Contains(err.Error(), "give one of them") {
+		t.Errorf("two stores: %v", err)
 	}
 	if _, err := Open(t.Context(), "mem:", WithSink("sms", nil)); err == nil {
 		t.Error("a sink that is nil is taken")

@@ -23,7 +23,10 @@ func (c *Config) storeURL() string {
 
 // checkStore looks at what concerns the store.
 func (c *Config) checkStore() error {
-	if c.Given != nil {
+	switch {
+	case c.Given != nil && c.Store != "":
+		return rouse.Refuse("store", c.Store, "is named, and a store is given as a value", "give one of them")
+	case c.Given != nil:
 		return nil
 	}
 	k, err := store.KindOf(c.storeURL())

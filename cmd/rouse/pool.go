@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"os"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/listen"
@@ -65,7 +66,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	cfg := node.Defaults()
 	cfg.Roles, cfg.Admin, cfg.Insecure, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Insecure, file.Hosts, version()
 	cfg.Pools, cfg.Grace = file.nodes(), file.grace()
-	defer a.stopping(cfg.Grace, log)()
+	defer a.stopping(cfg.Grace+5*time.Second, log)() // the managers end before the workers are given their time
 	var tellErr error
 	err = node.Run(a.ctx, cfg, log, func(_, address string) {
 		if tellErr = c.tell(a, address, len(file.Pools)); tellErr != nil {
