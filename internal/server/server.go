@@ -37,7 +37,7 @@ import (
 
 // Options configure a Server. Zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *timers.Timers; nil: only the admin listener is served, that of the API must accept no connections
+	Timers     Timers       // *timers.Timers; nil: only the admin listener is served
 	Subscriber Subscriber   // serves subscriptions; nil: there are none
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never
@@ -173,7 +173,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 		}}
 }
 
-// Run serves until ctx ends: the API on the first listener, operators on the second, which may be nil. Then
+// Run serves until ctx ends: the API on the first listener, operators on the second; each may be nil. Then
 // it stops accepting connections, ends followers, lets requests and subscriptions finish for at most Grace,
 // cuts the rest, and returns when all of its goroutines have ended. It returns the error of a listener that
 // broke.
@@ -185,15 +185,17 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	slots := newConns(limitConns, s.opts.MaxConns, s.opts.MaxConnsAddress, s.core.refused)
 	s.core.memory.conns = slots // no request is served yet
 	s.conns.Store(slots)
-	front := newSplit(apiListener, slots, s.core.memory)
-	s.http.Handler = Guard(s.http.Handler, apiListener.Addr(), s.opts.Hosts)
-	running.Go(func() {
-		broken = front.run()
-		cancel()
-	})
-	running.Go(func() { _ = s.http.Serve(front.http1) }) // both end when they are stopped
-	running.Go(func() { _ = s.grpc.Serve(front.http2) })
-	var back *split
+	var front, back *split
+	if apiListener != nil {
+		front = newSplit(apiListener, slots, s.core.memory)
+		s.http.Handler = Guard(s.http.Handler, apiListener.Addr(), s.opts.Hosts)
+		running.Go(func() {
+			broken = front.run()
+			cancel()
+		})
+		running.Go(func() { _ = s.http.Serve(front.http1) }) // both end when they are stopped
+		running.Go(func() { _ = s.grpc.Serve(front.http2) })
+	}
 	if adminListener != nil {
 		back = newSplit(adminListener, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
 		s.admin.Handler = Guard(s.admin.Handler, adminListener.Addr(), s.opts.Hosts)
@@ -207,7 +209,9 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	}
 
 	<-ctx.Done()
-	s.stop(front)
+	if s.drain(); front != nil {
+		s.stop(front)
+	}
 	if back != nil { // last, so that operators can watch the shutdown
 		back.close()
 		s.admin.Close()
@@ -244,7 +248,6 @@ func (s *Server) Load() Load {
 
 // stop shuts down the API: requests in progress have Grace to finish.
 func (s *Server) stop(front *split) {
-	s.drain()
 	front.close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()

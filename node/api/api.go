@@ -96,9 +96,6 @@ func (p *part) serve(ctx context.Context) error {
 		return nil
 	}
 	api, admin := p.core.Listeners()
-	if api == nil {
-		api = newUnreached()
-	}
 	return p.server.Run(ctx, api, admin)
 }
 
