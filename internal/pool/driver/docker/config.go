@@ -116,8 +116,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.def
 		}
 	}
-	c.Log = cmp.Or(c.Log, slog.Default())
-	c.Log = c.Log.With("pool", c.Pool)
+	c.Log = cmp.Or(c.Log, slog.Default()).With("pool", c.Pool)
 	return c, nil
 }
 
