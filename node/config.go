@@ -56,6 +56,7 @@ type Config struct {
 	Ahead                 time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How far ahead of their time timers are read into memory."`
 	Window                int           `name:"window" default:"250000" placeholder:"N" help:"Timers in memory, at most."`
 	WindowBytes           Bytes         `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Bytes of timers in memory, at most."`
+	SettleWait            time.Duration `name:"settle-wait" default:"5ms" placeholder:"DURATION" help:"How long the ends of fires may wait to be written together; 0 is not at all."`
 	MaxDeliveries         int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Deliveries at a time, at most."`
 	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Callbacks at a time to one host, at most."`
 	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires a second to one target that are more than a minute late; 0 is no limit."`
@@ -168,7 +169,8 @@ func (c *Config) Check() error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years}} {
+	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years},
+		{"settle-wait", c.SettleWait, 0, time.Second}} {
 		if d.value < d.least || d.value > d.most {
 			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}

@@ -249,6 +249,7 @@ func (n *Node) engine() engine.Options {
 		MaxBytes:        int(cfg.WindowBytes),
 		MaxDeliveries:   cfg.MaxDeliveries,
 		Grace:           cfg.Grace,
+		SettleWait:      n.settleWait(),
 		RecordAge:       cfg.HistoryAge,
 		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
 		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
@@ -286,6 +287,14 @@ func readSpec(json []byte) (rouse.Spec, error) {
 		return rouse.Spec{}, err
 	}
 	return spec.Words()
+}
+
+// settleWait is how long the ends of fires may wait: not at all with a clock that stands still until all fires of a time have ended.
+func (n *Node) settleWait() time.Duration {
+	if n.cfg.Clock != nil {
+		return 0
+	}
+	return n.cfg.SettleWait
 }
 
 // orNone returns a bound as the engine takes it: 0, which is no bound here, is a default there, and a negative one is none.

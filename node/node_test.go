@@ -96,6 +96,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"grace":            func(c *Config) { c.Grace = -1 },
 		"ahead":            func(c *Config) { c.Ahead = time.Millisecond },
 		"history-age":      func(c *Config) { c.HistoryAge = 0 },
+		"settle-wait":      func(c *Config) { c.SettleWait = time.Minute },
 		"URL of a Redis":   func(c *Config) { c.Store, c.Index = "postgres://h/d", "http://h/" },
 		"in PostgreSQL":    func(c *Config) { c.Index = "redis://h/0" },
 		"index-criticality": func(c *Config) {

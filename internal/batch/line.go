@@ -49,6 +49,12 @@ func (w *Writer[T, R]) accept(c *call[T, R]) bool {
 	for w.running && w.queued+c.n <= w.opts.Queue {
 		w.queue = append(w.queue, chunk[T, R]{c, c.rest[:c.n], c.bytes})
 		w.queued += c.n
+		if !c.by.IsZero() {
+			if w.patient == 0 || c.by.Before(w.by) {
+				w.by = c.by
+			}
+			w.patient += c.n
+		}
 		c.open++
 		if c.rest = c.rest[c.n:]; len(c.rest) == 0 {
 			return true

@@ -3,6 +3,8 @@ package batch
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -21,38 +23,57 @@ func (w *Writer[T, R]) Run(ctx context.Context) {
 	w.running = true
 	w.advance()
 	w.mu.Unlock()
+	patience := time.NewTimer(forever)
+	defer patience.Stop()
 	for {
 		if ctx.Err() != nil {
 			w.close()
 		}
-		if w.take() {
-			w.write(context.WithoutCancel(ctx))
-			continue
-		}
 		w.mu.Lock()
-		if w.queued > 0 {
-			w.mu.Unlock()
+		wait := w.wait()
+		w.idle = wait != 0 && !w.closed
+		ended := w.closed && w.queued == 0
+		w.mu.Unlock()
+		switch {
+		case ended:
+			return
+		case wait == 0:
+			if w.take() {
+				w.write(context.WithoutCancel(ctx))
+			}
 			continue
 		}
-		if w.closed {
-			w.mu.Unlock()
-			return
+		if wait == forever {
+			patience.Stop()
+		} else {
+			patience.Reset(wait)
 		}
-		w.idle = true
-		w.mu.Unlock()
 		select {
 		case <-w.wake:
+		case <-patience.C:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// forever is the wait of an empty queue.
+const forever time.Duration = math.MaxInt64
+
+// wait returns how long the queue may wait for more: 0 if it is to be flushed now.
+func (w *Writer[T, R]) wait() time.Duration {
+	switch {
+	case w.queued == 0:
+		return forever
+	case w.queued > w.patient || w.closed || w.hurried || w.queued >= w.opts.MaxItems:
+		return 0
+	}
+	return max(0, time.Until(w.by))
 }
 
 // close stops accepting, and rejects the calls in line.
 func (w *Writer[T, R]) close() {
 	b := &w.batch
 	w.mu.Lock()
-	// Nothing blocks on wake from here on: a Do that saw idle has sent, or will send into the channel's
-	// buffer of one.
 	w.closed, w.idle = true, false
 	for c := w.line.first; c != nil; c = w.line.first {
 		if w.leave(c, rouse.ErrClosed) {
@@ -86,6 +107,7 @@ func (w *Writer[T, R]) take() bool {
 		w.head++
 	}
 	w.queued -= count
+	w.patient = 0 // what does not fit one flush goes into the next one at once
 	switch {
 	case w.head == len(w.queue):
 		w.queue, w.head = w.queue[:0], 0

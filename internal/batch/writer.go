@@ -5,7 +5,8 @@
 //	Do ─┘ (full)   bounded   one at a time
 //
 // Items that arrive during a flush form the next one, so batches grow with the load and a lone item does not
-// wait: there is no timer and nothing to tune.
+// wait. Only items of a DoBy wait for company: until a time that their caller gives, or until a Do comes, whose
+// flush they join.
 //
 // It promises that flushes are strictly one after another, that items are flushed in the order in which they
 // were accepted, those of one Do in their order, and that no call overtakes a Do that waits for room.
@@ -15,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -39,6 +41,9 @@ type Writer[T, R any] struct {
 	queue   []chunk[T, R] // accepted, from head on
 	head    int
 	queued  int        // items in queue
+	patient int        // of these, items that may wait
+	by      time.Time  // until when they may, if there are any
+	hurried bool       // they may not
 	line    line[T, R] // of calls that are not wholly accepted
 	running bool       // Run has begun: items are accepted
 	closed  bool       // Run's context has ended: no more are
@@ -50,10 +55,11 @@ type Writer[T, R any] struct {
 // call is a Do in progress. The writer's mutex guards it until done is sent; then it is the Do's.
 type call[T, R any] struct {
 	done    chan struct{}
-	rest    []T // not accepted yet
-	n       int // of rest, the next chunk: so many items
-	bytes   int // of so many bytes
-	open    int // chunks that are accepted and not finished
+	rest    []T       // not accepted yet
+	n       int       // of rest, the next chunk: so many items
+	bytes   int       // of so many bytes
+	by      time.Time // the items may wait until then; zero: they may not
+	open    int       // chunks that are accepted and not finished
 	results []R
 	err     error // why there are no more results
 	failed  bool  // err is a flush's: what is still queued is dropped
@@ -92,6 +98,12 @@ func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Contex
 // rouse.ErrClosed; if it is a flush's, the items of that flush may have been written, and the later ones were
 // not. The items are the writer's until Do returns.
 func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
+	return w.DoBy(ctx, items, time.Time{})
+}
+
+// DoBy is Do for items that may wait in the queue until a time, to be flushed together with others. They are flushed before it with the
+// items of the next Do, when they fill a flush, and when Hurry is called or Run ends.
+func (w *Writer[T, R]) DoBy(ctx context.Context, items []T, by time.Time) ([]R, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -99,7 +111,7 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 		return nil, err
 	}
 	c := w.calls.Get().(*call[T, R])
-	c.rest = items
+	c.rest, c.by = items, by
 	w.cut(c)
 
 	w.mu.Lock()
@@ -112,14 +124,8 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	if !all {
 		w.line.push(c)
 	}
-	wake := w.idle && w.queued > 0
-	if wake {
-		w.idle = false
-	}
+	w.rouse()
 	w.mu.Unlock()
-	if wake {
-		w.wake <- struct{}{}
-	}
 
 	if !all {
 		select {
@@ -136,6 +142,26 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	}
 	<-c.done
 	return w.ended(c)
+}
+
+// Hurry flushes what waits for company. From then on nothing waits.
+func (w *Writer[T, R]) Hurry() {
+	w.mu.Lock()
+	w.hurried = true
+	w.rouse()
+	w.mu.Unlock()
+}
+
+// rouse wakes Run if it is idle and there is something in the queue: to flush it, or to know until when to wait.
+func (w *Writer[T, R]) rouse() {
+	if !w.idle || w.queued == 0 {
+		return
+	}
+	w.idle = false
+	select {
+	case w.wake <- struct{}{}:
+	default: // Run left its wait by itself, and has not looked at an earlier signal
+	}
 }
 
 // ended returns the outcome of a call that the writer no longer refers to.

@@ -55,8 +55,13 @@ func (c *commits) run(ctx context.Context) {
 
 // do commits changes and returns the result of each. An error means that all outcomes are unknown.
 func (c *commits) do(ctx context.Context, items []*Write) ([]Written, error) {
+	return c.doBy(ctx, items, time.Time{})
+}
+
+// doBy is do for changes that may wait until a time for others of the same commit.
+func (c *commits) doBy(ctx context.Context, items []*Write, by time.Time) ([]Written, error) {
 	if len(c.list) == 1 {
-		return c.list[0].Do(ctx, items)
+		return c.list[0].DoBy(ctx, items, by)
 	}
 	parts := make([][]*Write, len(c.list))
 	at := make([][]int, len(c.list))
@@ -69,7 +74,7 @@ func (c *commits) do(ctx context.Context, items []*Write) ([]Written, error) {
 	var all sync.WaitGroup
 	for p := range parts {
 		do := func() {
-			results, err := c.list[p].Do(ctx, parts[p])
+			results, err := c.list[p].DoBy(ctx, parts[p], by)
 			errs[p] = err
 			for j := range results {
 				out[at[p][j]] = results[j]
@@ -85,6 +90,13 @@ func (c *commits) do(ctx context.Context, items []*Write) ([]Written, error) {
 	}
 	all.Wait()
 	return out, errors.Join(errs...)
+}
+
+// hurry commits what waits for others. From then on nothing waits.
+func (c *commits) hurry() {
+	for _, one := range c.list {
+		one.Hurry()
+	}
 }
 
 // of returns the index of the writer for a key's changes.

@@ -25,6 +25,7 @@ type Options struct {
 	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
 	MaxCommit     int           // changes in one commit; default 4,096
 	Queue         int           // changes that wait for a commit; default 16,384
+	SettleWait    time.Duration // how long outcomes may wait for others, to share a commit; default 0, not at all
 	Grace         time.Duration // how long deliveries may take to end when the engine stops; default 10 s
 	RecordAge     time.Duration // how long records are kept; default 72 h
 	MaxRecords    int64         // how many records are kept; default 10 million

@@ -77,23 +77,63 @@ type settler struct {
 	health      *health
 }
 
+// gathered are outcomes that are settled together.
+type gathered struct {
+	list  []reported
+	since time.Time // when the first of them was reported
+}
+
 // loop settles what sinks report: everything that arrives during a commit goes into the next one. When
 // ctx ends it settles the rest and returns.
+//
+// A commit costs a sync, however few changes it has. So settles that come soon after others wait for company, a client's change or more
+// outcomes, for up to Options.SettleWait; those that come alone, and those that waited for the last commit as long, do not. No caller
+// waits for a settle; places in lanes become free before it.
 func (s *settler) loop(ctx context.Context) {
-	var spare []reported
-	for {
+	var next, spare gathered
+	var taken []reported
+	work, done := make(chan gathered), make(chan gathered, 1)
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		var last time.Time // end of the last commit
+		for g := range work {
+			since := g.since
+			if last.Before(since) {
+				since = last
+			}
+			s.settle(ctx, g.list, since.Add(s.opts.SettleWait))
+			last = time.Now()
+			clear(g.list)
+			done <- g
+		}
+	})
+	busy := false
+	for ctx.Err() == nil {
 		select {
 		case <-s.outcomes.signal:
-		case <-ctx.Done():
-			for list := s.outcomes.swap(nil); len(list) > 0; list = s.outcomes.swap(nil) {
-				s.settle(ctx, list)
+			taken = s.outcomes.swap(taken)
+			if len(next.list) == 0 {
+				next.since = time.Now()
 			}
-			return
+			s.countReported(taken)
+			next.list = append(next.list, taken...)
+			clear(taken)
+		case spare = <-done:
+			busy = false
+		case <-ctx.Done():
 		}
-		list := s.outcomes.swap(spare)
-		s.settle(ctx, list)
-		clear(list)
-		spare = list
+		if !busy && len(next.list) > 0 {
+			work <- next
+			busy = true
+			next = gathered{list: spare.list[:0]}
+		}
+	}
+	s.commits.hurry()
+	close(work)
+	worker.Wait()
+	for list := append(next.list, s.outcomes.swap(nil)...); len(list) > 0; list = s.outcomes.swap(nil) {
+		s.countReported(list)
+		s.settle(ctx, list, time.Time{})
 	}
 }
 
@@ -104,13 +144,12 @@ const settleAgain = 500 * time.Millisecond
 // sent again by the next node.
 const settleLast = 500 * time.Millisecond
 
-// settle writes outcomes until each is written or belongs to an ended generation. The end of ctx does not
-// cancel a write, because delivered fires should not be sent again after an orderly shutdown; it only stops
+// settle writes outcomes until each is written or belongs to an ended generation. They may wait for others until a time; zero: they do
+// not. The end of ctx does not cancel a write, because delivered fires should not be sent again after an orderly shutdown; it only stops
 // the retries.
-func (s *settler) settle(ctx context.Context, list []reported) {
+func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
 	defer s.health.settle.Store(0)
 	s.health.settle.Store(time.Now().UnixNano())
-	s.countReported(list)
 	writing := context.WithoutCancel(ctx)
 	defer s.handover.announce(writing)
 	var last time.Time
@@ -122,7 +161,7 @@ func (s *settler) settle(ctx context.Context, list []reported) {
 		}
 		failpoint("before-settle")
 		asked := s.Now()
-		_, err := s.commits.do(writing, items)
+		_, err := s.commits.doBy(writing, items, by)
 		failpoint("after-settle")
 		s.crowds.note(items)
 		s.health.settle.Store(time.Now().UnixNano())
@@ -154,7 +193,6 @@ func (s *settler) settle(ctx context.Context, list []reported) {
 // must not delay the others.
 func (s *settler) later(list []reported) {
 	for _, r := range list {
-		r.counted = true
 		time.AfterFunc(postponed, func() { s.outcomes.add(r) })
 	}
 }
@@ -193,6 +231,7 @@ func (s *settler) countReported(list []reported) {
 		for ; i < len(list) && list[i].en.lane == ln; i++ {
 			if r := &list[i]; r.fire && !r.counted {
 				n++
+				r.counted = true
 				s.opts.Events.reported(r.en.timer, r.o, store.Sub(r.en.sent))
 			}
 		}
@@ -229,7 +268,7 @@ func (s *settler) steps(list []reported) ([]reported, []*Write) {
 	for i := range list {
 		r, b := list[i], &bases[i]
 		ready := r.ready
-		r.ready, r.counted = nil, true
+		r.ready = nil
 		if ready != nil && !b.orphan && !b.logged && ready.If == b.revision {
 			backing[i].Change = *ready
 		} else {
