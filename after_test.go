@@ -202,6 +202,32 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// TestARunAfterAPauseBringsNothingOfThePauseBack: an occurrence may be out while its timer is paused and resumed, and a run ends before
+// it does. What came due in the pause is skipped under every misfire policy, and what was out is left to the policy.
+func TestARunAfterAPauseBringsNothingOfThePauseBack(t *testing.T) {
+	for _, policy := range []Misfire{MisfireLatest, MisfireAll, MisfireSkip} {
+		tm, s := recurring(policy)
+		first, now := tm.Due, tm.Due.Add(150*time.Second)
+		tm.Pause("", 0, first+10)
+		if _, err := tm.Run(first + 20); err != nil {
+			t.Fatal(err)
+		}
+		tm = *tm.Resume(now, s, true).To // the first one may be out
+		step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Done}, now, now+10, s)
+		for step.To.Due <= now {
+			if step.To.Due != first || policy != MisfireAll {
+				t.Fatalf("%v: %v is to fire, and came due in the pause", policy, step.To.Due)
+			}
+			to := *step.To
+			step = to.After(mustCurrent(t, &to), 8, Outcome{Verdict: Done}, now, now+20, s)
+		}
+		last := step.Log[len(step.Log)-1]
+		if step.To.Due != now.Add(30*time.Second) || last.Ending != EndSkipped || last.Cause != CausePaused || last.Count != 2 {
+			t.Errorf("%v: the next one is due at %v, and the last record is %+v", policy, step.To.Due, last)
+		}
+	}
+}
+
 // A run fires in spite of a pause, and so the occurrence in progress that is before it does not wait for the pause's end.
 func TestRunsDoNotWaitForTheEndOfAPause(t *testing.T) {
 	failed := func() (Timer, Schedule) {

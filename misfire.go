@@ -41,6 +41,20 @@ func (w walk) gone(cur, next Instant) string {
 
 // catchUp moves Due past the occurrences that the misfire policy or the deadline gives up, and returns their records.
 func (w walk) catchUp() []Record {
+	if first := w.t.Due; first <= w.t.PassTo { // it may be out; what follows came due in a pause, and is no misfire
+		log := w.pass(0, EndMissed, func(cur, next Instant) (why why) {
+			if cur == first {
+				why = w.missed(cur, next)
+			}
+			return why
+		})
+		if w.t.Due == first {
+			return log
+		}
+		log = append(log, w.passPause(w.t.PassTo)...)
+		w.t.PassTo = 0
+		return append(log, w.catchUp()...)
+	}
 	// near is before all occurrences that may be kept: too many to count are jumped over up to there.
 	near := w.now
 	if w.t.Spec.Misfire == MisfireWithin {
@@ -48,13 +62,16 @@ func (w walk) catchUp() []Record {
 	} else if w.t.Spec.Misfire == MisfireAll {
 		near = w.now.Add(-w.t.Spec.Deadline - w.t.Spec.Jitter)
 	}
-	return w.pass(near, EndMissed, func(cur, next Instant) (why why) {
-		if cur > w.now {
-			return why
-		}
-		if why.text = w.gone(cur, next); why.text != "" {
-			why.cause, why.other = w.late(cur)
-		}
+	return w.pass(near, EndMissed, w.missed)
+}
+
+// missed returns why the misfire policy or the deadline gives up the occurrence cur, with next after it.
+func (w walk) missed(cur, next Instant) (why why) {
+	if cur > w.now {
 		return why
-	})
+	}
+	if why.text = w.gone(cur, next); why.text != "" {
+		why.cause, why.other = w.late(cur)
+	}
+	return why
 }
