@@ -81,7 +81,7 @@ func (h *Hub[K, S, T]) everywhere() iter.Seq[*List[K, S, T]] {
 			}
 		}
 		for sub := range h.subs {
-			if !yield(&sub.unsent) || !yield(&sub.sent) {
+			if !yield(&sub.held) {
 				return
 			}
 		}

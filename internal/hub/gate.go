@@ -141,7 +141,7 @@ func (h *Hub[K, S, T]) sort(c *Channel[K, S, T], ended ...*gate[K, S, T]) {
 	slices.SortFunc(all, func(a, b *Item[K, S, T]) int { return cmp.Compare(a.turn, b.turn) })
 	for _, it := range all {
 		it.list.remove(it)
-		c.lineOf(h.gateOf(it)).push(it, false)
+		c.lineOf(h.gateOf(it)).push(it, nil)
 	}
 	for _, sub := range c.Subs {
 		h.Free(sub)

@@ -115,7 +115,7 @@ func (h *Hub[K, S, T]) Unlock() {
 		sub := h.freed[i]
 		sub.freed = false
 		h.Feed(sub)
-		if sub.unsent.n > 0 {
+		if sub.next != nil {
 			sub.Wake()
 		}
 	}

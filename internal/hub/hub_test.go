@@ -119,7 +119,7 @@ func (d *door) step() {
 	sub := d.subs[n]
 	h.Lock()
 	defer h.Unlock()
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0:
 		h.Part(sub, nil)
 		d.subs = slices.Delete(d.subs, n, n+1)
@@ -128,7 +128,16 @@ func (d *door) step() {
 		h.Free(sub)
 	case 2:
 		for it := range sub.Queue() {
+			if r.IntN(3) == 0 {
+				break
+			}
 			h.MarkSent(it, h.Now()+time.Duration(r.IntN(3000))*time.Millisecond)
+		}
+	case 3:
+		for it := range sub.Queue() {
+			if r.IntN(2) == 0 {
+				h.Report(it, rouse.Outcome{Verdict: rouse.Deferred})
+			}
 		}
 	default:
 		for it := range sub.InHand() {
@@ -185,8 +194,12 @@ func (d *door) check() {
 		}
 	}
 	for _, sub := range c.Subs {
-		if n := sub.sent.n + sub.unsent.n; n > sub.Of.credits {
-			d.t.Fatalf("%d items for %d credits", n, sub.Of.credits)
+		if sub.Held() > sub.Of.credits {
+			d.t.Fatalf("%d items for %d credits", sub.Held(), sub.Of.credits)
+		}
+		sent := len(slices.Collect(sub.InHand()))
+		if unsent := len(slices.Collect(sub.Queue())); sent != sub.sent || unsent != sub.Unsent() {
+			d.t.Fatalf("%d items were sent (%d counted), %d were not (%d counted)", sent, sub.sent, unsent, sub.Unsent())
 		}
 	}
 }
@@ -235,7 +248,11 @@ func TestListExpires(t *testing.T) {
 			if at += time.Duration(r.IntN(5)); !sorted {
 				at = time.Duration(r.IntN(60))
 			}
-			l.push(&testItem{until: at}, !sorted && r.IntN(3) == 0)
+			var before *testItem
+			if !sorted && r.IntN(3) == 0 {
+				before = l.head
+			}
+			l.push(&testItem{until: at}, before)
 			left = append(left, at)
 		}
 		for now := time.Duration(0); now < 160; now += time.Duration(r.IntN(30)) {

@@ -17,6 +17,7 @@ type Item[K comparable, S, T any] struct {
 	i        int32
 	readers  int32 // subscribers that have seen the list up to here
 	over     bool  // reported
+	sent     bool
 	channel  *Channel[K, S, T]
 	sub      *Sub[K, S, T]
 	gates    [2]*gate[K, S, T] // those in which it takes a place
@@ -47,7 +48,7 @@ func (it *Item[K, S, T]) Sub() *Sub[K, S, T] { return it.sub }
 func (it *Item[K, S, T]) Over() bool { return it.over }
 
 // Sent reports whether the item was sent to a subscriber that still has it.
-func (it *Item[K, S, T]) Sent() bool { return it.sub != nil && it.list == &it.sub.sent }
+func (it *Item[K, S, T]) Sent() bool { return it.sent }
 
 // Waiting reports whether the item waits in its channel.
 func (it *Item[K, S, T]) Waiting() bool { return it.sub == nil && it.list != nil && it.turn != 0 }
@@ -107,29 +108,33 @@ type report[K comparable, S, T any] struct {
 
 // finish makes reports.
 func (h *Hub[K, S, T]) finish(out *[]report[K, S, T]) {
+	n := int32(0)
 	for i := range *out {
 		r := &(*out)[i]
-		h.made(r.d, int(r.i), r.o)
+		r.d.settle(int(r.i), r.o)
+		if n++; i+1 == len(*out) || (*out)[i+1].d != r.d {
+			h.made(r.d, n)
+			n = 0
+		}
 	}
 	clear(*out)
 	*out = (*out)[:0]
 	h.lists.Put(out)
 }
 
-// made makes one report. After the last one of a delivery its memory is free.
-func (h *Hub[K, S, T]) made(d *Delivery[K, S, T], i int, o rouse.Outcome) {
-	settle := d.settle
-	if d.left.Add(-1) == 0 && h.opts.Reuse {
-		var of T
-		for i := range d.Items { // all else was reset when they were reported
-			it := &d.Items[i]
-			it.Of, it.channel, it.over = of, nil, false
-		}
-		var key K
-		d.Key, d.ctx, d.fires, d.settle, d.watch = key, nil, nil, nil, nil
-		h.deliveries.Put(d)
+// made counts reports of a delivery. After the last one its memory is free.
+func (h *Hub[K, S, T]) made(d *Delivery[K, S, T], n int32) {
+	if d.left.Add(-n) > 0 || !h.opts.Reuse {
+		return
 	}
-	settle(i, o)
+	var of T
+	for i := range d.Items { // all else was reset when they were reported
+		it := &d.Items[i]
+		it.Of, it.channel, it.over = of, nil, false
+	}
+	var key K
+	d.Key, d.ctx, d.fires, d.settle, d.watch = key, nil, nil, nil, nil
+	h.deliveries.Put(d)
 }
 
 // List is a list of items in order. An item is in one list at most.
@@ -144,9 +149,12 @@ type List[K comparable, S, T any] struct {
 func (l *List[K, S, T]) Len() int { return l.n }
 
 // All returns the items in order. The current one may be removed from the list.
-func (l *List[K, S, T]) All() iter.Seq[*Item[K, S, T]] {
+func (l *List[K, S, T]) All() iter.Seq[*Item[K, S, T]] { return from(l.head) }
+
+// from returns an item and those after it.
+func from[K comparable, S, T any](it *Item[K, S, T]) iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
-		for it := l.head; it != nil; {
+		for it := it; it != nil; {
 			next := it.next
 			if !yield(it) {
 				return
@@ -156,30 +164,26 @@ func (l *List[K, S, T]) All() iter.Seq[*Item[K, S, T]] {
 	}
 }
 
-func (l *List[K, S, T]) push(it *Item[K, S, T], front bool) {
+// push inserts an item before another one, or at the end.
+func (l *List[K, S, T]) push(it, before *Item[K, S, T]) {
 	if l.n == 0 {
 		l.earliest, l.unsorted = it.until, false
 	}
 	l.earliest = min(l.earliest, it.until)
-	it.list = l
+	it.list, it.next = l, before
 	l.n++
-	if front {
-		if it.next = l.head; it.next != nil {
-			it.next.prev = it
-			l.unsorted = l.unsorted || it.until > it.next.until
-		} else {
-			l.tail = it
-		}
-		l.head = it
-		return
+	if before != nil {
+		it.prev, before.prev = before.prev, it
+		l.unsorted = l.unsorted || it.until > before.until
+	} else {
+		it.prev, l.tail = l.tail, it
 	}
-	if it.prev = l.tail; it.prev != nil {
+	if it.prev != nil {
 		it.prev.next = it
 		l.unsorted = l.unsorted || it.until < it.prev.until
 	} else {
 		l.head = it
 	}
-	l.tail = it
 }
 
 func (l *List[K, S, T]) remove(it *Item[K, S, T]) {

@@ -114,7 +114,12 @@ func (h *Hub[K, S, T]) Await(it *Item[K, S, T], front bool) {
 		h.Sooner(it.until)
 	}
 	c.waiting++
-	c.lineOf(h.gateOf(it)).push(it, front)
+	l := c.lineOf(h.gateOf(it))
+	if front {
+		l.push(it, l.head)
+	} else {
+		l.push(it, nil)
+	}
 }
 
 // Pick returns the next subscriber in turn that is ready and wants the item. If there is none, it reports
@@ -217,9 +222,15 @@ func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) 
 	h.Detach(it)
 	it.sub, it.until = sub, Never
 	it.enter(gate)
-	sub.unsent.push(it, front)
+	before := sub.next
+	if !front {
+		before = nil
+	}
+	if sub.held.push(it, before); it.next == sub.next {
+		sub.next = it
+	}
 	h.opts.Assigned(sub, it)
-	if sub.unsent.n == 1 {
+	if sub.Unsent() == 1 {
 		sub.Wake()
 	}
 }
@@ -228,7 +239,7 @@ func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) 
 func (h *Hub[K, S, T]) Aside(it *Item[K, S, T]) {
 	h.Detach(it)
 	it.until = Never
-	h.aside.push(it, false)
+	h.aside.push(it, nil)
 }
 
 // AllAside returns the items that were put aside. Locked; the current one may be reported.
@@ -240,6 +251,12 @@ func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 		h.opts.Back(sub, it)
 		it.leaveGates()
 		h.Free(sub)
+		if it.sent {
+			it.sent = false
+			sub.sent--
+		} else if it == sub.next {
+			sub.next = it.next
+		}
 	} else if it.Waiting() {
 		it.channel.waiting--
 	} else if it.Aside() {

@@ -17,8 +17,9 @@ type Sub[K comparable, S, T any] struct {
 	Of S // what the door knows of it
 
 	channels []*Channel[K, S, T]
-	unsent   List[K, S, T]
-	sent     List[K, S, T]
+	held     List[K, S, T]  // first the items that were sent
+	next     *Item[K, S, T] // the first that was not sent
+	sent     int            // items that were sent
 	seen     *Item[K, S, T] // the last waiting item that it has seen and does not want; with Wants it is in one channel
 	wake     chan struct{}
 	freed    bool
@@ -44,8 +45,8 @@ func signal(c chan struct{}) {
 }
 
 // Held returns the number of the subscriber's items, and Unsent how many of them were not sent.
-func (sub *Sub[K, S, T]) Held() int   { return sub.unsent.n + sub.sent.n }
-func (sub *Sub[K, S, T]) Unsent() int { return sub.unsent.n }
+func (sub *Sub[K, S, T]) Held() int   { return sub.held.n }
+func (sub *Sub[K, S, T]) Unsent() int { return sub.held.n - sub.sent }
 
 // Err returns why the stream has ended, after Part.
 func (sub *Sub[K, S, T]) Err() error { return sub.err }
@@ -55,11 +56,16 @@ func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
 
 // Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one may be
 // reported.
-func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]]  { return sub.unsent.All() }
-func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] { return sub.sent.All() }
-
-// First returns the next item to send, or nil. Locked.
-func (sub *Sub[K, S, T]) First() *Item[K, S, T] { return sub.unsent.head }
+func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return from(sub.next) }
+func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] {
+	return func(yield func(*Item[K, S, T]) bool) {
+		for it := range sub.held.All() {
+			if !it.sent || !yield(it) {
+				return
+			}
+		}
+	}
+}
 
 // Subs returns all subscribers. Locked.
 func (h *Hub[K, S, T]) Subs() iter.Seq[*Sub[K, S, T]] { return maps.Keys(h.subs) }
@@ -90,12 +96,16 @@ func (h *Hub[K, S, T]) Free(sub *Sub[K, S, T]) {
 	}
 }
 
-// MarkSent moves an item from those that were not sent to those that were. It expires at a given time, unless the
+// MarkSent notes that the first item that was not sent to its subscriber is. It expires at a given time, unless the
 // subscriber reports it. Locked.
 func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
-	it.list.remove(it)
-	it.until = until
-	it.sub.sent.push(it, false)
+	sub := it.sub
+	sub.next = it.next
+	sub.sent++
+	it.sent, it.until = true, until
+	l := &sub.held
+	l.earliest = min(l.earliest, until)
+	l.unsorted = l.unsorted || it.prev != nil && until < it.prev.until
 	h.Sooner(until)
 }
 
@@ -131,12 +141,10 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 	}
 	h.Free(sub)
 	var items []*Item[K, S, T]
-	sent := sub.sent.n
-	for _, l := range [...]*List[K, S, T]{&sub.sent, &sub.unsent} {
-		for it := range l.All() {
-			h.Detach(it)
-			items = append(items, it)
-		}
+	sent := sub.sent
+	for it := range sub.held.All() {
+		h.Detach(it)
+		items = append(items, it)
 	}
 	h.opts.Parted(sub, items, sent)
 	return true
