@@ -56,15 +56,17 @@ build-systems: ## bin/SYSTEM/rouse for each of the other systems (two minutes an
 	for s in $(SYSTEMS); do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build $(STRIPPED) -o bin/$$s/ ./cmd/rouse || exit 1; done
 
 .PHONY: generate
-generate: ## Go code from the proto sources, docs/cli.md and the tables of docs/configuration.md from the command line and the settings
+generate: ## Go code from the proto sources and the structs of specs; api/openapi.yaml; docs/cli.md and the tables of docs/configuration.md
 	$(GO) -C tools run ./protogen -root ..
+	$(GO) -C tools run ./formgen -root ..
+	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestOpenAPI$$' ./internal/server
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
 
 .PHONY: generated
 generated: ## what is generated and committed is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
 	$(GO) -C tools run ./formgen -root .. -check
-	$(GO) test -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
+	$(GO) test -run '^TestOpenAPI$$|^Test(Commands|Settings)AreDocumented$$' ./internal/server ./cmd/rouse
 
 .PHONY: dapr
 dapr: ## Dapr's own sidecar and what goes with it, built as tools (ten minutes and more, and some GB of cache), and this rouse beside them
