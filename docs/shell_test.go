@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -191,16 +192,9 @@ func (s *shell) printed() string {
 // until waits for a condition.
 func (s *shell) until(b block, holds func() (bool, string)) {
 	s.t.Helper()
-	look := time.NewTicker(25 * time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); ; <-look.C {
-		ok, why := holds()
-		if ok {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("%s:%d: %s", b.page, b.line, why)
-		}
+	why := ""
+	if !poll.Holds(patience, func() (ok bool) { ok, why = holds(); return ok }) {
+		s.t.Fatalf("%s:%d: %s", b.page, b.line, why)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -121,30 +122,30 @@ func TestLeaderByKubernetes(t *testing.T) {
 			a, aAdmin, stopA := start("a")
 			defer stopA()
 			fires(a, "without-a-leader")
-			waitFor(t, "a tries", func() bool {
+			poll.Until(t, "a tries", func() bool {
 				return !strings.Contains(get(t, "http://"+aAdmin+"/metrics"), `rouse_failures_total{what="leader"} 0`)
 			})
-			waitFor(t, "a is ready", func() bool { status, _, _ := ask("http://" + aAdmin + "/readyz"); return status == 200 })
+			poll.Until(t, "a is ready", func() bool { status, _, _ := ask("http://" + aAdmin + "/readyz"); return status == 200 })
 			if got := leaderOf(t, a); got != "" {
 				t.Errorf("%s leads", got)
 			}
 
 			kubernetes.setAway(false)
-			waitFor(t, "a leads", func() bool { return leaderOf(t, a) == "a" })
+			poll.Until(t, "a leads", func() bool { return leaderOf(t, a) == "a" })
 			if !strings.Contains(get(t, "http://"+aAdmin+"/metrics"), "rouse_leader 1\n") {
 				t.Error("a does not say that it leads")
 			}
 			b, bAdmin, stopB := start("b")
-			waitFor(t, "b knows of a", func() bool { return leaderOf(t, b) == "a" })
+			poll.Until(t, "b knows of a", func() bool { return leaderOf(t, b) == "a" })
 			if !strings.Contains(get(t, "http://"+bAdmin+"/metrics"), "rouse_leader 0\n") {
 				t.Error("b says that it leads")
 			}
 			kubernetes.setAway(true)
-			waitFor(t, "nobody leads", func() bool { return leaderOf(t, a) == "" && leaderOf(t, b) == "" })
+			poll.Until(t, "nobody leads", func() bool { return leaderOf(t, a) == "" && leaderOf(t, b) == "" })
 			fires(b, "without-a-leader-again")
 			stopB() // does not wait for the API server
 			kubernetes.setAway(false)
-			waitFor(t, "a leads again", func() bool { return leaderOf(t, a) == "a" })
+			poll.Until(t, "a leads again", func() bool { return leaderOf(t, a) == "a" })
 		})
 	}
 }

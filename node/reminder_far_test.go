@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -56,7 +57,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		}
 		return address
 	}
-	eventually(t, "each sidecar has a bucket, at an instance of its own", func() bool {
+	poll.Until(t, "each sidecar has a bucket, at an instance of its own", func() bool {
 		return at(sidecars[0]) != "" && at(sidecars[1]) != "" && at(sidecars[2]) != ""
 	})
 	const each = 12
@@ -71,7 +72,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 			s.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("r", k, "-", i), InitialDelay: "4s"}, all...)
 		}
 	}
-	eventually(t, "all are executed, by the sidecars that have them", func() bool {
+	poll.Until(t, "all are executed, by the sidecars that have them", func() bool {
 		for k, s := range sidecars {
 			for i := range each {
 				if len(s.fires(fmt.Sprint("r", k, "-", i))) != 1 {
@@ -95,7 +96,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		lonely.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("l", i), InitialDelay: "1s"}, all...)
 	}
 	lonely.leave()
-	eventually(t, "some wait", func() bool {
+	poll.Until(t, "some wait", func() bool {
 		n := 0
 		for _, in := range all {
 			n += counts(in).Counts().Waiting
@@ -103,7 +104,7 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		return n == each
 	})
 	other := newRemindee(t, "lonely", "y", all[0]) // which has none of the buckets yet
-	eventually(t, "all are executed", func() bool {
+	poll.Until(t, "all are executed", func() bool {
 		for i := range each {
 			if len(other.fires(fmt.Sprint("l", i))) != 1 {
 				return false
@@ -122,7 +123,7 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	hangs := processWith(t, url, "hangs", 1000, longLease) // no other one takes over what it has
 	one, two := newRemindee(t, "orderapp", "one", stays, hangs), newRemindee(t, "orderapp", "two", stays, hangs)
 	var home, away *remindee // whose buckets are at the one that stays, and at the one that hangs
-	eventually(t, "each has a bucket, at an instance of its own", func() bool {
+	poll.Until(t, "each has a bucket, at an instance of its own", func() bool {
 		home, away = nil, nil
 		for _, row := range one.table().GetInstanceSync() {
 			s := map[string]*remindee{"one": one, "two": two}[row.SidecarInstance]
@@ -135,7 +136,7 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 		return home != nil && away != nil
 	})
 	var theirs []uint32
-	eventually(t, "each node has its share of the timers", func() bool {
+	poll.Until(t, "each node has its share of the timers", func() bool {
 		nodes, err := stays.cluster.nodes(t.Context())
 		for _, n := range nodes {
 			if n.ID == "hangs" {
@@ -149,7 +150,7 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 		later = append(later, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("l", k), InitialDelay: "1h"}, stays, hangs))
 		often = append(often, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("o", k), InitialDelay: "3s", Schedule: "1s"}, stays, hangs))
 	}
-	eventually(t, "all that are due are executed", func() bool {
+	poll.Until(t, "all that are due are executed", func() bool {
 		for k := range often {
 			if len(away.fires(fmt.Sprint("o", k))) == 0 {
 				return false
@@ -191,7 +192,7 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	moving.Wait()
 	onward()
 	for _, id := range stuck {
-		eventually(t, "what could not be moved is, when the instance goes on", func() bool { return move(id) == nil })
+		poll.Until(t, "what could not be moved is, when the instance goes on", func() bool { return move(id) == nil })
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -135,7 +136,7 @@ func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
 	url := servers.Postgres(t)
 	stays, killed := runReminderNode(t, url, named("stays", 1000)), process(t, url, "killed", 1000)
 	one, two := newRemindee(t, "orderapp", "one", stays, killed), newRemindee(t, "orderapp", "two", stays, killed)
-	eventually(t, "each has a bucket", func() bool { return len(one.table().GetInstanceSync()) >= 2 && len(one.table().Instances) == 2 })
+	poll.Until(t, "each has a bucket", func() bool { return len(one.table().GetInstanceSync()) >= 2 && len(one.table().Instances) == 2 })
 
 	var mu sync.Mutex
 	made := map[string]string{} // names by id
@@ -166,10 +167,10 @@ func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
 		defer mu.Unlock()
 		return len(made)
 	}
-	eventually(t, "both make reminders", func() bool { return count() >= 100 })
+	poll.Until(t, "both make reminders", func() bool { return count() >= 100 })
 	killed.end()
 	before := count()
-	eventually(t, "both go on with the instance that is left", func() bool { return count() >= before+200 })
+	poll.Until(t, "both go on with the instance that is left", func() bool { return count() >= before+200 })
 	close(stop)
 	makers.Wait()
 
@@ -179,10 +180,10 @@ func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
 	stop = make(chan struct{})
 	makers.Go(func() { making(one, "b", stop, stays, again) })
 	before = count()
-	eventually(t, "they go on with a new one", func() bool { return count() >= before+50 })
+	poll.Until(t, "they go on with a new one", func() bool { return count() >= before+50 })
 	close(stop)
 	makers.Wait()
-	eventually(t, "all are executed by somebody", func() bool {
+	poll.Until(t, "all are executed by somebody", func() bool {
 		for id := range made { // not by name: a call whose answer is lost is made again, and there are two of the name
 			if len(one.fires(id))+len(two.fires(id)) == 0 {
 				return false
@@ -209,7 +210,7 @@ func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 	url := servers.Postgres(t)
 	stays := runReminderNode(t, url, named("stays", 1000))
 	one, two := newRemindee(t, "orderapp", "one", stays), newRemindee(t, "orderapp", "two", stays)
-	eventually(t, "each has a bucket", func() bool { return len(two.table().GetInstanceSync()) >= 2 })
+	poll.Until(t, "each has a bucket", func() bool { return len(two.table().GetInstanceSync()) >= 2 })
 	var ids []string
 	for k := range 60 {
 		ids = append(ids, one.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("m", k), Schedule: "200ms", InitialDelay: "3s"}, stays))
@@ -238,7 +239,7 @@ func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "some have moved", func() bool {
+		poll.Until(t, "some have moved", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return moved > 0
@@ -263,7 +264,7 @@ func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 			}
 		}
 		name := fmt.Sprint("m", k)
-		eventually(t, name+" is executed", func() bool { return len(one.fires(name))+len(two.fires(name)) > 1 })
+		poll.Until(t, name+" is executed", func() bool { return len(one.fires(name))+len(two.fires(name)) > 1 })
 	}
 	t.Logf("%d of %d were told that they have moved", len(told), len(ids))
 }
@@ -284,7 +285,7 @@ func TestAnInstanceThatHangs(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "each instance has a bucket", func() bool { return at(hangs) == 1 && at(stays) == 1 })
+	poll.Until(t, "each instance has a bucket", func() bool { return at(hangs) == 1 && at(stays) == 1 })
 	ids := map[string]bool{}
 	make := func(n int) {
 		t.Helper()
@@ -298,12 +299,12 @@ func TestAnInstanceThatHangs(t *testing.T) {
 	}
 	make(20)
 	hangs.signal(syscall.SIGSTOP)
-	eventually(t, "the other one has all buckets", func() bool { return at(hangs) == 0 })
+	poll.Until(t, "the other one has all buckets", func() bool { return at(hangs) == 0 })
 	make(50)
 	hangs.signal(syscall.SIGCONT)
 	one.connect(hangs)
 	two.connect(hangs)
-	eventually(t, "it has a bucket again", func() bool { return at(hangs) > 0 })
+	poll.Until(t, "it has a bucket again", func() bool { return at(hangs) > 0 })
 	make(50)
 	if len(ids) != 120 {
 		t.Errorf("%d ids", len(ids))
@@ -332,7 +333,7 @@ func TestOneNodeThatIsKilled(t *testing.T) {
 			s.leave()
 		}
 	}
-	eventually(t, "all are executed", func() bool {
+	poll.Until(t, "all are executed", func() bool {
 		for round := range 3 {
 			for k := range 20 {
 				if len(last.fires(fmt.Sprint(round, "-", k))) == 0 {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -42,7 +43,7 @@ func TestAThousandRemindersASecond(t *testing.T) {
 		return slices.Clone(instances)
 	}
 	sidecars := []*remindee{newRemindee(t, "orderapp", "one", instances...), newRemindee(t, "orderapp", "two", instances...), newRemindee(t, "orderapp", "three", instances...)}
-	eventually(t, "each has a bucket", func() bool { return len(sidecars[0].table().GetInstanceSync()) >= 3 })
+	poll.Until(t, "each has a bucket", func() bool { return len(sidecars[0].table().GetInstanceSync()) >= 3 })
 
 	start := time.Now()
 	stop := start.Add(length)
@@ -124,7 +125,7 @@ func TestAThousandRemindersASecond(t *testing.T) {
 	n := 0
 	for r := range left {
 		n++
-		eventually(t, r[1]+" is executed", func() bool {
+		poll.Until(t, r[1]+" is executed", func() bool {
 			return len(sidecars[0].fires(r[1]))+len(sidecars[1].fires(r[1]))+len(sidecars[2].fires(r[1])) > 0
 		})
 	}

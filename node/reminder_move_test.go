@@ -7,6 +7,7 @@ import (
 	"time"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -22,7 +23,7 @@ func TestNobodyExecutesWhatMoves(t *testing.T) {
 			}
 			a, b := runReminderNode(t, url, named("a", 10_000), by), runReminderNode(t, url, named("b", 10_000), by)
 			one, two := newRemindee(t, "orderapp", "one", a, b), newRemindee(t, "orderapp", "two", a, b)
-			eventually(t, "each has a bucket, at an instance of its own", func() bool {
+			poll.Until(t, "each has a bucket, at an instance of its own", func() bool {
 				rows := one.table().GetInstanceSync()
 				return len(rows) == 2 && rows[0].RemSerInstance != rows[1].RemSerInstance && two.table() != nil
 			})
@@ -84,7 +85,7 @@ func TestNobodyExecutesWhatMoves(t *testing.T) {
 			}
 			t.Logf("%d moves", moves)
 			mu.Unlock()
-			eventually(t, "all go on", func() bool {
+			poll.Until(t, "all go on", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				for k := range reminders {

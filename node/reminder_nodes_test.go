@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
@@ -66,7 +67,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 		}
 		return instances
 	}
-	eventually(t, "each sidecar has a bucket, at another instance each, and knows both instances", func() bool {
+	poll.Until(t, "each sidecar has a bucket, at another instance each, and knows both instances", func() bool {
 		x, y := seats(one), seats(two)
 		return len(x) == 1 && len(y) == 1 && x[0] != y[0] && len(one.table().Instances) == 2
 	})
@@ -100,7 +101,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 			})
 		}
 		making.Wait()
-		eventually(t, "all are executed, each by its sidecar", func() bool {
+		poll.Until(t, "all are executed, each by its sidecar", func() bool {
 			for k := range 40 {
 				if len(one.fires(fmt.Sprint("r0-", k))) != 1 || len(two.fires(fmt.Sprint("r1-", k))) != 1 {
 					return false
@@ -142,7 +143,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 			t.Errorf("its new id %s is of the bucket %v", r[0].ReminderId, row)
 		}
 		before := len(one.fires("moves"))
-		eventually(t, "the other sidecar executes it", func() bool { return len(two.fires("moves")) >= 3 })
+		poll.Until(t, "the other sidecar executes it", func() bool { return len(two.fires("moves")) >= 3 })
 		if after := len(one.fires("moves")); after != before {
 			t.Errorf("the sidecar that had it has executed it %d times since", after-before)
 		}
@@ -188,10 +189,10 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 
 	t.Run("when a sidecar goes another one of the app has its reminders", func(t *testing.T) {
 		id := one.makes(&reminderv1.Reminder{ReminderName: "left", Schedule: "100ms"}, a, b)
-		eventually(t, "it is executed", func() bool { return len(one.fires("left")) > 0 })
+		poll.Until(t, "it is executed", func() bool { return len(one.fires("left")) > 0 })
 		one.leave()
-		eventually(t, "the other one executes it", func() bool { return len(two.fires("left")) >= 2 })
-		eventually(t, "the table gives it the bucket", func() bool {
+		poll.Until(t, "the other one executes it", func() bool { return len(two.fires("left")) >= 2 })
+		poll.Until(t, "the table gives it the bucket", func() bool {
 			row := bucketOf(two.table(), id)
 			return row != nil && row.SidecarInstance == "two"
 		})
@@ -199,7 +200,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 
 	t.Run("when an instance goes the other one has its buckets", func(t *testing.T) {
 		b.end()
-		eventually(t, "all buckets are of the one that is left", func() bool {
+		poll.Until(t, "all buckets are of the one that is left", func() bool {
 			for _, row := range two.table().InstanceSync {
 				if row.RemSerInstance != a.address {
 					return false
@@ -208,9 +209,9 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 			return true
 		})
 		before := len(two.fires("left"))
-		eventually(t, "reminders go on", func() bool { return len(two.fires("left")) > before })
+		poll.Until(t, "reminders go on", func() bool { return len(two.fires("left")) > before })
 		two.makes(&reminderv1.Reminder{ReminderName: "later", InitialDelay: "10ms"}, a)
-		eventually(t, "new ones too", func() bool { return len(two.fires("later")) == 1 })
+		poll.Until(t, "new ones too", func() bool { return len(two.fires("later")) == 1 })
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // instance is a node that serves reminders, with a connection to it.
@@ -194,23 +196,13 @@ func (s *remindee) makes(r *reminderv1.Reminder, at ...*instance) string {
 	return ""
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("never: " + what)
-		}
-	}
-}
-
 // TestTheStatusPageShowsTheReminderService: people see how loaded its instances are.
 func TestTheStatusPageShowsTheReminderService(t *testing.T) {
 	in := runReminderNode(t, "mem:", func(c *Config) { c.Admin = "127.0.0.1:0" })
 	s := newRemindee(t, "orderapp", "10.0.0.1:50002", in)
-	eventually(t, "the sidecar is told the table", func() bool { return s.table() != nil })
+	poll.Until(t, "the sidecar is told the table", func() bool { return s.table() != nil })
 	row := regexp.MustCompile("<td>" + regexp.QuoteMeta(in.address) + `</td><td>[^<]*</td><td>\d+\.\d\d</td><td>1</td><td>1</td>`) // its load, sidecars and buckets
-	eventually(t, "the page shows the instance", func() bool {
+	poll.Until(t, "the page shows the instance", func() bool {
 		res, err := http.Get("http://" + in.AdminAddr() + "/")
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +217,7 @@ func TestAReminderIsMadeExecutedReadAndDeleted(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	in := runReminderNode(t, "mem:")
 	s := newRemindee(t, "orderapp", "10.0.0.1:50002", in)
-	eventually(t, "the sidecar is told the table", func() bool { return s.table() != nil })
+	poll.Until(t, "the sidecar is told the table", func() bool { return s.table() != nil })
 	row := s.table().InstanceSync[0]
 	if row.TokenBucketId != "A1" || row.SidecarInstance != "10.0.0.1:50002" || row.RemSerInstance != in.address || row.RangeFrom != 1 || row.RangeTo != 100_000 {
 		t.Errorf("the first bucket is %v", row)
@@ -234,10 +226,10 @@ func TestAReminderIsMadeExecutedReadAndDeleted(t *testing.T) {
 	if want := "reminder||A||1||" + row.Vector; id != want {
 		t.Errorf("the first id is %s, not %s", id, want)
 	}
-	eventually(t, "it is executed", func() bool { return len(s.fires("once")) == 1 })
+	poll.Until(t, "it is executed", func() bool { return len(s.fires("once")) == 1 })
 
 	id = s.makes(&reminderv1.Reminder{ReminderName: "often", Schedule: "100ms"}, in)
-	eventually(t, "it is executed again and again", func() bool { return len(s.fires("often")) >= 3 })
+	poll.Until(t, "it is executed again and again", func() bool { return len(s.fires("often")) >= 3 })
 	got, err := in.GetReminder(t.Context(), &reminderv1.GetReminderRequest{ReminderId: id})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -83,8 +84,8 @@ func TestRoles(t *testing.T) {
 				conn.Close()
 				t.Errorf("%s is open", worker.Listen)
 			}
-			waitFor(t, "the worker fires", func() bool { return calls.Load() == 1 })
-			waitFor(t, "the worker is well", func() bool {
+			poll.Until(t, "the worker fires", func() bool { return calls.Load() == 1 })
+			poll.Until(t, "the worker is well", func() bool {
 				resp, err := http.Get("http://" + workerAdmin + "/readyz")
 				if err != nil {
 					t.Fatal(err)
@@ -146,7 +147,7 @@ func TestRolesWithAQueue(t *testing.T) {
 		}
 	}
 	// The scheduler published, and hears of the ends from the store; the API's node has seen none of it, and tells of all.
-	waitFor(t, "the records", func() bool {
+	poll.Until(t, "the records", func() bool {
 		return strings.Count(get(t, "http://"+addrs["api"]+"/v1/namespaces/default/records"), `"ending":"fired"`) == 5
 	})
 	if m := get(t, "http://"+admins["api"]+"/metrics"); strings.Contains(m, `verdict="accepted"} 5`) || strings.Contains(m, `verdict="done"} 5`) {
@@ -166,16 +167,6 @@ func TestANodeWithoutAPIAndAdmin(t *testing.T) {
 		t.Errorf("it listens on %q and %q", apiAddr, admin)
 	}
 	stop()
-}
-
-// waitFor waits for a condition.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come: %s", what)
-		}
-	}
 }
 
 // freePort returns an address at which nobody listens.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/test/servers"
@@ -131,7 +132,7 @@ func TestAReplacedTimerFiresNoMore(t *testing.T) {
 	}
 	answer <- errors.New("the old one fails")
 	endings := map[uint64]int{}
-	eventually(t, "both have ended", func() bool {
+	poll.Until(t, "both have ended", func() bool {
 		clear(endings)
 		for r, err := range n.Records(t.Context(), "a") {
 			if err != nil {
@@ -164,7 +165,7 @@ func TestADeletedTimerFiresNoMore(t *testing.T) {
 	h.create(tx, "soon", "@after 3s", transact.Create)
 	generation := h.create(tx, "failing", "@after 1ms", transact.Create)
 	h.commit(tx)
-	eventually(t, "an attempt has failed", func() bool {
+	poll.Until(t, "an attempt has failed", func() bool {
 		timer, err := n.Get(t.Context(), "failing")
 		return err == nil && timer.State() == rouse.StateRetrying && timer.LastError != ""
 	})

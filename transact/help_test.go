@@ -209,16 +209,6 @@ func (h *harness) run(handle func(ctx context.Context, f rouse.Fire) error, opts
 	return n, f
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // tallied checks that the counters match the rows.
 func (h *harness) tallied() {
 	h.t.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/postgres"
 	"github.com/rousehq/rouse/transact"
@@ -142,12 +143,12 @@ func TestAnOpenTransactionBlocksNoOther(t *testing.T) {
 		OR relation = 'rouse.timers'::regclass AND mode <> 'AccessShareLock')`).Scan(&locks); err != nil || locks != 0 {
 		t.Errorf("an open transaction has %d locks that others may wait for; %v", locks, err)
 	}
-	eventually(t, "the name is free again", func() bool {
+	poll.Until(t, "the name is free again", func() bool {
 		_, err := n.Get(t.Context(), "new")
 		return errors.Is(err, rouse.ErrNotFound)
 	})
 	h.commit(open)
-	eventually(t, "the replacement fires", func() bool {
+	poll.Until(t, "the replacement fires", func() bool {
 		list := fires.of("replaced")
 		return list[len(list)-1].Generation == generation
 	})
@@ -351,7 +352,7 @@ func TestWhatOnlyANodeCanSee(t *testing.T) {
 	}
 	h.commit(tx)
 	for _, name := range []string{"far", "off", "deep"} {
-		eventually(t, name+" is paused", func() bool {
+		poll.Until(t, name+" is paused", func() bool {
 			timer, err := n.Get(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
@@ -364,7 +365,7 @@ func TestWhatOnlyANodeCanSee(t *testing.T) {
 			t.Errorf("%s fired", name)
 		}
 		var records []rouse.Record
-		eventually(t, name+" is recorded", func() bool {
+		poll.Until(t, name+" is recorded", func() bool {
 			records = nil
 			for r, err := range n.Records(t.Context(), name) {
 				if err != nil {
@@ -558,7 +559,7 @@ func TestManyAtATime(t *testing.T) {
 		last[name] = final
 	}
 	h.commit(tx)
-	eventually(t, "all have ended", func() bool { return h.ask(`SELECT count(*) FROM rouse.timers`) == 0 })
+	poll.Until(t, "all have ended", func() bool { return h.ask(`SELECT count(*) FROM rouse.timers`) == 0 })
 	h.tallied()
 	for name, final := range last {
 		seen, newest := map[string]int{}, uint64(0)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -31,7 +32,7 @@ func BenchmarkSync(b *testing.B) {
 				for _, s := range stores {
 					s.lose(s.state.view(), errReplaced)
 				}
-				eventually(b, "the index is complete", func() bool { return mode(stores, WithIndex)() && stores[0].state.view().id != id })
+				poll.Until(b, "the index is complete", func() bool { return mode(stores, WithIndex)() && stores[0].state.view().id != id })
 			}
 			b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 		})

@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -317,7 +318,7 @@ func (c *chaos) judge() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	rows := c.all()
-	eventually(c, "every row is seen by the owner of its bucket", func() bool {
+	poll.Until(c, "every row is seen by the owner of its bucket", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range rows {
@@ -328,7 +329,7 @@ func (c *chaos) judge() {
 		return true
 	})
 	held := map[rouse.Key]int{}
-	eventually(c, "every row is held", func() bool {
+	poll.Until(c, "every row is held", func() bool {
 		for _, n := range c.nodes {
 			for _, r := range c.claim(n.store, rouse.Window{Buckets: c.buckets(owned, chaosBuckets), Limit: 7, Hold: time.Hour}) {
 				held[r.Key]++

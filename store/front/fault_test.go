@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/postgres"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -147,7 +148,7 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 
 	began := time.Now()
 	redis.Start() // writers add what was held or created in between; the sync adds the others
-	eventually(t, "all nodes have it back, and it is complete", mode(stores, WithIndex))
+	poll.Until(t, "all nodes have it back, and it is complete", mode(stores, WithIndex))
 	t.Logf("%d rows were back in the index %v after it was", n, time.Since(began))
 	order := query(t, sql, `SELECT string_agg(criticality || '', ' ' ORDER BY first) FROM
 		(SELECT criticality, min(xid) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) x`)
@@ -171,7 +172,7 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 		t.Errorf("owners of marks are %v, want 3", shares)
 	}
 	got := map[rouse.Key]int{}
-	eventually(t, "every row is held", func() bool {
+	poll.Until(t, "every row is held", func() bool {
 		for _, s := range stores {
 			for _, r := range claimed(t, s, rouse.Window{Hold: time.Hour, Limit: 5000}) {
 				got[r.Key]++
@@ -271,7 +272,7 @@ func TestIndexComesBackWhole(t *testing.T) {
 		t.Errorf("without the index: %+v", st)
 	}
 	proxy.Refuse(false)
-	eventually(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	poll.Until(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
 	if s.state.view().id != id {
 		t.Error("it was created again")
 	}
@@ -296,7 +297,7 @@ func sweep(t testing.TB, s *Store, since uint64) (names []string, token uint64) 
 // aToken waits until a store returns a token.
 func aToken(t testing.TB, s *Store) (token uint64) {
 	t.Helper()
-	eventually(t, "a token", func() bool {
+	poll.Until(t, "a token", func() bool {
 		_, token = sweep(t, s, 0)
 		return token != 0
 	})
@@ -314,14 +315,14 @@ func TestTokensOfBefore(t *testing.T) {
 	p.lag = 0
 	s := nodes(t, 1, sql, proxy.URL(redis.URL()), o, p)[0]
 	create(t, s, "t", 10, past)
-	eventually(t, "a token that is of after that", func() bool {
+	poll.Until(t, "a token that is of after that", func() bool {
 		names, _ := sweep(t, s, aToken(t, s))
 		return len(names) == 0
 	})
 	token := aToken(t, s)
 	proxy.Refuse(true)
 	proxy.Reset()
-	eventually(t, "critical ones run", func() bool {
+	poll.Until(t, "critical ones run", func() bool {
 		names, issued := sweep(t, s, 0)
 		return len(names) == 5 && issued == 0
 	})
@@ -329,7 +330,7 @@ func TestTokensOfBefore(t *testing.T) {
 		t.Errorf("with a token, %d rows run without the index, want 5", len(names))
 	}
 	proxy.Refuse(false)
-	eventually(t, "it is back", mode([]*Store{s}, WithIndex))
+	poll.Until(t, "it is back", mode([]*Store{s}, WithIndex))
 	if names, _ := sweep(t, s, token); len(names) != 10 {
 		t.Errorf("%d rows are found, want 10", len(names))
 	}
@@ -379,7 +380,7 @@ func TestTooMuchIsMissed(t *testing.T) {
 	proxy.Reset()
 	create(t, s, "during", 50, past)
 	proxy.Refuse(false)
-	eventually(t, "another one is complete", func() bool {
+	poll.Until(t, "another one is complete", func() bool {
 		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
 	})
 	id = s.state.view().id
@@ -388,7 +389,7 @@ func TestTooMuchIsMissed(t *testing.T) {
 		keys[i].Name = fmt.Sprint(i)
 	}
 	s.pending.add(keys...) // while it is available
-	eventually(t, "yet another one is complete", func() bool {
+	poll.Until(t, "yet another one is complete", func() bool {
 		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
 	})
 	for _, s := range []*Store{s, other} {
@@ -427,7 +428,7 @@ func TestRestoredIndex(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the beat goes on for longer than may be missed", func() bool {
+			poll.Until(t, "the beat goes on for longer than may be missed", func() bool {
 				now, err := s.IndexBeat(t.Context(), o.Prefix)
 				return err == nil && now.Beat > beat.Beat+2*p.beats.Milliseconds()
 			})
@@ -435,7 +436,7 @@ func TestRestoredIndex(t *testing.T) {
 			if broken {
 				proxy.Refuse(true)
 				proxy.Reset()
-				eventually(t, "it is away", mode([]*Store{s}, WithoutIndex))
+				poll.Until(t, "it is away", mode([]*Store{s}, WithoutIndex))
 			}
 			_, err = admin.TxPipelined(t.Context(), func(tx goredis.Pipeliner) error {
 				for k, dump := range copies {
@@ -447,7 +448,7 @@ func TestRestoredIndex(t *testing.T) {
 				t.Fatal(err)
 			}
 			proxy.Refuse(false)
-			eventually(t, "another one is complete", func() bool {
+			poll.Until(t, "another one is complete", func() bool {
 				return s.Stats().Mode == WithIndex && s.Stats().Lost == 1 && s.state.view().id != beat.ID
 			})
 			if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
@@ -517,7 +518,7 @@ func TestStorePostgresDies(t *testing.T) {
 		t.Error("a change succeeds without PostgreSQL")
 	}
 	db.Start()
-	eventually(t, "it goes on", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	poll.Until(t, "it goes on", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
 	if rows := claimed(t, s, rouse.Window{Hold: time.Hour}); len(rows) != 100 {
 		t.Errorf("%d rows, want 100", len(rows))
 	}
@@ -541,7 +542,7 @@ func TestPausedIndex(t *testing.T) {
 		t.Errorf("it hangs: %+v", st)
 	}
 	redis.Resume()
-	eventually(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	poll.Until(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
 	if rows := claimed(t, s, rouse.Window{}); len(rows) != 210 {
 		t.Errorf("%d rows, want 210", len(rows))
 	}
@@ -573,7 +574,7 @@ func TestWritersPastTheIndex(t *testing.T) {
 					t.Errorf("%d rows, want 10", len(rows))
 				}
 			} else {
-				eventually(t, "the rows are found", func() bool { return len(claimed(t, s, rouse.Window{})) == 10 })
+				poll.Until(t, "the rows are found", func() bool { return len(claimed(t, s, rouse.Window{})) == 10 })
 				if st := s.Stats(); st.Found != 10 {
 					t.Errorf("found: %+v", st)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/postgres"
 	"github.com/rousehq/rouse/store/storetest"
 	"github.com/rousehq/rouse/test/servers"
@@ -42,21 +43,11 @@ func openTest(t testing.TB, sql, index string, o Options, p pace) *Store {
 	return s
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 60 s: %s", what)
-		}
-	}
-}
-
 // ready opens a store and waits until it has its index.
 func ready(t testing.TB, sql, index string, o Options, p pace) *Store {
 	t.Helper()
 	s := openTest(t, sql, index, o, p)
-	eventually(t, "the index is complete", func() bool { return s.Stats().Mode == WithIndex })
+	poll.Until(t, "the index is complete", func() bool { return s.Stats().Mode == WithIndex })
 	return s
 }
 

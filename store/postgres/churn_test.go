@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -67,7 +68,7 @@ func TestPlansDoNotFollowStatistics(t *testing.T) {
 	}
 	const writes = batches * size
 	var looked int64
-	eventually(t, "the server has counted", func() bool {
+	poll.Until(t, "the server has counted", func() bool {
 		looked = ask(t, url, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'timers')::bigint`)
 		return looked > writes
 	})
@@ -136,7 +137,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server has counted", func() bool {
+	poll.Until(t, "the server has counted", func() bool {
 		return ask(t, url, `SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()`) > 900
 	})
 	if n := ask(t, url, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`); n != 0 {

@@ -78,16 +78,6 @@ func refused(t *testing.T, err error, words ...string) {
 	}
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
-
 // timers returns changes that create n due timers.
 func timers(prefix string, n int) []rouse.Change {
 	changes := make([]rouse.Change, n)

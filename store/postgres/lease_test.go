@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -42,7 +43,7 @@ func TestWaitingMakesNoLeaseShorter(t *testing.T) {
 		}
 		got <- leases[0]
 	}()
-	eventually(t, "it waits for the row", func() bool {
+	poll.Until(t, "it waits for the row", func() bool {
 		return ask(t, url, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) == 1
 	})
 	waited, err := s.Now(t.Context())

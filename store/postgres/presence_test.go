@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -37,8 +38,8 @@ func TestAMemberIsAbsentWhenItsSessionEnds(t *testing.T) {
 		t.Errorf("%v are absent", got)
 	}
 	admin(t, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dies presence' AND datname = current_database()`)
-	eventually(t, "b is absent", func() bool { return slices.Equal(look(), []string{"b"}) })
-	eventually(t, "b notices", func() bool {
+	poll.Until(t, "b is absent", func() bool { return slices.Equal(look(), []string{"b"}) })
+	poll.Until(t, "b notices", func() bool {
 		select {
 		case <-attending.Done():
 			return true

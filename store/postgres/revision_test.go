@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -46,7 +47,7 @@ func TestRevisionsGrowOverADelete(t *testing.T) {
 				}
 				done <- results[0]
 			}()
-			eventually(t, "the create waits", func() bool {
+			poll.Until(t, "the create waits", func() bool {
 				return ask(t, url, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 			})
 			var went uint64

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/storetest"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -80,12 +81,12 @@ func TestARestartLosesNothing(t *testing.T) {
 	}
 	for range 3 {
 		before := total.Load()
-		eventually(t, "more is written", func() bool { return total.Load() > before+400 })
+		poll.Until(t, "more is written", func() bool { return total.Load() > before+400 })
 		server.Kill()
 		server.Start()
 	}
 	before := total.Load()
-	eventually(t, "the store goes on", func() bool { return total.Load() > before })
+	poll.Until(t, "the store goes on", func() bool { return total.Load() > before })
 	stop()
 	wg.Wait()
 	written.Range(func(k, revision any) bool {
@@ -120,7 +121,7 @@ func TestTokensOfAnotherServerMeanNothing(t *testing.T) {
 	}
 	server.Kill()
 	server.Start()
-	eventually(t, "the old token returns all", func() bool {
+	poll.Until(t, "the old token returns all", func() bool {
 		again, err := s.Claim(t.Context(), w)
 		return err == nil && len(again.Rows) == 5
 	})
@@ -151,7 +152,7 @@ func TestLeasesDoNotWaitForClaims(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all connections are taken", func() bool {
+	poll.Until(t, "all connections are taken", func() bool {
 		return ask(t, url, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`) == 2
 	})
 	if leases, err := s.Lock(t.Context(), "me", time.Minute, []rouse.Want{{Name: "a"}}); err != nil || leases[0].Owner != "me" {
@@ -162,7 +163,7 @@ func TestLeasesDoNotWaitForClaims(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
-	eventually(t, "the server has ended them", func() bool {
+	poll.Until(t, "the server has ended them", func() bool {
 		return ask(t, url, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`) == 0
 	})
 }
@@ -194,7 +195,7 @@ func TestAPausedServerDoesNotBlockForever(t *testing.T) {
 		t.Error("a server that stands still has told the time")
 	}
 	server.Resume()
-	eventually(t, "the store goes on", func() bool {
+	poll.Until(t, "the store goes on", func() bool {
 		_, err := s.Apply(t.Context(), timers("after", 1))
 		return err == nil
 	})

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -27,14 +28,14 @@ func TestWatch(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)
 	calls, end := watching(t, s)
-	eventually(t, "the first call", func() bool { return calls.Load() > 0 })
+	poll.Until(t, "the first call", func() bool { return calls.Load() > 0 })
 	before := calls.Load()
 	for range 500 {
 		if err := s.timer(t.Context(), []*call{newCall(`SELECT rouse.hint()`)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "a call", func() bool { return calls.Load() > before })
+	poll.Until(t, "a call", func() bool { return calls.Load() > before })
 	if n := calls.Load() - before; n > 250 {
 		t.Errorf("500 hints made %d calls", n)
 	}
@@ -42,7 +43,7 @@ func TestWatch(t *testing.T) {
 	// missed.
 	before = calls.Load()
 	admin(t, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rouse watch' AND datname = current_database()`)
-	eventually(t, "a call of the new connection", func() bool { return calls.Load() > before })
+	poll.Until(t, "a call of the new connection", func() bool { return calls.Load() > before })
 	end()
 	if n := ask(t, url, `SELECT count(*) FROM rouse.timers`); n != 0 {
 		t.Error(n)
@@ -54,7 +55,7 @@ func TestWatch(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "it listens", func() bool {
+	poll.Until(t, "it listens", func() bool {
 		return ask(t, url, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rouse watch' AND datname = current_database()`) > 0
 	})
 	if err := s.Close(); err != nil {
@@ -72,8 +73,8 @@ func TestWatchBypassesAPooler(t *testing.T) {
 	defer s.Close()
 	calls, end := watching(t, s)
 	defer end()
-	eventually(t, "the first call", func() bool { return calls.Load() > 0 })
+	poll.Until(t, "the first call", func() bool { return calls.Load() > 0 })
 	before := calls.Load()
 	admin(t, url, `BEGIN; SELECT rouse.hint(); COMMIT`)
-	eventually(t, "a call", func() bool { return calls.Load() > before })
+	poll.Until(t, "a call", func() bool { return calls.Load() > before })
 }

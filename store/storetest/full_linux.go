@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Full runs a store out of disk space. Below the store's reserve, which open sets to 8 MiB, it adds no rows
@@ -31,7 +32,7 @@ func Full(t *testing.T, open OpenDir) {
 		ballast := filepath.Join(disk, "ballast")
 		fill(t, ballast, freeBytes(t, disk)-4<<20)
 		refused := row("refused", 0)
-		eventually(t, "a create is refused", func() bool {
+		poll.Until(t, "a create is refused", func() bool {
 			_, err := s.Apply(t.Context(), []rouse.Change{
 				{Key: rows[0].Key, If: rows[0].Revision, Keep: true, Log: []rouse.Record{{Namespace: "ns", Name: "x", Ended: start}}},
 				{Key: refused.Key, If: rouse.NoRow, To: &refused}})
@@ -69,7 +70,7 @@ func Full(t *testing.T, open OpenDir) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a create is taken again", func() bool {
+		poll.Until(t, "a create is taken again", func() bool {
 			_, err := s.Apply(t.Context(), []rouse.Change{{Key: refused.Key, If: rouse.NoRow, To: &refused}})
 			if err != nil && !errors.Is(err, rouse.ErrFull) {
 				t.Fatal(err)
@@ -126,19 +127,6 @@ func update(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}
 		}
 	}
 	return nil
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range 500 {
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	t.Fatalf("not so: %s", what)
 }
 
 func freeBytes(t *testing.T, dir string) int64 {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -68,7 +69,7 @@ spec:
 // ready waits until the sidecar serves its application.
 func (w *environment) ready() {
 	w.t.Helper()
-	eventually(w.t, "the sidecar is healthy", func() bool {
+	poll.Until(w.t, "the sidecar is healthy", func() bool {
 		status, _ := w.call("GET", "/v1.0/healthz", nil)
 		return status/100 == 2
 	})
@@ -113,7 +114,7 @@ func (w *environment) must(method, path string, body any) string {
 	w.t.Helper()
 	var status int
 	var answer string
-	eventually(w.t, method+" "+path, func() bool {
+	poll.Until(w.t, method+" "+path, func() bool {
 		status, answer = w.call(method, path, body)
 		if status/100 == 4 {
 			w.t.Logf("%s %s: %d %s", method, path, status, answer)

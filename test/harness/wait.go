@@ -5,26 +5,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Patience is how long a test waits for what must happen soon before it gives up. What it waits for takes much less.
-const Patience = 60 * time.Second
+const Patience = poll.Patience
 
 // Until waits until a condition holds, and fails the test if that takes too long; why returns what is missing.
 func Until(t testing.TB, why func() string, holds func() bool) bool {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(Patience); ; <-tick.C {
-		if holds() {
-			return true
-		}
-		if time.Now().After(end) {
-			t.Errorf("after %v: %s", Patience, why())
-			return false
-		}
+	if !poll.Holds(Patience, holds) {
+		t.Errorf("after %v: %s", Patience, why())
+		return false
 	}
+	return true
 }
 
 // Always is a reason that does not change.

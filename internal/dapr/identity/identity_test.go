@@ -21,6 +21,7 @@ import (
 
 	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // patience bounds every wait. It is long because it is reached only when something is broken.
@@ -160,15 +161,6 @@ func run(t *testing.T, i *Identity) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v until %s", patience, what)
-		}
-	}
-}
-
 func TestFilesAreReadAgain(t *testing.T) {
 	ca := identitytest.NewCA(t)
 	dir := t.TempDir()
@@ -205,7 +197,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 	put(anchors, ca.Anchors)
 	ca.Issue(dir, "spiffe://cluster.local/ns/a/second")
-	until(t, "the second certificate is in force", func() bool { return who(orders) == "second" })
+	poll.Until(t, "the second certificate is in force", func() bool { return who(orders) == "second" })
 
 	// A second authority is trusted together with the old one, and then alone.
 	other := identitytest.NewCA(t)
@@ -215,13 +207,13 @@ func TestFilesAreReadAgain(t *testing.T) {
 		t.Fatal("a certificate of an authority that is not trusted yet is believed")
 	}
 	put(anchors, append(append([]byte{}, ca.Anchors...), other.Anchors...))
-	until(t, "the other authority is believed", func() bool { return call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders") == nil })
+	poll.Until(t, "the other authority is believed", func() bool { return call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders") == nil })
 	if err := call(t, addr, orders.Dialer(anyServer), "shop", "orders"); err != nil {
 		t.Errorf("the old authority next to the new one: %v", err)
 	}
 	put(anchors, other.Anchors)
 	other.Issue(dir, "spiffe://cluster.local/ns/a/third")
-	until(t, "the old authority is not believed any more", func() bool { return call(t, addr, orders.Dialer(anyServer), "shop", "orders") != nil })
+	poll.Until(t, "the old authority is not believed any more", func() bool { return call(t, addr, orders.Dialer(anyServer), "shop", "orders") != nil })
 }
 
 func TestFilesThatAreNoIdentity(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 var errAway = status.Error(codes.Unavailable, "away")
@@ -36,7 +37,7 @@ func TestSentrySigns(t *testing.T) {
 	run(t, i)
 	addr := serve(t, i.Credentials())
 	orders := of(t, ca, appID, time.Hour)
-	until(t, "Sentry was asked twice", func() bool { return len(sentry.Asked()) >= 2 })
+	poll.Until(t, "Sentry was asked twice", func() bool { return len(sentry.Asked()) >= 2 })
 	if i.Healthy() == nil || call(t, addr, orders.Dialer(anyServer), "shop", "orders") == nil {
 		t.Error("it serves without a certificate")
 	}
@@ -53,7 +54,7 @@ func TestSentrySigns(t *testing.T) {
 	// Before the certificate expires, it is replaced by one with another key.
 	first := i.now.Load().cert
 	sentry.Set(time.Hour, nil, "")
-	until(t, "there is another certificate", func() bool { return i.now.Load().cert != first })
+	poll.Until(t, "there is another certificate", func() bool { return i.now.Load().cert != first })
 	if left := time.Until(first.Leaf.NotAfter); left < 0 {
 		t.Errorf("the first certificate had expired %v before", -left)
 	}
@@ -72,7 +73,7 @@ func TestSentrySigns(t *testing.T) {
 	if err := os.WriteFile(ca.AnchorsFile, append(append([]byte{}, ca.Anchors...), other.Anchors...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the other authority is believed", func() bool { return call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders") == nil })
+	poll.Until(t, "the other authority is believed", func() bool { return call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders") == nil })
 }
 
 func TestSentryThatIsNotBelieved(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	spiffev1 "github.com/rousehq/rouse/api/spiffe/v1"
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 func TestWorkloadAPI(t *testing.T) {
@@ -33,7 +34,7 @@ func TestWorkloadAPI(t *testing.T) {
 	before := i.now.Load()
 	agent.Give(other.SVID("https://cluster.local/ns/dapr-system/dapr-scheduler"))
 	agent.Give(other.SVID(schedulerID))
-	until(t, "there is another certificate", func() bool { return i.now.Load() != before })
+	poll.Until(t, "there is another certificate", func() bool { return i.now.Load() != before })
 	elsewhere := of(t, other, appID, time.Hour)
 	if err := call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders"); err != nil {
 		t.Error(err)

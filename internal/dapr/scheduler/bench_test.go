@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // BenchmarkScheduleJob schedules one-shot jobs of 64 bytes, due in an hour, over loopback on the embedded
@@ -88,7 +90,7 @@ func BenchmarkBurst(b *testing.B) {
 					w.done(w.next())
 				}
 				came := time.Since(at)
-				eventually(b, "all to be gone", func() bool { return len(h.list(app("bench"))) == 0 })
+				poll.Until(b, "all to be gone", func() bool { return len(h.list(app("bench"))) == 0 })
 				b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(c.jobs), "cpu-ns/job")
 				b.ReportMetric(came.Seconds(), "s-until-sent")
 				b.ReportMetric(time.Since(at).Seconds(), "s-until-durable")

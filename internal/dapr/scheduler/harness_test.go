@@ -179,16 +179,6 @@ func wantCode(t testing.TB, err error, code codes.Code) {
 	}
 }
 
-// eventually waits until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-	}
-}
-
 // watcher is an open watch.
 type watcher struct {
 	schedulerv1.Scheduler_WatchJobsClient

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 func TestJobIsTriggeredAsItWasScheduled(t *testing.T) {
@@ -34,7 +35,7 @@ func TestJobIsTriggeredAsItWasScheduled(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		w.done(got)
-		eventually(t, "the job to be gone", func() bool {
+		poll.Until(t, "the job to be gone", func() bool {
 			_, err := h.get(m, "hello")
 			return err != nil
 		})
@@ -233,7 +234,7 @@ func TestRestart(t *testing.T) {
 	w := h.watch(jobsOf("a"))
 	h.put(app("a"), "answered", due("1ms"))
 	w.want("answered")
-	eventually(t, "the answer to count", func() bool { return len(h.list(app("a"))) == 0 })
+	poll.Until(t, "the answer to count", func() bool { return len(h.list(app("a"))) == 0 })
 	h.put(app("a"), "unanswered", due("1ms"))
 	h.put(app("b"), "staged", due("1ms"))
 	h.put(app("a"), "later", due("1h"))
@@ -245,7 +246,7 @@ func TestRestart(t *testing.T) {
 	h = open(t, openPebble(t, dir))
 	h.watch(jobsOf("a")).want("unanswered")
 	h.watch(jobsOf("b")).want("staged")
-	eventually(t, "the answer to count", func() bool { return slices.Equal(h.list(app("a")), []string{"later"}) })
+	poll.Until(t, "the answer to count", func() bool { return slices.Equal(h.list(app("a")), []string{"later"}) })
 }
 
 // A recurring job is sent to each of an app's watches in turn.
@@ -280,7 +281,7 @@ func TestWatchThatIsCutGivesItsTriggersToAnother(t *testing.T) {
 	if len(came) != 50 {
 		t.Errorf("%d different ones came", len(came))
 	}
-	eventually(t, "all to be gone", func() bool { return len(h.list(actor("T", ""))) == 0 })
+	poll.Until(t, "all to be gone", func() bool { return len(h.list(actor("T", ""))) == 0 })
 }
 
 // A call ends at its deadline, even if the store does not answer.

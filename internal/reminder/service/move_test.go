@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // elsewhere is another instance, whose answers to holds a test gives.
@@ -150,7 +151,7 @@ func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 	at.set(map[string][]string{b: nil, c: {"here"}, d: {hangs.address}}, nil)
 	moving = moves(b, c, d)
 	<-hangs.asked
-	until(t, "the others have moved", func() bool { return id(b) != b && id(c) != c })
+	poll.Until(t, "the others have moved", func() bool { return id(b) != b && id(c) != c })
 	if is := id(d); is != d {
 		t.Errorf("it has moved to %s, although the instance that may be executing it has not answered", is)
 	}

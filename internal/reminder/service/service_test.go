@@ -19,6 +19,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/internal/reminder/keep"
@@ -139,7 +140,7 @@ func (h *fixture) connect(t *testing.T, app, address string) *connected {
 	})
 	c.leave = sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(c.leave)
-	until(t, "the sidecar is told the table", func() bool { return c.knows() != nil })
+	poll.Until(t, "the sidecar is told the table", func() bool { return c.knows() != nil })
 	return c
 }
 
@@ -147,15 +148,6 @@ func (c *connected) knows() *reminderv1.TokenBucketsUpdate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.table
-}
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
 }
 
 func (h *fixture) make(t *testing.T, c *connected, r *reminderv1.Reminder) *reminderv1.CreateReminderResponse {
@@ -183,16 +175,16 @@ func TestTokensInOrderAndTheNextBucketInTime(t *testing.T) {
 			buckets = append(buckets, res.TokenBucketId)
 		}
 		if id.Token == 38 {
-			until(t, "the next bucket is there before this one is spent", func() bool { return len(c.knows().InstanceSync) == 2 })
+			poll.Until(t, "the next bucket is there before this one is spent", func() bool { return len(c.knows().InstanceSync) == 2 })
 		}
 	}
 	if !slices.Equal(buckets, []string{"A1", "A2", "A3"}) {
 		t.Errorf("the buckets are %q", buckets)
 	}
-	until(t, "the first one is spent", func() bool {
+	poll.Until(t, "the first one is spent", func() bool {
 		return c.knows().InstanceSync[0].State == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_EXHAUSTED
 	})
-	until(t, "it is written down how far", func() bool {
+	poll.Until(t, "it is written down how far", func() bool {
 		d, err := h.DescribeTable(t.Context(), &reminderv1.DescribeTableRequest{AppId: "x"})
 		return err == nil && len(d.Table.InstanceSync) == 3 && d.Table.InstanceSync[2].ConsumedTill == 100 && len(d.Sidecars) == 1 && d.Sidecars[0].Address == "one"
 	})
@@ -206,7 +198,7 @@ func TestAHotBucketIsDivided(t *testing.T) {
 	for k := range 60 {
 		ids[h.make(t, one, &reminderv1.Reminder{ReminderName: fmt.Sprint(k), Schedule: "500ms"}).ReminderId] = true
 	}
-	until(t, "a part of the bucket is the other one's, which executes its reminders", func() bool {
+	poll.Until(t, "a part of the bucket is the other one's, which executes its reminders", func() bool {
 		two.mu.Lock()
 		defer two.mu.Unlock()
 		return len(two.came) > 10
@@ -246,13 +238,13 @@ func TestUnusedBucketsAreCollected(t *testing.T) {
 			return slices.Equal(have, buckets)
 		}
 	}
-	until(t, "there are three", has("A1", "A2", "A3"))
+	poll.Until(t, "there are three", has("A1", "A2", "A3"))
 	for _, id := range ids[20:40] {
 		if _, err := h.DeleteReminder(t.Context(), &reminderv1.DeleteReminderRequest{ReminderId: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, "the one without reminders is gone", has("A1", "A3"))
+	poll.Until(t, "the one without reminders is gone", has("A1", "A3"))
 	id, err := book.ParseID(h.make(t, c, &reminderv1.Reminder{InitialDelay: "1h"}).ReminderId)
 	if err != nil || id.Token != 46 {
 		t.Errorf("the next token is %d, %v", id.Token, err)
@@ -267,7 +259,7 @@ func TestUnusedBucketsAreCollected(t *testing.T) {
 	if _, err := h.DeleteReminder(t.Context(), &reminderv1.DeleteReminderRequest{ReminderId: ids[0]}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the alias is gone", func() bool {
+	poll.Until(t, "the alias is gone", func() bool {
 		name, err := h.notes.Alias(t.Context(), res.ReminderId[0])
 		return err == nil && name == ""
 	})
@@ -350,13 +342,13 @@ func TestSubscribe(t *testing.T) {
 	if _, err := ask(two, make([]string, 6)...); status.Code(err) == codes.OK {
 		t.Error("there is no bound")
 	}
-	until(t, "it goes on where it is", func() bool {
+	poll.Until(t, "it goes on where it is", func() bool {
 		two.mu.Lock()
 		defer two.mu.Unlock()
 		return two.came["a"] > 2
 	})
 	one.leave()
-	until(t, "its buckets go over", func() bool {
+	poll.Until(t, "its buckets go over", func() bool {
 		for _, row := range two.knows().InstanceSync {
 			if row.SidecarInstance != "two" {
 				return false

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -255,15 +256,15 @@ func away(t *testing.T, h bench) {
 		}
 	}
 	refused()
-	await(t, "it reports that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
+	poll.Until(t, "it reports that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
 	h.Proxy.Heal()
 	if failed := insist(t, s, list); failed != 0 {
 		t.Errorf("%d attempts failed that were never made", failed)
 	}
-	await(t, "it reports that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
+	poll.Until(t, "it reports that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
 	h.Proxy.Refuse(true)
 	h.Proxy.Reset()
-	await(t, "it reports that the broker is away again", func() bool {
+	poll.Until(t, "it reports that the broker is away again", func() bool {
 		refusedOrFailed := deliver(t.Context(), s, list[:1])
 		return refusedOrFailed[0].Verdict == rouse.Deferred && s.Obstacle("brokertest", list[0].Spec) != ""
 	})
@@ -279,7 +280,7 @@ func lost(t *testing.T, h bench) {
 	defer h.Proxy.Heal()
 	s := h.open(t, time.Second)
 	defer closeIt(t, s)
-	await(t, "fires fail", func() bool {
+	poll.Until(t, "fires fail", func() bool {
 		o := deliver(t.Context(), s, fires(1, target, 5*time.Second))[0]
 		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "unavailable")
 	})
@@ -294,7 +295,7 @@ func breaks(t *testing.T, h bench) {
 	h.Proxy.CutToClient()
 	ended := make(chan []rouse.Outcome, 1)
 	go func() { ended <- deliver(t.Context(), s, list[1:]) }()
-	await(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
+	poll.Until(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
 	h.Proxy.Reset()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -323,7 +324,7 @@ func ends(t *testing.T, h bench) {
 	var sending sync.WaitGroup
 	var outcomes []rouse.Outcome
 	sending.Go(func() { outcomes = deliver(ctx, s, list[1:]) })
-	await(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
+	poll.Until(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
 	cancel()
 	sending.Wait()
 	for i, o := range outcomes {
@@ -333,13 +334,4 @@ func ends(t *testing.T, h bench) {
 	}
 	closeIt(t, s)
 	h.Proxy.Heal()
-}
-
-func await(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v until %s", patience, what)
-		}
-	}
 }

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/drivertest"
 )
@@ -71,7 +72,7 @@ func TestNothingOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pids []int
-	eventually(t, "the worker tells its ids", func() bool {
+	poll.Until(t, "the worker tells its ids", func() bool {
 		body, err := os.ReadFile(filepath.Join(dir, "pids"))
 		for _, word := range strings.Fields(string(body)) {
 			pid, _ := strconv.Atoi(word)
@@ -88,7 +89,7 @@ func TestNothingOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range pids {
-		eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !lives(pid) })
+		poll.Until(t, fmt.Sprintf("process %d ends", pid), func() bool { return !lives(pid) })
 	}
 }
 
@@ -104,15 +105,6 @@ func lives(pid int) bool {
 	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	state := strings.TrimSpace(string(out))
 	return err == nil && state != "" && state[0] != 'Z'
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to be that %s", what)
-		}
-	}
 }
 
 // TestReaperIsReplaced checks that a killed reaper is replaced, and knows all groups then.
@@ -132,7 +124,7 @@ func TestReaperIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	const unused = 1 << 30 // no process has such an id
-	eventually(t, "there is another reaper", func() bool { r.add(unused); r.remove(unused); return r.cmd.Process.Pid != old })
+	poll.Until(t, "there is another reaper", func() bool { r.add(unused); r.remove(unused); return r.cmd.Process.Pid != old })
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +235,7 @@ func TestWorkersTakeNoThreads(t *testing.T) {
 	if err := d.Ensure(t.Context(), driver.Group{Key: "k", Workers: workers}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all workers run", func() bool {
+	poll.Until(t, "all workers run", func() bool {
 		d.reaper.mu.Lock()
 		defer d.reaper.mu.Unlock()
 		return len(d.reaper.groups) == workers
@@ -281,7 +273,7 @@ func TestPauses(t *testing.T) {
 		}
 		return d, func(n int, proved bool) {
 			t.Helper()
-			eventually(t, fmt.Sprintf("it is started %d times", n), func() bool {
+			poll.Until(t, fmt.Sprintf("it is started %d times", n), func() bool {
 				body, _ := os.ReadFile(filepath.Join(dir, "starts"))
 				return bytes.Count(body, []byte("\n")) == n
 			})
@@ -302,7 +294,7 @@ func TestPauses(t *testing.T) {
 	t.Run("another try", func(t *testing.T) {
 		d, life := start(t, time.Hour)
 		life(1, false)
-		eventually(t, "it waits", func() bool { list, _ := d.List(t.Context()); return list[0].State == driver.Waiting })
+		poll.Until(t, "it waits", func() bool { list, _ := d.List(t.Context()); return list[0].State == driver.Waiting })
 		d.Retry()
 		life(2, false)
 	})

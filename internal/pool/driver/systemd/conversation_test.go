@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -50,7 +51,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("it is %+v", list[0])
 	}
 	p.set(first, "failed", "failed", "", func(d *details) { d.restarts = 5 })
-	eventually(t, "it is started again", func() bool { return len(p.called("StartUnit")) == 3 })
+	poll.Until(t, "it is started again", func() bool { return len(p.called("StartUnit")) == 3 })
 	if got := p.called("ResetFailedUnit"); !slices.Equal(got, []string{first}) || p.called("StartUnit")[2] != first+" replace" {
 		t.Errorf("it has reset %q, and started %q", got, p.called("StartUnit"))
 	}
@@ -70,7 +71,7 @@ func TestConversation(t *testing.T) {
 	drain(t, d, "k")
 	p.set(first, "failed", "failed", "", nil) // it was killed after the grace period
 	until(t, d, "it has ended", func(list []driver.Worker) bool { return len(list) == 0 })
-	eventually(t, "it is reset", func() bool { return len(p.called("ResetFailedUnit")) == 2 })
+	poll.Until(t, "it is reset", func() bool { return len(p.called("ResetFailedUnit")) == 2 })
 	for _, method := range []string{"StartUnit", "StopUnit", "ResetFailedUnit"} {
 		for _, args := range p.called(method) {
 			if strings.Contains(args, "other") || strings.Contains(args, "p-k-2") {
@@ -134,7 +135,7 @@ func TestNoAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan error, 1)
 	go func() { asked <- d.Ensure(ctx, group("k", 1)) }()
-	eventually(t, "it starts a unit", func() bool { return len(p.called("StartUnit")) == 1 })
+	poll.Until(t, "it starts a unit", func() bool { return len(p.called("StartUnit")) == 1 })
 	cancel()
 	if err := <-asked; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
@@ -165,7 +166,7 @@ func TestSystemdComesBack(t *testing.T) {
 	if err := p.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it cannot list", func() bool { _, err := d.List(t.Context()); return err != nil })
+	poll.Until(t, "it cannot list", func() bool { _, err := d.List(t.Context()); return err != nil })
 	subscribed := func() int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -173,7 +174,7 @@ func TestSystemdComesBack(t *testing.T) {
 	}
 	before := subscribed()
 	p.appear()
-	eventually(t, "it has subscribed again", func() bool { return subscribed() > before })
+	poll.Until(t, "it has subscribed again", func() bool { return subscribed() > before })
 	what, holds := states("running")
 	until(t, d, what, holds)
 }

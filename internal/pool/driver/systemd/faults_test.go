@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -118,11 +119,11 @@ func TestConnectionsEnd(t *testing.T) {
 	what, holds := states("running")
 	w := until(t, d, what, holds)[0]
 	h.systemctl("stop", "dbus.service", "dbus.socket")
-	eventually(t, "it cannot list", func() bool { _, err := d.List(t.Context()); return err != nil })
+	poll.Until(t, "it cannot list", func() bool { _, err := d.List(t.Context()); return err != nil })
 	h.bus()
-	eventually(t, "it can list again", func() bool { _, err := d.List(t.Context()); return err == nil })
+	poll.Until(t, "it can list again", func() bool { _, err := d.List(t.Context()); return err == nil })
 	h.systemctl("daemon-reexec")
-	eventually(t, "the worker is the same", func() bool {
+	poll.Until(t, "the worker is the same", func() bool {
 		list, err := d.List(t.Context())
 		return err == nil && len(list) == 1 && list[0].ID == w.ID && list[0].State == driver.Running
 	})

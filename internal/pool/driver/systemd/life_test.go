@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -178,7 +179,7 @@ func TestWorkersOutliveTheirManager(t *testing.T) {
 	}
 	drain(t, second, "stays")
 	until(t, second, "all have ended", func(list []driver.Worker) bool { return len(list) == 0 })
-	eventually(t, "nothing is written down any more", func() bool { return len(h.files()) == 0 })
+	poll.Until(t, "nothing is written down any more", func() bool { return len(h.files()) == 0 })
 }
 
 // live reports whether all workers of a list have come up.
@@ -202,15 +203,6 @@ func (h *harness) files() []string {
 	return list
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to be that %s", what)
-		}
-	}
-}
-
 // TestWhatEndsInBetweenComesBack checks that a worker that ended for good while there was no driver is
 // started by the next one.
 func TestWhatEndsInBetweenComesBack(t *testing.T) {
@@ -222,7 +214,7 @@ func TestWhatEndsInBetweenComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.systemctl("kill", "-s", "KILL", h.unit(w))
-	eventually(t, "it has failed", func() bool { return strings.Contains(h.systemctl("show", "-p", "ActiveState", h.unit(w)), "failed") })
+	poll.Until(t, "it has failed", func() bool { return strings.Contains(h.systemctl("show", "-p", "ActiveState", h.unit(w)), "failed") })
 	second := h.open()
 	what, holds := one("it runs again", func(n driver.Worker) bool {
 		return n.State == driver.Running && n.ID != w.ID && n.LastExit == "signal: killed"
@@ -273,7 +265,7 @@ func TestPausesGrow(t *testing.T) {
 			}
 			drain(t, d, "k")
 			until(t, d, "it has ended", func(list []driver.Worker) bool { return len(list) == 0 })
-			eventually(t, "systemd knows nothing of it any more", func() bool {
+			poll.Until(t, "systemd knows nothing of it any more", func() bool {
 				return len(h.files()) == 0 && !strings.Contains(h.systemctl("list-units", "--all", "--failed"), "p-k-1")
 			})
 		})
@@ -333,7 +325,7 @@ func TestRelease(t *testing.T) {
 	if err := leader.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "all have ended, and nothing is left of them", func() bool { return len(h.files()) == 0 })
+	poll.Until(t, "all have ended, and nothing is left of them", func() bool { return len(h.files()) == 0 })
 	ensure(t, other, "k", 1) // as the new leader
 	what, holds = states("running")
 	until(t, other, what, holds)
