@@ -121,10 +121,10 @@ var bounding = regexp.MustCompile(`^(max|Max|longest|most)[A-Z]|(Limit|Size)$`)
 var notInTheTable = map[string][]string{
 	"the longest pause between two tries of what goes on until it succeeds": {
 		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
-		"internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/loop.go longestRetry", "internal/pool/groupcalls.go longestAsk",
+		"internal/hub/place.go mostPutOff", "internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/loop.go longestRetry", "internal/pool/groupcalls.go longestAsk",
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
-		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/look.go longestLook", "sink/broker/amqp/link.go longestWait",
-		"sink/broker/nats/link.go longestWait", "sink/broker/redis/link.go longestWait"},
+		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/look.go longestLook", "internal/reminder/call/sink.go maxPutOff",
+		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"a page, message or batch: what it does not hold is in the next one": {
 		"client/timers.go pageSize", "client/hand.go maxAnswers", "client/hand.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
@@ -135,7 +135,7 @@ var notInTheTable = map[string][]string{
 	"tries of a write that another one came before; then it is reported": {"internal/engine/held.go maxEdits", "store/postgres/apply.go maxTries"},
 	"what is kept in memory to be quick, and found again when it is gone": {
 		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
-		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
+		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens", "store/pebble/names.go mostNames"},
 	"how much of a text or list is shown": {
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
