@@ -11,42 +11,34 @@ import (
 	"github.com/rousehq/rouse/store/sqlite"
 )
 
-// A timer is a row. The condition rouse.NoRow creates it, and a second create finds the first one.
+// What Apply has acknowledged is there when the file is opened again.
 func Example() {
-	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "rouse")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	s, err := sqlite.Open(filepath.Join(dir, "timers.db"), sqlite.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer s.Close()
-
-	now, err := s.Now(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
+	file, ctx := filepath.Join(dir, "timers.db"), context.Background()
 	key := rouse.Key{Namespace: "default", Name: "coffee"}
-	row := rouse.Row{Key: key, State: rouse.StateScheduled, Due: now, Visible: now, Body: []byte("opaque")}
-	for range 2 {
-		results, err := s.Apply(ctx, []rouse.Change{{Key: key, If: rouse.NoRow, To: &row}})
+	due := rouse.MinInstant
+	for _, change := range []rouse.Change{
+		{Key: key, If: rouse.NoRow, To: &rouse.Row{Key: key, State: rouse.StateScheduled, Due: due, Visible: due}},
+		{Key: key, If: rouse.AnyRevision}, // remove it
+	} {
+		s, err := sqlite.Open(file, sqlite.Options{})
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("created:", results[0].Applied)
-	}
-	due, err := s.Claim(ctx, rouse.Window{Buckets: []uint32{0}, Limit: 10})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, row := range due.Rows {
-		fmt.Printf("due: %s, %s\n", row.Key.Name, row.Body)
+		results, err := s.Apply(ctx, []rouse.Change{change})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("existed before:", results[0].Existed)
+		if err := s.Close(); err != nil {
+			log.Fatal(err)
+		}
 	}
 	// Output:
-	// created: true
-	// created: false
-	// due: coffee, opaque
+	// existed before: false
+	// existed before: true
 }

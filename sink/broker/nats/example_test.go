@@ -9,19 +9,22 @@ import (
 	"github.com/rousehq/rouse/sink/broker/nats"
 )
 
-// A publisher connects in the background: an unavailable broker delays fires and prevents nothing else.
+// Without "?via=core" a stream of JetStream must have the subject. Wildcards are refused.
 func Example() {
-	c := broker.Connection{Name: "orders", URL: "nats://127.0.0.1:1"}
-	p, err := nats.Open(c, nil)
+	bus := broker.Connection{Name: "bus", URL: "nats://127.0.0.1:1"}
+	p, err := nats.Open(bus, nil) // connects in the background
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := broker.New()
-	defer s.Close()
-	s.Add(c, p)
-	fmt.Println(s.Check(&rouse.Spec{Target: "nats:orders/orders.due"}))
-	fmt.Println(s.Check(&rouse.Spec{Target: "nats:orders/orders.*"}))
+	sink := broker.New()
+	sink.Add(bus, p)
+	for _, target := range []string{"nats:bus/orders.due", "nats:bus/orders.due?via=core", "nats:bus/orders.*"} {
+		fmt.Println(sink.Check(&rouse.Spec{Target: target}))
+	}
+	fmt.Println(sink.Close())
 	// Output:
 	// <nil>
-	// target "nats:orders/orders.*": has a subject with a wildcard, and a message has one subject; write nats:orders/SUBJECT, with words and dots between, such as orders.due
+	// <nil>
+	// target "nats:bus/orders.*": has a subject with a wildcard, and a message has one subject; write nats:bus/SUBJECT, with words and dots between, such as orders.due
+	// <nil>
 }

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/sink/broker"
-	"github.com/rousehq/rouse/sink/broker/redis"
+	_ "github.com/rousehq/rouse/sink/broker/redis"
 )
 
-// A publisher connects in the background: an unavailable broker delays fires and prevents nothing else.
+// The import registers the kind of broker: Open then connects by the URL of a connection, in the background.
+// Until the broker is available, fires wait.
 func Example() {
-	c := broker.Connection{Name: "orders", URL: "redis://127.0.0.1:1/0"}
-	p, err := redis.Open(c, nil)
+	c := broker.Connection{Name: "feed", URL: "redis://127.0.0.1:1/0", MaxLength: 100_000}
+	p, err := broker.Open(c, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := broker.New()
-	defer s.Close()
-	s.Add(c, p)
-	fmt.Println(s.Check(&rouse.Spec{Target: "redis:orders/orders-due"}))
-	fmt.Println(s.Check(&rouse.Spec{Target: "redis:orders/rouse:x"}))
+	fmt.Println(p.Check(&broker.Target{Scheme: "redis", Connection: "feed", Path: "orders-due"}))
+	fmt.Println(p.Check(&broker.Target{Scheme: "redis", Connection: "feed", Path: "rouse:x"}))
+	if err := p.Close(); err != nil {
+		log.Fatal(err)
+	}
 	// Output:
-	// <nil>
-	// target "redis:orders/rouse:x": has a key as rouse's own are; write redis:orders/STREAM, with the key of a stream, such as orders-due
+	// write redis:feed/STREAM, with the key of a stream, such as orders-due
+	// has a key as rouse's own are write redis:feed/STREAM, with the key of a stream, such as orders-due
 }
