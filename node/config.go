@@ -23,68 +23,68 @@ import (
 type Config struct {
 	Listen                string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin                 string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
-	DaprListen            string        `name:"dapr-listen" default:"" placeholder:"HOST:PORT" help:"Address for Dapr's sidecars, whose scheduler service this server then is; empty for none."`
-	DaprAdvertise         string        `name:"dapr-advertise" default:"" placeholder:"HOST:PORT" help:"Where Dapr's sidecars reach this node; empty is where it listens for them."`
-	DaprSentry            string        `name:"dapr-sentry" default:"" placeholder:"HOST:PORT" help:"Dapr's Sentry, which signs the certificate by which sidecars know this node; empty is none."`
-	DaprSentryToken       string        `name:"dapr-sentry-token" default:"" placeholder:"FILE" help:"Token that proves to Sentry who this node is; empty is that of the pod with dapr-sentry-kubernetes, else none."`
-	DaprSentryKubernetes  bool          `name:"dapr-sentry-kubernetes" default:"false" help:"The token for Sentry is that of a service account of Kubernetes."`
+	DaprListen            string        `name:"dapr-listen" default:"" placeholder:"HOST:PORT" help:"Address of the scheduler service for Dapr's sidecars; empty for none."`
+	DaprAdvertise         string        `name:"dapr-advertise" default:"" placeholder:"HOST:PORT" help:"Address at which Dapr's sidecars reach this node; empty is the address that it listens on."`
+	DaprSentry            string        `name:"dapr-sentry" default:"" placeholder:"HOST:PORT" help:"Address of Dapr's Sentry, which signs this node's certificate for sidecars; empty is none."`
+	DaprSentryToken       string        `name:"dapr-sentry-token" default:"" placeholder:"FILE" help:"File with this node's token for Sentry; empty is the pod's token with dapr-sentry-kubernetes, else none."`
+	DaprSentryKubernetes  bool          `name:"dapr-sentry-kubernetes" default:"false" help:"The token for Sentry is of a Kubernetes service account."`
 	DaprTrustDomain       string        `name:"dapr-trust-domain" default:"localhost" placeholder:"NAME" help:"Trust domain of Dapr's control plane."`
 	DaprNamespace         string        `name:"dapr-namespace" default:"default" placeholder:"NAME" help:"Namespace of Dapr's control plane."`
-	DaprTrustAnchors      string        `name:"dapr-trust-anchors" default:"" placeholder:"FILE" help:"Trust anchors by which sidecars, and Sentry, are believed, in PEM."`
-	DaprCert              string        `name:"dapr-cert" default:"" placeholder:"FILE" help:"Certificate by which sidecars know this node, in PEM, in place of one from Sentry."`
+	DaprTrustAnchors      string        `name:"dapr-trust-anchors" default:"" placeholder:"FILE" help:"Trust anchors for the certificates of sidecars and Sentry, in PEM."`
+	DaprCert              string        `name:"dapr-cert" default:"" placeholder:"FILE" help:"Certificate of this node for sidecars, in PEM, instead of one from Sentry."`
 	DaprKey               string        `name:"dapr-key" default:"" placeholder:"FILE" help:"Key of that certificate."`
-	DaprWorkloadAPI       string        `name:"dapr-workload-api" default:"" placeholder:"ADDRESS" help:"SPIFFE's Workload API, such as unix:/run/spire/agent.sock, which gives certificate, key and trust anchors."`
-	DaprConnections       int           `name:"dapr-connections" default:"65536" placeholder:"N" help:"Connections of Dapr's sidecars at a time, and watches, at most; a sidecar has five."`
+	DaprWorkloadAPI       string        `name:"dapr-workload-api" default:"" placeholder:"ADDRESS" help:"SPIFFE's Workload API, such as unix:/run/spire/agent.sock, which provides certificate, key and trust anchors."`
+	DaprConnections       int           `name:"dapr-connections" default:"65536" placeholder:"N" help:"Maximum number of concurrent connections of Dapr's sidecars, and of watches; a sidecar has five."`
 	Reminders             bool          `name:"reminders" default:"false" help:"Serve the reminder service, for sidecars, with the API."`
-	ReminderBucketSize    int           `name:"reminder-bucket-size" default:"100000" placeholder:"N" help:"Tokens of a bucket of the reminder service."`
-	ReminderHeartbeat     time.Duration `name:"reminder-heartbeat" default:"2s" placeholder:"DURATION" help:"How often sidecars of the reminder service, and its instances, say something at least."`
-	ReminderTimeout       time.Duration `name:"reminder-timeout" default:"30s" placeholder:"DURATION" help:"How long a sidecar may take to answer an execution before it is tried again."`
-	ReminderMetadata      int           `name:"reminder-metadata" default:"128" placeholder:"BYTES" help:"Metadata of a reminder, at most."`
-	ReminderCapacity      float64       `name:"reminder-capacity" default:"10000" placeholder:"N" help:"Executions a second that are a load factor of 1."`
-	Data                  string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
-	Store                 string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
-	Direct                string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, where the store's leads to a pooler in transaction mode: notifications come from there."`
-	Unsafe                bool          `name:"unsafe-store" default:"false" help:"Take a store whose settings can lose timers that were acknowledged, such as a Redis without an append-only file."`
-	Insecure              bool          `name:"insecure" default:"false" help:"Serve anybody who can reach an address that is not on loopback, of the API or of the admin port."`
-	Hosts                 Names         `name:"hosts" default:"" placeholder:"NAMES" help:"Names by which clients reach the HTTP listeners, in addition to localhost and addresses of loopback; empty, where others reach a listener, is any."`
-	MaxConnections        int           `name:"max-connections" default:"2048" placeholder:"N" help:"Connections to the API at a time, at most."`
-	MaxConnectionsAddress int           `name:"max-connections-per-address" default:"512" placeholder:"N" help:"Connections to the API from one address at a time, at most."`
-	RequestMemory         Bytes         `name:"request-memory" default:"256MiB" placeholder:"SIZE" help:"Bytes of requests to the API that are being received, decoded and handled, at most."`
+	ReminderBucketSize    int           `name:"reminder-bucket-size" default:"100000" placeholder:"N" help:"Number of tokens in a bucket of the reminder service."`
+	ReminderHeartbeat     time.Duration `name:"reminder-heartbeat" default:"2s" placeholder:"DURATION" help:"Longest interval between messages of the reminder service and a sidecar."`
+	ReminderTimeout       time.Duration `name:"reminder-timeout" default:"30s" placeholder:"DURATION" help:"How long a sidecar may take to answer an execution before it is retried."`
+	ReminderMetadata      int           `name:"reminder-metadata" default:"128" placeholder:"BYTES" help:"Maximum size of a reminder's metadata."`
+	ReminderCapacity      float64       `name:"reminder-capacity" default:"10000" placeholder:"N" help:"Executions per second at a load factor of 1."`
+	Data                  string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory for the server's data."`
+	Store                 string        `name:"store" default:"" placeholder:"URL" help:"Store of the timers: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
+	Direct                string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, for notifications, if the store's URL is of a pooler in transaction mode."`
+	Unsafe                bool          `name:"unsafe-store" default:"false" help:"Allow a store whose settings can lose acknowledged timers, such as a Redis without an append-only file."`
+	Insecure              bool          `name:"insecure" default:"false" help:"Allow addresses of the API and the admin port that are not on loopback, for all clients that can reach them."`
+	Hosts                 Names         `name:"hosts" default:"" placeholder:"NAMES" help:"Allowed names in the Host header of HTTP requests, in addition to localhost and loopback addresses; empty allows any on listeners that are not on loopback."`
+	MaxConnections        int           `name:"max-connections" default:"2048" placeholder:"N" help:"Maximum number of concurrent connections to the API."`
+	MaxConnectionsAddress int           `name:"max-connections-per-address" default:"512" placeholder:"N" help:"Maximum number of concurrent connections to the API from one address."`
+	RequestMemory         Bytes         `name:"request-memory" default:"256MiB" placeholder:"SIZE" help:"Maximum memory of requests to the API in progress."`
 	AllowPrivate          bool          `name:"allow-private-targets" default:"false" help:"Deliver callbacks to loopback and private addresses."`
-	SecretFile            string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one a line, newest first; empty is webhook.secret in the data directory."`
+	SecretFile            string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one per line, newest first; empty is webhook.secret in the data directory."`
 	Grace                 time.Duration `name:"grace" default:"10s" placeholder:"DURATION" help:"How long deliveries in progress may take to end when the server stops."`
-	Ahead                 time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How far ahead of their time timers are read into memory."`
-	Window                int           `name:"window" default:"250000" placeholder:"N" help:"Timers in memory, at most."`
-	WindowBytes           Bytes         `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Bytes of timers in memory, at most."`
+	Ahead                 time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How long before they are due timers are read into memory."`
+	Window                int           `name:"window" default:"250000" placeholder:"N" help:"Maximum number of timers in memory."`
+	WindowBytes           Bytes         `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Maximum size of timers in memory."`
 	SettleWait            time.Duration `name:"settle-wait" default:"5ms" placeholder:"DURATION" help:"How long the ends of fires may wait to be written together; 0 is not at all."`
-	MaxDeliveries         int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Deliveries at a time, at most."`
-	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Callbacks at a time to one host, at most."`
-	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires a second to one target that are more than a minute late; 0 is no limit."`
+	MaxDeliveries         int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Maximum number of concurrent deliveries."`
+	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Maximum number of concurrent callbacks to one host."`
+	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires per second to one target that are more than a minute late; 0 is unlimited."`
 	Limits                Limits        `name:"limits" default:"" placeholder:"LIMITS" help:"Limits of targets, such as 'https://api.example.com/ rate=10 concurrency=4; stream:mail rate=100'."`
-	Shares                Shares        `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; those that are not named have 1."`
+	Shares                Shares        `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; the others have 1."`
 	HistoryAge            time.Duration `name:"history-age" default:"72h" placeholder:"DURATION" help:"How long records of ended occurrences are kept."`
-	HistoryMax            int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
-	HistoryPerTimer       int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Records of one timer that are kept, at most; 0 is no bound."`
-	DeadPerTimer          int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Dead letters of one timer that are kept, the newest; 0 is no bound."`
-	MaxOverlap            int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Occurrences of one timer in progress at a time under overlap allow; 0 is no bound."`
-	MinInterval           time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that come due more often are refused; 0 is 1s where listen can be reached from other machines, else 1ms."`
-	DeadAge               time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
-	Node                  string        `name:"node" default:"" placeholder:"NAME" help:"Name of this node among those of its store; empty is made of the machine's name and the API's port."`
-	Advertise             string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Where clients that know another node reach this one's API; empty is where it listens."`
+	HistoryMax            int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Maximum number of records."`
+	HistoryPerTimer       int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Maximum number of records of one timer; 0 is unlimited."`
+	DeadPerTimer          int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Maximum number of dead letters of one timer, the newest; 0 is unlimited."`
+	MaxOverlap            int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Maximum number of concurrent occurrences of one timer with overlap allow; 0 is unlimited."`
+	MinInterval           time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that are due more often are refused; 0 is 1s if other machines can reach listen, else 1ms."`
+	DeadAge               time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is forever."`
+	Node                  string        `name:"node" default:"" placeholder:"NAME" help:"Unique name of this node in its store; empty is the machine's name with the API's port."`
+	Advertise             string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Address at which clients reach this node's API; empty is the address that it listens on."`
 	Strategy              string        `name:"strategy" default:"bucket" placeholder:"NAME" help:"How nodes share the timers: bucket, lease or tick."`
-	Buckets               int           `name:"buckets" default:"64" placeholder:"N" help:"How many buckets the timers of a shared store are in; its first node decides."`
-	Lease                 time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"How long a node's buckets are its own without a renewal; then others take over."`
-	Hold                  time.Duration `name:"hold" default:"10s" placeholder:"DURATION" help:"How long a timer is hidden from other nodes that a node has taken without owning its bucket."`
-	Poll                  time.Duration `name:"poll" default:"1s" placeholder:"DURATION" help:"How often a node looks for what others wrote, or for timers to take."`
-	Tick                  time.Duration `name:"tick" default:"1s" placeholder:"DURATION" help:"How often the clock of the strategy tick is advanced."`
-	TickDelay             time.Duration `name:"tick-delay" default:"10m" placeholder:"DURATION" help:"How far the second clock of the strategy tick is behind, which counts what was missed."`
-	ClaimBatch            int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Timers in one claim, at most."`
-	Scatter               bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
-	Claims                Names         `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
-	Roles                 Names         `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything. Without api no client reaches it. pools alone manages pools of workers at brokers, without a store."`
-	Leader                string        `name:"leader" default:"store" placeholder:"NAME" help:"Who elects the node that does the bookkeeping for all: store or kubernetes."`
-	LeaderLease           string        `name:"leader-lease" default:"" placeholder:"NAMESPACE/NAME" help:"Lease of Kubernetes by which the leader is elected."`
-	LeaderKubeconfig      string        `name:"leader-kubeconfig" default:"" placeholder:"FILE" help:"File that leads to that Kubernetes; empty is the service account of the pod."`
+	Buckets               int           `name:"buckets" default:"64" placeholder:"N" help:"Number of buckets of a shared store; its first node decides."`
+	Lease                 time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"Duration of a node's leases without a renewal; then other nodes take over."`
+	Hold                  time.Duration `name:"hold" default:"10s" placeholder:"DURATION" help:"How long a timer that a node has claimed without owning its bucket is hidden from other nodes."`
+	Poll                  time.Duration `name:"poll" default:"1s" placeholder:"DURATION" help:"Interval at which a node checks for timers that others wrote, or that it can claim."`
+	Tick                  time.Duration `name:"tick" default:"1s" placeholder:"DURATION" help:"Interval of the clock of the strategy tick."`
+	TickDelay             time.Duration `name:"tick-delay" default:"10m" placeholder:"DURATION" help:"Delay of the second clock of the strategy tick, which counts missed timers."`
+	ClaimBatch            int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Maximum number of timers in one claim."`
+	Scatter               bool          `name:"scatter" default:"false" help:"Leave timers that are due soon to any node that claims them, instead of the node that wrote them."`
+	Claims                Names         `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node claims, with lease and tick; empty is all."`
+	Roles                 Names         `name:"roles" default:"" placeholder:"ROLES" help:"Roles of this node, of api, scheduler and executor; empty is all. Clients can reach it only with api. The role pools alone manages pools of workers at brokers, without a store."`
+	Leader                string        `name:"leader" default:"store" placeholder:"NAME" help:"How nodes elect the leader, which does the bookkeeping for all: store or kubernetes."`
+	LeaderLease           string        `name:"leader-lease" default:"" placeholder:"NAMESPACE/NAME" help:"Kubernetes Lease for the election of the leader."`
+	LeaderKubeconfig      string        `name:"leader-kubeconfig" default:"" placeholder:"FILE" help:"Kubeconfig file for that Kubernetes; empty is the service account of the pod."`
 	Index                 string        `name:"index" default:"" placeholder:"URL" help:"Redis with an index of the due times of a store in PostgreSQL; empty is none."`
 	IndexCriticality      int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
 	Queue                 string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`

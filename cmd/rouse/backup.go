@@ -19,10 +19,10 @@ import (
 
 // backupCmd takes a backup, or checks one.
 type backupCmd struct {
-	File   string `arg:"" help:"File of the archive, which is replaced if it is there; - is stdout, or stdin with --verify."`
-	Store  string `help:"Take the backup from this store, which no server has open: pebble:DIR or sqlite:FILE." placeholder:"STORE"`
-	Verify bool   `help:"Check the archive and the store in it, and take none."`
-	Temp   string `help:"With --verify: directory in which the archive is unpacked to read it; the system's if not given." placeholder:"DIR" type:"path"`
+	File   string `arg:"" help:"File of the archive, which is replaced if it exists; - is stdout, or stdin with --verify."`
+	Store  string `help:"Back up this store, which no server has open: pebble:DIR or sqlite:FILE." placeholder:"STORE"`
+	Verify bool   `help:"Verify an archive and the store in it, without a backup."`
+	Temp   string `help:"With --verify: temporary directory in which the archive is unpacked; default the system's." placeholder:"DIR" type:"path"`
 }
 
 func (backupCmd) Help() string {

@@ -15,17 +15,17 @@ import (
 // benchCmd measures this binary, or a running server.
 type benchCmd struct {
 	Scenario string        `arg:"" help:"What to measure: ${scenarios}."`
-	Store    string        `help:"Store of the servers that are started: pebble or sqlite; postgres or redis, which starts one of those for the run; or the URL of an empty one, which is empty again afterwards." default:"pebble" placeholder:"STORE"`
+	Store    string        `help:"Store of the servers: pebble or sqlite; postgres or redis, which starts one for the run; or the URL of an empty one, which is emptied again afterwards." default:"pebble" placeholder:"STORE"`
 	Strategy string        `help:"How nodes share the timers: bucket, lease or tick." default:"bucket" enum:"bucket,lease,tick" placeholder:"NAME"`
-	Nodes    int           `help:"How many servers on a store that nodes share; 1 if not given, and 3 for failover and handover." placeholder:"N"`
-	Lease    time.Duration `help:"How long buckets, or timers, are a node's that does not renew, on a store that nodes share." default:"10s" placeholder:"DURATION"`
-	Dir      string        `help:"Directory for the data of servers and raw stores; a temporary one if not given." placeholder:"DIR"`
+	Nodes    int           `help:"Number of servers on a shared store; default 1, and 3 for failover and handover." placeholder:"N"`
+	Lease    time.Duration `help:"Duration of leases and holds, on a shared store." default:"10s" placeholder:"DURATION"`
+	Dir      string        `help:"Directory for the data of servers and raw stores; default a temporary one." placeholder:"DIR"`
 	Duration time.Duration `help:"How long to measure." default:"5s" placeholder:"DURATION"`
-	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
-	Rate     int           `help:"Fires per second, of lag, failover, handover and dapr; 5000 if not given, 2000 on a store that nodes share, and 1000 of dapr." placeholder:"N"`
+	Timers   int           `help:"Number of timers; the default depends on the scenario." placeholder:"N"`
+	Rate     int           `help:"Fires per second, for lag, failover, handover and dapr; default 5000, 2000 on a shared store, and 1000 for dapr." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
 	Against  string        `help:"Another rouse binary: run the scenario with it and with this one in turn, and print medians of both." placeholder:"FILE"`
-	Runs     int           `help:"How often each binary runs, with --against." default:"3" placeholder:"N"`
+	Runs     int           `help:"Number of runs of each binary, with --against." default:"3" placeholder:"N"`
 	Profile  string        `help:"Directory, which exists, for CPU and allocation profiles of the servers while they are measured (go tool pprof reads them)." placeholder:"DIR"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }

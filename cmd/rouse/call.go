@@ -12,18 +12,18 @@ import (
 // callCmd sends a request to a pool.
 type callCmd struct {
 	Pool string `arg:"" help:"Name of the pool."`
-	Key  string `arg:"" help:"Key whose workers are meant; they are started if there are none."`
+	Key  string `arg:"" help:"Key of the workers; they are started if necessary."`
 
 	File        string        `short:"f" help:"File with the request; - is stdin." default:"-" placeholder:"FILE"`
 	ContentType string        `help:"Type of the request." placeholder:"TYPE"`
 	Wait        time.Duration `help:"How long to wait for the answer." default:"30s" placeholder:"DURATION"`
 	Raw         bool          `help:"Print the answer as it is on a terminal, too."`
-	Async       bool          `help:"Do not wait: print the id of the request, whose answer is fetched with rouse answer."`
-	ID          string        `name:"id" help:"Id of the request, with which it can be sent again without being done again; one is made up if not given." placeholder:"ID"`
+	Async       bool          `help:"Do not wait: print the id of the request; fetch its answer with rouse answer."`
+	ID          string        `name:"id" help:"Id of the request, so that it can be sent again without being processed twice; default generated." placeholder:"ID"`
 	Deadline    time.Duration `help:"The request expires if no worker has taken it so long after it was sent." placeholder:"DURATION"`
-	Keep        time.Duration `help:"How long what became of it can be fetched; 10m if not given and there is an id, or with --async." placeholder:"DURATION"`
-	Attempts    uint32        `help:"How often it is given to a worker, at most; 3 if not given." placeholder:"N"`
-	Attempt     time.Duration `help:"How long a worker may take for it, unless it asks for more; 30s if not given." placeholder:"DURATION"`
+	Keep        time.Duration `help:"How long to keep the outcome; default 10m with an id or --async." placeholder:"DURATION"`
+	Attempts    uint32        `help:"Maximum number of attempts; default 3." placeholder:"N"`
+	Attempt     time.Duration `help:"Timeout of an attempt, which the worker may extend; default 30s." placeholder:"DURATION"`
 }
 
 func (callCmd) Help() string {

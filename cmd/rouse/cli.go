@@ -13,24 +13,24 @@ import (
 
 // cli is the command line: global flags and the commands.
 type cli struct {
-	Server    string        `help:"Address of the server that commands speak to, or of several nodes of it with commas between; 127.0.0.1:7411 if not given." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
+	Server    string        `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
 	Namespace string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
-	Timeout   time.Duration `help:"How long one call to the server may take." default:"30s" placeholder:"DURATION"`
-	JSON      bool          `name:"json" help:"Print JSON: one object, or one a line for lists and streams; errors as problem JSON on stderr."`
+	Timeout   time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
+	JSON      bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
 	Quiet     bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
 	NoColor   bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
 
 	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
-	Dev       devCmd       `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
-	Pool      poolCmd      `cmd:"" group:"server" help:"Manage pools of keyed workers, which requests start."`
+	Dev       devCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
+	Pool      poolCmd      `cmd:"" group:"server" help:"Manage pools of keyed workers, started by requests."`
 	Nodes     nodesCmd     `cmd:"" group:"server" help:"List the nodes that serve the store."`
-	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, and who deals with them."`
+	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, with their sidecars and instances."`
 
 	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
-	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
+	Config configCmd `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
 	Schema schemaCmd `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
-	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with the flags of that."`
+	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
 
 	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
 	Get    getCmd    `cmd:"" group:"timers" help:"Show a timer."`
@@ -42,37 +42,37 @@ type cli struct {
 
 	editCommands `embed:""`
 
-	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules leave out or keep to."`
+	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`
 
 	Call   callCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
 	Answer answerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
-	Work   workCmd   `cmd:"" group:"timers" help:"Be a worker of a pool: run a command for each request."`
+	Work   workCmd   `cmd:"" group:"timers" help:"Run as a worker of a pool: run a command for each request."`
 
 	Next nextCmd `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
 
 	planCommands `embed:""`
 
-	Fires firesCmd `cmd:"" group:"times" help:"Show how occurrences ended."`
-	Dead  deadCmd  `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
+	Fires firesCmd `cmd:"" group:"times" help:"Show the records of ended occurrences."`
+	Dead  deadCmd  `cmd:"" group:"times" help:"Show, redrive or purge dead letters."`
 
 	Export exportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
-	Import importCmd `cmd:"" group:"data" help:"Read what export wrote."`
+	Import importCmd `cmd:"" group:"data" help:"Import timers from a file of export."`
 
-	ImportReminders importRemindersCmd `cmd:"" group:"data" help:"Take over the reminders that Dapr before 1.15 kept in its state store."`
+	ImportReminders importRemindersCmd `cmd:"" group:"data" help:"Import the reminders that Dapr before 1.15 kept in its state store."`
 
 	Backup  backupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
-	Restore restoreCmd `cmd:"" group:"data" help:"Make a store of an archive that backup wrote."`
+	Restore restoreCmd `cmd:"" group:"data" help:"Restore a store from an archive that backup wrote."`
 
-	DaprImport   daprImportCmd   `cmd:"" group:"data" help:"Take over the jobs of Dapr's scheduler."`
-	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one, of any kind, while it is served."`
+	DaprImport   daprImportCmd   `cmd:"" group:"data" help:"Import the jobs of Dapr's scheduler."`
+	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one of any kind, while a server uses it."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
 	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
-	Check      checkCmd      `cmd:"" group:"tools" help:"Judge a recorded history: what was lost, early, late or doubled?"`
+	Check      checkCmd      `cmd:"" group:"tools" help:"Check a recorded history for lost, early, late and duplicate fires."`
 	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
 	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
 
-	CompleteWords completeWordsCmd `cmd:"" hidden:"" help:"Print what can follow the words of a command line; completion scripts ask."`
+	CompleteWords completeWordsCmd `cmd:"" hidden:"" help:"Print completions of a command line, for completion scripts."`
 }
 
 const about = `Durable timers that wake your code. Say when, what and where; rouse fires on time, at least once, and never early.`
@@ -112,7 +112,7 @@ func readDuration(k *kong.DecodeContext, to reflect.Value) error {
 func helpOf(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
 	if v.HasDefault && v.Default != "" && v.Default != "0" && v.Default != "false" {
-		help = strings.TrimSuffix(help, ".") + "; " + v.Default + " if not given."
+		help = strings.TrimSuffix(help, ".") + "; default " + v.Default + "."
 	}
 	if v.Flag != nil && v.Flag.Group != nil && v.Flag.Group.Key == "settings" && v.Name != "config" {
 		help = strings.TrimSuffix(help, ".") + " ($" + envName(v.Name) + ")."

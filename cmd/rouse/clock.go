@@ -13,8 +13,8 @@ import (
 
 // clockCmd shows and moves the clock of a server.
 type clockCmd struct {
-	Show    clockShowCmd    `cmd:"" default:"withargs" help:"Show what the server takes for now."`
-	Advance clockAdvanceCmd `cmd:"" help:"Move the clock of a development server on."`
+	Show    clockShowCmd    `cmd:"" default:"withargs" help:"Show the time of the server."`
+	Advance clockAdvanceCmd `cmd:"" help:"Move the clock of a development server forward."`
 }
 
 func (clockCmd) Help() string {
@@ -47,9 +47,9 @@ func (clockShowCmd) Run(a *app) error {
 
 // clockAdvanceCmd moves the clock.
 type clockAdvanceCmd struct {
-	By   stretch `arg:"" optional:"" help:"How far, such as 90s, 12h, 30d or 2w3d."`
+	By   stretch `arg:"" optional:"" help:"Time to advance, such as 90s, 12h, 30d or 2w3d."`
 	To   future  `help:"To this time, in RFC 3339, instead." placeholder:"TIME"`
-	Jump bool    `help:"Move at once, as if the server had been away: what came due in the meantime is noticed late, and misfire policies decide."`
+	Jump bool    `help:"Move at once, as if the server had been down: occurrences in between are late, and misfire policies apply."`
 }
 
 func (clockAdvanceCmd) Help() string {

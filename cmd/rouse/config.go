@@ -20,7 +20,7 @@ type Config struct {
 	PoolsFile   string `name:"pools" default:"" placeholder:"FILE" help:"YAML file that describes the pools of workers of this node; empty is none."`
 	BrokersFile string `name:"brokers" default:"" placeholder:"FILE" help:"YAML file that describes the connections to RabbitMQ, NATS and Redis that targets name; empty is none."`
 	LogLevel    string `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
-	LogFormat   string `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
+	LogFormat   string `name:"log-format" default:"text" placeholder:"FORMAT" help:"Format of the log on stderr: text or json."`
 }
 
 // envName returns the variable of a setting.

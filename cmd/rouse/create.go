@@ -11,14 +11,14 @@ import (
 
 // createCmd creates one timer, or the timers of a file.
 type createCmd struct {
-	Name       string `arg:"" optional:"" help:"Name of the timer, unique in its namespace; one is made up if not given."`
+	Name       string `arg:"" optional:"" help:"Name of the timer, unique in its namespace; default generated."`
 	File       string `short:"f" help:"Create the timers of a file of JSON Lines, each the body of the API's create call; - is stdin." placeholder:"FILE"`
 	Replace    bool   `help:"Replace a timer of the same name, which begins a new generation."`
 	IfRevision uint64 `help:"Replace the timer only if it has this revision." placeholder:"N"`
 
-	Debounce        time.Duration `help:"Instead of a schedule: fire when there was no such call for so long." placeholder:"DURATION" xor:"when"`
+	Debounce        time.Duration `help:"Instead of a schedule: fire when there was no such call for this duration." placeholder:"DURATION" xor:"when"`
 	DebounceMaxWait time.Duration `help:"With --debounce: but at most so long after the first call." placeholder:"DURATION"`
-	Throttle        time.Duration `help:"Instead of a schedule: fire at once, then at most once in so long." placeholder:"DURATION" xor:"when"`
+	Throttle        time.Duration `help:"Instead of a schedule: fire immediately, then at most once per this duration." placeholder:"DURATION" xor:"when"`
 
 	specFlags `embed:""`
 }

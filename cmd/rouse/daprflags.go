@@ -18,19 +18,19 @@ import (
 // changes.
 type daprFlags struct {
 	Port                      int    `help:"Port for sidecars." default:"50006" placeholder:"PORT"`
-	ListenAddress             string `help:"Address for sidecars; every one if not given." placeholder:"HOST"`
+	ListenAddress             string `help:"Address for sidecars; default all addresses." placeholder:"HOST"`
 	OverrideBroadcastHostPort string `help:"Where sidecars are told to reach this member." placeholder:"HOST:PORT"`
 	ID                        string `name:"id" help:"Name of this member, if given." default:"dapr-scheduler-server-0" placeholder:"NAME"`
 	HealthzPort               int    `help:"Port of GET /healthz." default:"8080" placeholder:"PORT"`
-	HealthzListenAddress      string `help:"Address of GET /healthz; every one if not given." placeholder:"HOST"`
+	HealthzListenAddress      string `help:"Address of GET /healthz; default all addresses." placeholder:"HOST"`
 	EnableMetrics             bool   `help:"Serve GET /metrics." default:"true"`
 	MetricsPort               int    `help:"Port of GET /metrics." default:"9090" placeholder:"PORT"`
 	MetricsListenAddress      string `help:"Address of GET /metrics." default:"0.0.0.0" placeholder:"HOST"`
 	LogAsJSON                 bool   `name:"log-as-json" help:"Log as JSON."`
 	Mode                      string `help:"Where it runs: standalone or kubernetes." enum:"standalone,kubernetes" default:"standalone" placeholder:"MODE"`
 
-	TLSEnabled       bool   `name:"tls-enabled" help:"Have an identity, and ask sidecars for theirs; always with --mode kubernetes."`
-	SentryAddress    string `help:"Sentry, which signs the certificate; dapr-sentry.$NAMESPACE.svc:443 if not given." placeholder:"HOST:PORT"`
+	TLSEnabled       bool   `name:"tls-enabled" help:"Use an identity, and require identities of sidecars; always with --mode kubernetes."`
+	SentryAddress    string `help:"Sentry, which signs the certificate; default dapr-sentry.$NAMESPACE.svc:443." placeholder:"HOST:PORT"`
 	TrustAnchorsFile string `help:"Trust anchors, in PEM." default:"/var/run/secrets/dapr.io/tls/ca.crt" placeholder:"FILE"`
 	TrustDomain      string `help:"Trust domain of Dapr's control plane." default:"localhost" placeholder:"NAME"`
 

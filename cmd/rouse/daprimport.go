@@ -13,18 +13,18 @@ import (
 // daprImportCmd imports the jobs of another Dapr scheduler.
 type daprImportCmd struct {
 	From string `arg:"" optional:"" help:"Address of the scheduler that has the jobs, HOST:PORT."`
-	Etcd string `help:"Read all jobs, with how far they are, from the scheduler's etcd at this address instead." placeholder:"HOST:PORT"`
+	Etcd string `help:"Read all jobs, with their progress, from the scheduler's etcd at this address instead." placeholder:"HOST:PORT"`
 
 	DaprNamespace string   `help:"Namespace of the apps and actors, as Dapr has it." default:"default" placeholder:"NAME"`
 	App           []string `help:"Jobs of these apps." placeholder:"APP"`
 	ActorType     []string `help:"Reminders of actors of these types." placeholder:"TYPE"`
 	Workflows     bool     `help:"Reminders of the workflows of the apps too: of their instances, activities and retention."`
-	As            string   `help:"App that asks for reminders; the first of --app if not given, or else rouse." placeholder:"APP"`
+	As            string   `help:"App that requests reminders; default the first --app, or else rouse." placeholder:"APP"`
 
-	Since   moment `help:"When that scheduler last kept up: what recurs fires what came due since; now if not given." placeholder:"TIME"`
-	Exact   bool   `help:"Leave out jobs of which that scheduler does not tell how far they are."`
-	Replace bool   `help:"Replace jobs that are there already."`
-	DryRun  bool   `help:"Read and say what would be done, and write nothing; needs no server."`
+	Since   moment `help:"Time up to which that scheduler was on time: recurring jobs fire what was due since then; default now." placeholder:"TIME"`
+	Exact   bool   `help:"Exclude jobs whose progress that scheduler does not report."`
+	Replace bool   `help:"Replace existing jobs."`
+	DryRun  bool   `help:"Print what would be done, and change nothing; needs no server."`
 
 	sourceFlags `embed:""`
 }

@@ -15,7 +15,7 @@ import (
 type deadCmd struct {
 	List    deadListCmd    `cmd:"" default:"withargs" help:"List dead letters."`
 	Show    deadShowCmd    `cmd:"" help:"Show a dead letter."`
-	Redrive deadRedriveCmd `cmd:"" help:"Give dead letters a new set of attempts, with the same fire id."`
+	Redrive deadRedriveCmd `cmd:"" help:"Retry dead letters with new attempts, and the same fire ids."`
 	Purge   deadPurgeCmd   `cmd:"" help:"Delete dead letters."`
 }
 
@@ -39,7 +39,7 @@ func deadQuery(a *app, name, prefix string) rouse.Query {
 // deadListCmd lists dead letters.
 type deadListCmd struct {
 	Prefix string `help:"Those of timers whose name begins so." placeholder:"TEXT"`
-	Limit  int    `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
+	Limit  int    `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`
 }
 
 func (deadListCmd) Help() string {
@@ -108,7 +108,7 @@ func (c *deadShowCmd) Run(a *app) error {
 // deadChoice selects dead letters.
 type deadChoice struct {
 	Name string `arg:"" optional:"" help:"Name of the timer."`
-	Fire string `arg:"" optional:"" help:"Id of the fire; all dead letters of the timer if not given."`
+	Fire string `arg:"" optional:"" help:"Id of the fire; default all dead letters of the timer."`
 
 	manyFlags     `embed:""`
 	ErrorContains string `help:"Those whose last error contains this." placeholder:"TEXT"`

@@ -12,7 +12,7 @@ import (
 type devCmd struct {
 	Listen      string `help:"Address of the API, gRPC and HTTP on one port." default:"127.0.0.1:7411" placeholder:"HOST:PORT"`
 	Admin       string `help:"Address of metrics, health and profiles; empty for none." default:"127.0.0.1:7412" placeholder:"HOST:PORT"`
-	Data        string `help:"Keep timers in this directory; without it they are in memory, and gone when the server ends." placeholder:"DIR"`
+	Data        string `help:"Keep timers in this directory; default in memory, lost when the server ends." placeholder:"DIR"`
 	AddressFile string `help:"Write the addresses to this file once the server listens." placeholder:"FILE"`
 }
 

@@ -14,13 +14,13 @@ import (
 type editCommands struct {
 	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
 	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
-	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
+	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the past occurrences of a timer."`
 }
 
 // skipCmd skips occurrences of a timer, or of all that match.
 type skipCmd struct {
 	Name   string `arg:"" optional:"" help:"Name of the timer."`
-	Count  uint32 `help:"How many occurrences; with a filter one of each timer." default:"1" placeholder:"N"`
+	Count  uint32 `help:"Number of occurrences; with a filter one of each timer." default:"1" placeholder:"N"`
 	Reason string `help:"Why, for the history." placeholder:"TEXT"`
 
 	manyFlags `embed:""`
@@ -145,7 +145,7 @@ func (c *rescheduleCmd) try(a *app, spec *rouse.Spec) error {
 type backfillCmd struct {
 	Name   string `arg:"" help:"Name of the timer."`
 	From   moment `required:"" help:"First due time: RFC 3339, or from now such as --from=-24h." placeholder:"TIME"`
-	Until  moment `help:"Due times before this one; now if not given." placeholder:"TIME"`
+	Until  moment `help:"Due times before this one; default now." placeholder:"TIME"`
 	DryRun bool   `help:"Fire nothing, and print what would be fired."`
 }
 

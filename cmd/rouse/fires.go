@@ -13,8 +13,8 @@ import (
 
 // firesCmd shows how occurrences ended.
 type firesCmd struct {
-	Name   string `arg:"" optional:"" help:"Name of a timer; all of the namespace if not given."`
-	Limit  int    `help:"At most so many; 0 is all, and with --follow the default." default:"50" placeholder:"N"`
+	Name   string `arg:"" optional:"" help:"Name of a timer; default all of the namespace."`
+	Limit  int    `help:"Maximum number; 0 is unlimited, the default with --follow." default:"50" placeholder:"N"`
 	Follow bool   `help:"Print records as occurrences end, from now on."`
 }
 

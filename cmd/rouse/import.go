@@ -14,7 +14,7 @@ import (
 type importCmd struct {
 	File   string `arg:"" help:"What export, or list or get with --json, wrote; - is stdin."`
 	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
-	DryRun bool   `help:"Read and check the file, and change nothing; the server is not asked."`
+	DryRun bool   `help:"Validate the file, and change nothing; needs no server."`
 }
 
 func (importCmd) Help() string {

@@ -22,9 +22,9 @@ type importRemindersCmd struct {
 
 	DaprNamespace string   `help:"Namespace of the actors, as Dapr has it." default:"default" placeholder:"NAME"`
 	ActorType     []string `help:"Reminders of actors of these types only." placeholder:"TYPE"`
-	As            string   `help:"App that asks for the reminders." default:"rouse" placeholder:"APP"`
+	As            string   `help:"App that requests the reminders." default:"rouse" placeholder:"APP"`
 	Into          string   `help:"Where they go: dapr, as Dapr's scheduler has them; reminders, into the reminder service, as reminders of the app --as." enum:"dapr,reminders" default:"dapr" placeholder:"WHERE"`
-	DryRun        bool     `help:"Read, and say what would become of each reminder; needs no server."`
+	DryRun        bool     `help:"Print the effect for each reminder, and change nothing; needs no server."`
 }
 
 func (importRemindersCmd) Help() string {

@@ -14,8 +14,8 @@ type listCmd struct {
 	stateFlag   `embed:""`
 
 	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
-	Limit         int  `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
-	Count         bool `help:"Print how many there are instead."`
+	Limit         int  `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`
+	Count         bool `help:"Print the number instead."`
 }
 
 func (listCmd) Help() string {

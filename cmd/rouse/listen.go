@@ -22,10 +22,10 @@ import (
 // responds as configured.
 type listenCmd struct {
 	Address     string        `help:"Where to listen." default:"127.0.0.1:7413" placeholder:"HOST:PORT"`
-	SecretFile  string        `help:"File of the secrets that callbacks are signed with, one a line; ./rouse-data/webhook.secret if that exists." placeholder:"FILE"`
-	Answer      int           `help:"Status to answer with." default:"200" placeholder:"STATUS"`
-	RetryAfter  time.Duration `help:"Retry-After to answer with." placeholder:"DURATION"`
-	Count       int           `help:"End after so many callbacks; 0 is never." default:"0" placeholder:"N"`
+	SecretFile  string        `help:"File of the secrets that sign callbacks, one per line; default ./rouse-data/webhook.secret if it exists." placeholder:"FILE"`
+	Answer      int           `help:"Status of the responses." default:"200" placeholder:"STATUS"`
+	RetryAfter  time.Duration `help:"Retry-After of the responses." placeholder:"DURATION"`
+	Count       int           `help:"Exit after this number of callbacks; 0 is never." default:"0" placeholder:"N"`
 	AddressFile string        `help:"Write the address to this file once it listens." placeholder:"FILE"`
 }
 

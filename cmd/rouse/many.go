@@ -16,7 +16,7 @@ type manyFlags struct {
 
 	All    bool   `help:"All of the namespace."`
 	DryRun bool   `help:"Change nothing, and print what would be changed."`
-	Yes    bool   `short:"y" help:"Do not ask."`
+	Yes    bool   `short:"y" help:"Do not ask for confirmation."`
 	Limit  uint64 `help:"With a filter: at most so many; 0 is all." default:"0" placeholder:"N"`
 }
 

@@ -16,10 +16,10 @@ type migrateStoreCmd struct {
 	From       string `arg:"" help:"The store to copy, as serve takes it, or http://HOST:PORT of the server that has it."`
 	To         string `arg:"" help:"The store to copy it into, as serve takes it: an empty one, or one that this command was copying into."`
 	Final      bool   `help:"The service of FROM was stopped: copy what is left, verify all of it, and give TO free."`
-	DryRun     bool   `help:"Say what would be copied, and copy nothing."`
+	DryRun     bool   `help:"Print what would be copied, and copy nothing."`
 	VerifyOnly bool   `help:"Compare the stores, and copy nothing."`
 	Batch      int    `help:"Rows in one write." default:"500" placeholder:"N"`
-	Temp       string `help:"Directory for the copy of a server's store; the system's if not given." placeholder:"DIR" type:"path"`
+	Temp       string `help:"Temporary directory for the copy of a server's store; default the system's." placeholder:"DIR" type:"path"`
 }
 
 func (migrateStoreCmd) Help() string {

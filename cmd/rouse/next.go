@@ -17,9 +17,9 @@ import (
 // nextCmd prints the next times of a schedule.
 type nextCmd struct {
 	Schedule string `arg:"" name:"expr" help:"The schedule, as one argument."`
-	From     moment `help:"Print times after this one: RFC 3339, or from now such as 36h; now if not given." placeholder:"TIME"`
-	Count    int    `help:"How many times to print." default:"5" placeholder:"N"`
-	Name     string `help:"Name of the timer that it is for, by which H in a cron expression and the jitter spread." placeholder:"NAME"`
+	From     moment `help:"Print times after this one: RFC 3339, or from now such as 36h; default now." placeholder:"TIME"`
+	Count    int    `help:"Number of times to print." default:"5" placeholder:"N"`
+	Name     string `help:"Name of the timer, which determines H in a cron expression, and the jitter." placeholder:"NAME"`
 	Full     bool   `help:"With --json: local times, what is odd of them, and the schedule in words as well."`
 
 	whenFlags `embed:""`

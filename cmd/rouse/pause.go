@@ -11,7 +11,7 @@ import (
 type pauseCmd struct {
 	Name   string `arg:"" optional:"" help:"Name of the timer."`
 	Reason string `help:"Why, for those who find it paused." placeholder:"TEXT"`
-	Until  moment `help:"When the pause ends by itself: RFC 3339, or from now such as 36h; never if not given." placeholder:"TIME"`
+	Until  moment `help:"Time at which the pause ends: RFC 3339, or from now such as 36h; default never." placeholder:"TIME"`
 
 	manyFlags `embed:""`
 	stateFlag `embed:""`

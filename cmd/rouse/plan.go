@@ -13,19 +13,19 @@ import (
 
 // planCommands are the commands that report what comes, and why.
 type planCommands struct {
-	Simulate simulateCmd `cmd:"" group:"times" help:"Print what would fire in a range of time."`
-	Explain  explainCmd  `cmd:"" group:"times" help:"Say why a timer did or did not fire, and what comes next."`
+	Simulate simulateCmd `cmd:"" group:"times" help:"Print the fires of all timers in a range of time."`
+	Explain  explainCmd  `cmd:"" group:"times" help:"Explain why a timer fired or did not fire, and what happens next."`
 }
 
 // simulateCmd tells what would fire.
 type simulateCmd struct {
-	From moment `help:"From this time on: RFC 3339, or from now such as 36h; now if not given." placeholder:"TIME"`
-	To   moment `help:"Before this time; a day after --from if not given." aliases:"until" placeholder:"TIME"`
+	From moment `help:"From this time on: RFC 3339, or from now such as 36h; default now." placeholder:"TIME"`
+	To   moment `help:"Before this time; default a day after --from." aliases:"until" placeholder:"TIME"`
 
 	filterFlags   `embed:""`
 	stateFlag     `embed:""`
 	AllNamespaces bool `short:"A" help:"Timers of all namespaces."`
-	Limit         int  `help:"At most so many, up to 10000." default:"1000" placeholder:"N"`
+	Limit         int  `help:"Maximum number, up to 10000." default:"1000" placeholder:"N"`
 }
 
 func (simulateCmd) Help() string {

@@ -12,12 +12,12 @@ import (
 
 // poolCmd groups the commands for pools of keyed workers.
 type poolCmd struct {
-	Run     poolRunCmd     `cmd:"" default:"withargs" help:"Manage pools of workers, which are started by requests in RabbitMQ, until a signal."`
+	Run     poolRunCmd     `cmd:"" default:"withargs" help:"Manage pools of workers, started by requests in RabbitMQ, until a signal."`
 	Status  poolStatusCmd  `cmd:"" help:"Show the pools of a manager, or the groups of one."`
 	Stop    poolStopCmd    `cmd:"" help:"Stop the group of a key; a request starts it again."`
 	Restart poolRestartCmd `cmd:"" help:"Replace the workers of a key."`
-	Pin     poolPinCmd     `cmd:"" help:"Keep the group of a key running, whether anybody asks for it or not."`
-	Poison  poolPoisonCmd  `cmd:"" help:"List, show, replay or purge requests that workers died with."`
+	Pin     poolPinCmd     `cmd:"" help:"Keep the group of a key running, even without requests."`
+	Poison  poolPoisonCmd  `cmd:"" help:"List, show, replay or purge poison requests."`
 }
 
 func (poolCmd) Help() string {
@@ -35,8 +35,8 @@ Examples:
 // poolRunCmd manages pools until a signal.
 type poolRunCmd struct {
 	Config      string `help:"YAML file that describes the pools." default:"pools.yaml" placeholder:"FILE"`
-	LogLevel    string `help:"Least level that is logged: debug, info, warn or error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
-	LogFormat   string `help:"Form of the log: text or json." enum:"text,json" default:"text" placeholder:"FORMAT"`
+	LogLevel    string `help:"Minimum level of the log: debug, info, warn or error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat   string `help:"Format of the log: text or json." enum:"text,json" default:"text" placeholder:"FORMAT"`
 	AddressFile string `help:"Write the address of status and metrics to this file once it is listened on." placeholder:"FILE"`
 }
 

@@ -73,7 +73,7 @@ func (t told) Unwrap() error { return t.kind }
 // poolStatusCmd shows pools.
 type poolStatusCmd struct {
 	poolAddress `embed:""`
-	Pool        string `arg:"" optional:"" help:"Name of the pool; all if not given."`
+	Pool        string `arg:"" optional:"" help:"Name of the pool; default all."`
 }
 
 func (poolStatusCmd) Help() string {
@@ -166,7 +166,7 @@ func momentText(t time.Time) string {
 type poolPoisonCmd struct {
 	List   poolPoisonListCmd   `cmd:"" default:"withargs" help:"List poison requests, oldest first."`
 	Show   poolPoisonShowCmd   `cmd:"" help:"Print the body of a poison request."`
-	Replay poolPoisonReplayCmd `cmd:"" help:"Give poison requests to workers again."`
+	Replay poolPoisonReplayCmd `cmd:"" help:"Send poison requests to workers again."`
 	Purge  poolPoisonPurgeCmd  `cmd:"" help:"Delete poison requests."`
 }
 
@@ -183,7 +183,7 @@ Examples:
 type poolPoisonListCmd struct {
 	poolAddress `embed:""`
 	Pool        string `arg:"" help:"Name of the pool."`
-	Limit       int    `help:"At most so many, up to 1000." default:"100" placeholder:"N"`
+	Limit       int    `help:"Maximum number, up to 1000." default:"100" placeholder:"N"`
 }
 
 func (poolPoisonListCmd) Help() string {

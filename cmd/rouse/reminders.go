@@ -22,7 +22,7 @@ import (
 // remindersCmd shows the table of the reminder service.
 type remindersCmd struct {
 	App       string `arg:"" optional:"" help:"Only buckets and sidecars of this app."`
-	Instances bool   `help:"List the instances of the service, and how loaded they are."`
+	Instances bool   `help:"List the instances of the service, with their load."`
 	Sidecars  bool   `help:"List the sidecars, and which instances they are connected to."`
 }
 

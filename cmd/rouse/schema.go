@@ -16,15 +16,15 @@ import (
 
 // schemaCmd groups the commands for the PostgreSQL schema in which rouse stores timers.
 type schemaCmd struct {
-	Show  schemaShowCmd  `cmd:"" help:"Show the version of the schema, and that which this rouse needs."`
-	Up    schemaUpCmd    `cmd:"" help:"Bring the schema to the version that this rouse needs, or make it."`
-	Down  schemaDownCmd  `cmd:"" help:"Bring the schema back to an older version, or take it away."`
+	Show  schemaShowCmd  `cmd:"" help:"Show the version of the schema, and the version that this rouse needs."`
+	Up    schemaUpCmd    `cmd:"" help:"Create the schema, or migrate it to the version that this rouse needs."`
+	Down  schemaDownCmd  `cmd:"" help:"Migrate the schema down to an older version, or remove it."`
 	Roles schemaRolesCmd `cmd:"" help:"Print or apply the SQL that gives roles their rights on the schema."`
 }
 
 // schemaStore is the PostgreSQL database of the commands.
 type schemaStore struct {
-	Store string `arg:"" optional:"" help:"URL of the PostgreSQL, as serve takes it; $$ROUSE_STORE if not given."`
+	Store string `arg:"" optional:"" help:"URL of the PostgreSQL, as in --store of serve; default $$ROUSE_STORE."`
 }
 
 // url returns the URL, and refuses other URLs than those of PostgreSQL.
@@ -135,7 +135,7 @@ func (c *schemaShowCmd) Run(a *app) error {
 // schemaUpCmd upgrades the schema.
 type schemaUpCmd struct {
 	schemaStore
-	To int `help:"The version; that which this rouse needs if not given." placeholder:"N" default:"0"`
+	To int `help:"Version of the schema; default the version that this rouse needs." placeholder:"N" default:"0"`
 }
 
 func (schemaUpCmd) Help() string {
@@ -174,7 +174,7 @@ func (c *schemaUpCmd) Run(a *app) error {
 type schemaDownCmd struct {
 	schemaStore
 	To  int  `help:"The version; 0 takes the schema away, with all timers." placeholder:"N" required:""`
-	Yes bool `help:"Do it without asking."`
+	Yes bool `help:"Do not ask for confirmation."`
 }
 
 func (schemaDownCmd) Help() string {

@@ -19,10 +19,10 @@ const schemaName = "rouse"
 // schemaRolesCmd gives roles their rights.
 type schemaRolesCmd struct {
 	schemaStore
-	App    string   `help:"Role that nodes run as: it reads and writes rows, and changes nothing else." placeholder:"NAME" required:""`
-	Reader string   `help:"Role that sees all and changes nothing." placeholder:"NAME"`
-	Caller []string `help:"Role that makes and deletes timers in its own transactions, and can do nothing else; several with commas between." placeholder:"NAME"`
-	Apply  bool     `help:"Run the SQL, as the owner of the schema; without it, it is printed."`
+	App    string   `help:"Role of nodes: it reads and writes rows, and nothing else." placeholder:"NAME" required:""`
+	Reader string   `help:"Role that reads everything, and changes nothing." placeholder:"NAME"`
+	Caller []string `help:"Role that creates and deletes timers in its own transactions, and nothing else; several separated by commas." placeholder:"NAME"`
+	Apply  bool     `help:"Execute the SQL, as the owner of the schema, instead of printing it."`
 }
 
 func (schemaRolesCmd) Help() string {

@@ -15,8 +15,8 @@ import (
 // serveCmd runs a server until a signal ends it.
 type serveCmd struct {
 	configFlags
-	AcceptLoss  bool   `help:"Start on a pebble: or sqlite: store whose log or witness has lost something that was acknowledged, without what is lost, which the log tells. Other files must be whole. For one start: it is no setting."`
-	Force       bool   `help:"Start on a store whose timers migrate-store --final has moved to another one. They fire here again: that one must not be served any more."`
+	AcceptLoss  bool   `help:"Start on a pebble: or sqlite: store whose log or witness has lost acknowledged data; the log describes the loss. Other files must be intact. Applies to this start only."`
+	Force       bool   `help:"Start on a store whose timers migrate-store --final has moved to another one. They fire here again, so do not serve the other one."`
 	AddressFile string `help:"Write the addresses to this file once the server listens, for scripts that let it choose its ports." placeholder:"FILE"`
 }
 

@@ -25,31 +25,31 @@ type specFlags struct {
 	Target      string            `short:"t" help:"Where: http://…, https://…, stream:CHANNEL, or amqp:, nats: and redis: with CONNECTION/PLACE." placeholder:"URL"`
 	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload" member:"-"`
 	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload" member:"-" show:"-"`
-	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE" show:"-"`
+	ContentType string            `help:"Media type of the payload; default application/json for JSON." placeholder:"TYPE" show:"-"`
 	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none" member:"labels" show:"labels"`
 
 	Misfire  string        `help:"What becomes of occurrences that could not start in time: latest (the default), all, skip or 'within 1h'." placeholder:"POLICY"`
 	Overlap  string        `help:"What becomes of an occurrence that comes due while one is in progress: wait (the default), skip or allow." placeholder:"POLICY"`
-	Deadline time.Duration `help:"Give up an occurrence whose next attempt would be later than this." placeholder:"DURATION"`
+	Deadline time.Duration `help:"Give up an occurrence if its next attempt would be later than this." placeholder:"DURATION"`
 	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
-	Keep     keepFor       `help:"How long the timer can be looked at when its schedule has ended, or forever; not at all if not given." placeholder:"DURATION"`
+	Keep     keepFor       `help:"How long to keep the timer after its schedule has ended, or forever; default not at all." placeholder:"DURATION"`
 
-	PauseAfter  uint32 `help:"Pause the timer when so many occurrences in a row have ended as dead letters; never if not given." placeholder:"N" show:"pause after,%s dead letters in a row"`
-	Criticality uint32 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
+	PauseAfter  uint32 `help:"Pause the timer after this number of consecutive dead letters; default never." placeholder:"N" show:"pause after,%s dead letters in a row"`
+	Criticality uint32 `help:"Timers of higher criticality are served first if the store cannot serve all: 0 (the default) to 9." placeholder:"N"`
 
-	RetryAttempts uint32        `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N" member:"retry.attempts" show:"retry"`
-	RetryInterval time.Duration `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION" member:"retry.interval" show:"-"`
-	RetryFactor   float64       `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR" member:"retry.factor" show:"-"`
-	RetryMax      time.Duration `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION" member:"retry.max_interval" show:"-"`
-	RetryJitter   *jitterFor    `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION" member:"retry.jitter" show:"-"`
-	RetryTimeout  time.Duration `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION" member:"retry.timeout" show:"-"`
-	RetryGiveUp   time.Duration `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION" member:"retry.give_up" show:"-"`
+	RetryAttempts uint32        `help:"Maximum number of attempts of an occurrence; default 8." placeholder:"N" member:"retry.attempts" show:"retry"`
+	RetryInterval time.Duration `help:"Wait before the first retry; default 1s." placeholder:"DURATION" member:"retry.interval" show:"-"`
+	RetryFactor   float64       `help:"Factor between a wait and the next; default 2, 1 for a constant wait." placeholder:"FACTOR" member:"retry.factor" show:"-"`
+	RetryMax      time.Duration `help:"Longest wait between attempts; default 10m." placeholder:"DURATION" member:"retry.max_interval" show:"-"`
+	RetryJitter   *jitterFor    `help:"Random part of a backoff; default 500ms, 0s for none." placeholder:"DURATION" member:"retry.jitter" show:"-"`
+	RetryTimeout  time.Duration `help:"Timeout of an attempt; default 30s." placeholder:"DURATION" member:"retry.timeout" show:"-"`
+	RetryGiveUp   time.Duration `help:"No attempt starts later than this after the first one; default no limit." placeholder:"DURATION" member:"retry.give_up" show:"-"`
 
-	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD" member:"webhook.method"`
+	Method     string        `help:"HTTP method of callbacks; default POST." placeholder:"METHOD" member:"webhook.method"`
 	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none" member:"-" show:"-"`
 	Structured bool          `help:"Send callbacks as CloudEvents in structured mode." member:"webhook.structured"`
-	Batch      uint32        `help:"Send up to so many fires of one URL in one callback." placeholder:"N" member:"webhook.batch"`
-	Accept     time.Duration `help:"How long a receiver that answers 202 may take to report; 10m if not given." placeholder:"DURATION" member:"webhook.accept"`
+	Batch      uint32        `help:"Send up to this number of fires for one URL in one callback." placeholder:"N" member:"webhook.batch"`
+	Accept     time.Duration `help:"How long a receiver that responds with 202 may take to report; default 10m." placeholder:"DURATION" member:"webhook.accept"`
 }
 
 // keepFor is how long an ended timer is kept: a duration, or "forever".
