@@ -73,8 +73,8 @@ func FuzzRead(f *testing.F) {
 	l.init()
 	l.add(&o, &rouse.Record{Namespace: "ns", Name: "a", Ended: 5}, 9)
 	l.write(&o, map[uint32]int64{})
-	for _, p := range o.list {
-		f.Add(o.key(p), o.buf[p.value:p.end])
+	for _, p := range slices.Concat(o.lists[:]...) {
+		f.Add(o.key(&p), o.buf[p.value:p.end])
 	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		near := "ns"

@@ -2,6 +2,8 @@ package pebble
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"slices"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -11,14 +13,28 @@ import (
 // Adjacent keys are adjacent in the memtable: a batch of timers due one after another is written at twice the
 // speed of alternating d and k keys.
 type ops struct {
-	buf  []byte // keys and values, one after another
-	list []op
+	buf   []byte // keys and values, one after another
+	lists [4][]op
 }
 
 // op is a key, and its value unless it is deleted, in buf.
 type op struct {
-	from, value, end int
+	head             uint64 // the eight bytes of the key behind what all keys of the list begin with; set by sort
+	from, value, end uint32
 	delete, once     bool
+}
+
+// listOf returns the list of a key by its tag: those of most keys have lists of their own, whose keys begin alike.
+func listOf(tag byte) int {
+	switch tag {
+	case tagDue:
+		return 0
+	case tagRecord:
+		return 1
+	case tagKey:
+		return 2
+	}
+	return 3
 }
 
 // keptBuf limits the buffer that is kept between batches.
@@ -28,7 +44,24 @@ func (o *ops) reset() {
 	if cap(o.buf) > keptBuf {
 		o.buf = nil
 	}
-	o.buf, o.list = o.buf[:0], o.list[:0]
+	o.buf = o.buf[:0]
+	for i := range o.lists {
+		o.lists[i] = o.lists[i][:0]
+	}
+}
+
+func (o *ops) empty() bool {
+	for i := range o.lists {
+		if len(o.lists[i]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *ops) add(p op) {
+	list := &o.lists[listOf(o.buf[p.from])]
+	*list = append(*list, p)
 }
 
 // set adds a key and its value; the functions append them to the buffer.
@@ -37,7 +70,7 @@ func (o *ops) set(key, value func(b []byte) []byte) {
 	o.buf = key(o.buf)
 	at := len(o.buf)
 	o.buf = value(o.buf)
-	o.list = append(o.list, op{from: from, value: at, end: len(o.buf)})
+	o.add(op{from: uint32(from), value: uint32(at), end: uint32(len(o.buf))})
 }
 
 // delete adds a key to delete.
@@ -48,31 +81,68 @@ func (o *ops) delete(key func(b []byte) []byte) { o.deleteSet(false, key) }
 func (o *ops) deleteSet(once bool, key func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
-	o.list = append(o.list, op{from: from, value: len(o.buf), end: len(o.buf), delete: true, once: once})
+	end := uint32(len(o.buf))
+	o.add(op{from: uint32(from), value: end, end: end, delete: true, once: once})
 }
 
-func (o *ops) key(p op) []byte { return o.buf[p.from:p.value] }
+func (o *ops) key(p *op) []byte { return o.buf[p.from:p.value] }
+
+// sort sorts a list by the keys; operations on the same key keep their order. Most comparisons are of the heads.
+func (o *ops) sort(list []op) {
+	if len(list) < 2 {
+		return
+	}
+	first := o.key(&list[0])
+	same := len(first) // bytes that all keys begin with
+	for i := range list {
+		key := o.key(&list[i])
+		same = min(same, len(key))
+		if !bytes.Equal(key[:same], first[:same]) {
+			same = commonPrefix(key[:same], first[:same])
+		}
+	}
+	for i := range list {
+		var head [8]byte // zeros behind the end of a short key: Compare decides between equal heads
+		copy(head[:], o.key(&list[i])[same:])
+		list[i].head = binary.BigEndian.Uint64(head[:])
+	}
+	slices.SortFunc(list, func(a, b op) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		if c := bytes.Compare(o.buf[a.from:a.value], o.buf[b.from:b.value]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.from, b.from)
+	})
+}
+
+func commonPrefix(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
 
 // write writes all operations to a batch. Operations on the same key keep their order.
 func (o *ops) write(batch *lsm.Batch) error {
-	slices.SortFunc(o.list, func(a, b op) int {
-		if c := bytes.Compare(o.key(a), o.key(b)); c != 0 {
-			return c
-		}
-		return a.from - b.from
-	})
-	for _, p := range o.list {
-		var err error
-		switch {
-		case p.once:
-			err = batch.SingleDelete(o.key(p), nil)
-		case p.delete:
-			err = batch.Delete(o.key(p), nil)
-		default:
-			err = batch.Set(o.key(p), o.buf[p.value:p.end], nil)
-		}
-		if err != nil {
-			return err
+	for _, list := range o.lists {
+		o.sort(list)
+		for i := range list {
+			var err error
+			switch p := &list[i]; {
+			case p.once:
+				err = batch.SingleDelete(o.key(p), nil)
+			case p.delete:
+				err = batch.Delete(o.key(p), nil)
+			default:
+				err = batch.Set(o.key(p), o.buf[p.value:p.end], nil)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func (w *write) finish() error {
 }
 
 // empty reports whether there is nothing to write.
-func (w *write) empty() bool { return len(w.ops.list) == 0 && w.batch.Empty() }
+func (w *write) empty() bool { return w.ops.empty() && w.batch.Empty() }
 
 // change makes one change, if its condition holds.
 func (w *write) change(c *rouse.Change, res *rouse.Result) error {
