@@ -18,6 +18,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/test/harness"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestAHostileNamespaceLeavesTheOthersTheirTimers runs everything that the suite of hostile tenants has, and floods of calls, at the same
@@ -45,7 +46,7 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	create("good", "tick", rouse.Spec{Schedule: "@every 100ms", Target: good.URL})
 	before := peakMemory(t, s)
 
-	hung, dead := "http://"+silent.Addr().String()+"/", fmt.Sprintf("http://127.0.0.1:%d/", harness.FreePort(t))
+	hung, dead := "http://"+silent.Addr().String()+"/", "http://"+servers.FreeAddr(t)+"/"
 	var minutes []string
 	for i := range 60 {
 		minutes = append(minutes, fmt.Sprintf("%d * * * MON", i))

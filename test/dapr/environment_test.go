@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -69,7 +68,7 @@ spec:
 // ready waits until the sidecar serves its application.
 func (w *environment) ready() {
 	w.t.Helper()
-	poll.Until(w.t, "the sidecar is healthy", func() bool {
+	eventually(w.t, "the sidecar is healthy", func() bool {
 		status, _ := w.call("GET", "/v1.0/healthz", nil)
 		return status/100 == 2
 	})
@@ -78,7 +77,7 @@ func (w *environment) ready() {
 // killed kills a process and restarts it.
 func (w *environment) killed(p *process) {
 	w.t.Helper()
-	p.kill()
+	p.Kill()
 	p.begin()
 	w.ready()
 }
@@ -114,7 +113,7 @@ func (w *environment) must(method, path string, body any) string {
 	w.t.Helper()
 	var status int
 	var answer string
-	poll.Until(w.t, method+" "+path, func() bool {
+	eventually(w.t, method+" "+path, func() bool {
 		status, answer = w.call(method, path, body)
 		if status/100 == 4 {
 			w.t.Logf("%s %s: %d %s", method, path, status, answer)

@@ -17,8 +17,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
-
-	"github.com/rousehq/rouse/internal/poll"
 )
 
 // schedulerAt returns a client of a scheduler, which may not be running yet.
@@ -77,7 +75,7 @@ func TestImportFromTheEtcdOfDaprsScheduler(t *testing.T) {
 	drop := &schedulerv1.JobFailurePolicy{Policy: &schedulerv1.JobFailurePolicy_Drop{Drop: &schedulerv1.JobFailurePolicyDrop{}}}
 	put := func(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job) {
 		t.Helper()
-		poll.Until(t, "the scheduler takes "+name, func() bool {
+		eventually(t, "the scheduler takes "+name, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := from.ScheduleJob(ctx, &schedulerv1.ScheduleJobRequest{Name: name, Metadata: m, Job: j, Overwrite: true})
@@ -137,7 +135,7 @@ func TestImportFromTheEtcdOfDaprsScheduler(t *testing.T) {
 	if got := fmt.Sprint(triggers(t, to, "shop", 4)); got != "[tick tick tick tick]" {
 		t.Errorf("the triggers that were left are %s", got)
 	}
-	poll.Until(t, "the job that has ticked six times is gone", func() bool {
+	eventually(t, "the job that has ticked six times is gone", func() bool {
 		_, err := to.GetJob(t.Context(), &schedulerv1.GetJobRequest{Name: "tick", Metadata: shop})
 		return err != nil
 	})

@@ -1,16 +1,15 @@
 package dapr
 
 import (
-	"bytes"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"sync"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/internal/poll"
+	"github.com/rousehq/rouse/test/harness"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // patience bounds every wait of a test. It is no measurement.
@@ -20,86 +19,40 @@ const patience = 2 * time.Minute
 func programs(t *testing.T) string {
 	dir := os.Getenv("DAPR_PROGRAMS")
 	if dir == "" {
-		t.Skip("DAPR_PROGRAMS does not say where Dapr's programs are: make test-dapr builds them")
+		t.Skip("DAPR_PROGRAMS, the folder of Dapr's programs, is not set: make test-dapr builds them")
 	}
 	return dir
 }
 
-// process is a program that a test may kill and start again.
+// process is a program with its arguments.
 type process struct {
-	t    *testing.T
-	path string
+	*harness.Program
 	args []string
-
-	cmd  *exec.Cmd
-	out  *tail
-	gone chan struct{}
 }
 
 // start starts a program of DAPR_PROGRAMS. It is killed when the test ends.
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, path: filepath.Join(programs(t), name), args: args, out: &tail{}}
+	p := &process{harness.NewProgram(t, filepath.Join(programs(t), name)), args}
 	p.begin()
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("the last words of %s:\n%s", name, p.out)
-		}
-	})
 	return p
 }
 
 func (p *process) begin() {
-	p.t.Helper()
-	p.cmd = exec.Command(p.path, p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	gone := make(chan struct{})
-	p.gone = gone
-	go func(cmd *exec.Cmd) {
-		defer close(gone)
-		_ = cmd.Wait()
-	}(p.cmd)
-}
-
-// kill ends the process like the out-of-memory killer.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.gone
-}
-
-// tail keeps the last bytes of a process's output.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *tail) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.text = append(l.text, b...); len(l.text) > 1<<16 {
-		l.text = bytes.Clone(l.text[len(l.text)-1<<15:])
-	}
-	return len(b), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text[max(0, len(l.text)-6000):])
+	p.T.Helper()
+	p.Run(p.args, nil, nil)
 }
 
 // port returns a free port.
 func port(t *testing.T) string {
+	_, port, _ := strings.Cut(servers.FreeAddr(t), ":")
+	return port
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if !poll.Holds(patience, holds) {
+		t.Fatalf("not within %v: %s", patience, what)
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

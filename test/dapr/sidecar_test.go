@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Recurring jobs are called at least as often as scheduled, although rouse and the sidecar are killed during
@@ -19,16 +17,16 @@ func TestJobsSurviveKills(t *testing.T) {
 	}
 	w.must("POST", "/v1.0-alpha1/jobs/once", map[string]any{"dueTime": "2s", "data": "x"})
 	first := func(n int) func() bool { return func() bool { return w.app.called("/job/j0") >= n } }
-	poll.Until(t, "the first calls", first(2))
+	eventually(t, "the first calls", first(2))
 	w.killed(w.rouse)
-	poll.Until(t, "calls after rouse was killed", first(4))
+	eventually(t, "calls after rouse was killed", first(4))
 	w.killed(w.sidecar)
 	for i := range jobs {
 		path := fmt.Sprintf("/job/j%d", i)
-		poll.Until(t, path, func() bool { return w.app.called(path) >= repeats })
+		eventually(t, path, func() bool { return w.app.called(path) >= repeats })
 	}
-	poll.Until(t, "the one that is called once", func() bool { return w.app.called("/job/once") >= 1 })
-	poll.Until(t, "the jobs are over", func() bool {
+	eventually(t, "the one that is called once", func() bool { return w.app.called("/job/once") >= 1 })
+	eventually(t, "the jobs are over", func() bool {
 		status, _ := w.call("GET", "/v1.0-alpha1/jobs/j0", nil)
 		return status/100 != 2
 	})
@@ -52,11 +50,11 @@ func TestActorRemindersSurviveKills(t *testing.T) {
 			return true
 		}
 	}
-	poll.Until(t, "the first reminders", all(2))
+	eventually(t, "the first reminders", all(2))
 	w.killed(w.rouse)
-	poll.Until(t, "reminders after rouse was killed", all(4))
+	eventually(t, "reminders after rouse was killed", all(4))
 	w.killed(w.sidecar)
-	poll.Until(t, "reminders after the sidecar was killed", all(6))
+	eventually(t, "reminders after the sidecar was killed", all(6))
 	if got := w.must("GET", "/v1.0/actors/cart/a1/reminders/pay", nil); !strings.Contains(got, "period") {
 		t.Errorf("the reminder reads %s", got)
 	}
@@ -89,18 +87,18 @@ func TestWorkflowsSurviveKills(t *testing.T) {
 		return got.RuntimeStatus, got.Properties["dapr.workflow.output"]
 	}
 	last := func() string { s, _ := status(flows - 1); return s }
-	poll.Until(t, "the last workflow runs", func() bool { return last() == "RUNNING" })
+	eventually(t, "the last workflow runs", func() bool { return last() == "RUNNING" })
 	for _, p := range []*process{w.rouse, w.sidecar, w.rouse} {
 		w.killed(p)
 		var now string
-		poll.Until(t, "the state of a workflow", func() bool { now = last(); return now != "" })
+		eventually(t, "the state of a workflow", func() bool { now = last(); return now != "" })
 		if now != "RUNNING" {
 			t.Errorf("the last workflow is %s, and there was more to kill: that proves nothing", now)
 		}
 	}
 	for i := range flows {
 		var state, output string
-		poll.Until(t, fmt.Sprintf("the end of workflow %d", i), func() bool {
+		eventually(t, fmt.Sprintf("the end of workflow %d", i), func() bool {
 			state, output = status(i)
 			return state != "" && state != "RUNNING" && state != "PENDING"
 		})

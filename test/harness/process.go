@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,25 +18,82 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/servers"
 )
 
-// Process is a rouse that can be started again and again, on one port with one data directory. Its methods are for one goroutine
-// at a time.
-type Process struct {
+// Program is a process that a test may kill and start again. Its methods are for one goroutine at a time.
+type Program struct {
 	T      testing.TB
 	Name   string // in messages
 	Binary string
-	Data   string
-	Store  string // what --store is
-	Flags  []string
 	Attr   syscall.SysProcAttr
 
 	Cmd    *exec.Cmd
-	Listen chan struct{} // closed when it listens
 	Exited chan struct{} // closed when it has ended
 
-	port, admin int
-	output      tail
+	output tail
+}
+
+// killed kills the program with the test, and shows what it printed if the test has failed.
+func (p *Program) killed() {
+	EndWithParent(&p.Attr)
+	p.T.Cleanup(func() {
+		p.Kill()
+		if p.T.Failed() {
+			p.T.Logf("the end of the output of %s:\n%s", p.Name, p.Output())
+		}
+	})
+}
+
+// NewProgram returns a program that does not run yet. It is killed with the test.
+func NewProgram(t testing.TB, binary string) *Program {
+	p := &Program{T: t, Name: filepath.Base(binary), Binary: binary}
+	p.killed()
+	return p
+}
+
+// Run starts the program; each is called with the lines of its standard output; nil: they are kept as its output.
+func (p *Program) Run(args, env []string, each func(line []byte)) {
+	p.T.Helper()
+	cmd := exec.Command(p.Binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	attr := p.Attr
+	cmd.SysProcAttr = &attr
+	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	var out io.Reader = strings.NewReader("")
+	if each != nil {
+		cmd.Stdout = nil
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		out = pipe
+	}
+	if err := cmd.Start(); err != nil {
+		p.T.Fatal(err)
+	}
+	exited := make(chan struct{})
+	p.Cmd, p.Exited = cmd, exited
+	go func() { // ends with the process
+		defer close(exited)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			each(lines.Bytes())
+		}
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	}()
+}
+
+// Process is a rouse that can be started again and again, on one port with one data directory.
+type Process struct {
+	Program
+	Data   string
+	Store  string // what --store is
+	Flags  []string
+	Listen chan struct{} // closed when it listens
+
+	address, admin string
 }
 
 // NewProcess returns a process that does not run yet. It is killed with the test.
@@ -49,53 +103,20 @@ func NewProcess(t testing.TB, name, data, store string, flags ...string) *Proces
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{T: t, Name: name, Binary: path, Data: data, Store: store, Flags: flags, port: FreePort(t), admin: FreePort(t)}
-	EndWithParent(&p.Attr)
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("the end of the output of %s:\n%s", p.Name, p.Output())
-		}
-	})
+	p := &Process{Program: Program{T: t, Name: name, Binary: path}, Data: data, Store: store, Flags: flags,
+		address: servers.FreeAddr(t), admin: servers.FreeAddr(t)}
+	p.killed()
 	return p
 }
 
-// FreePort returns a port that nothing listens on, below those that the system gives to connections: it is free at every
-// restart. It is returned once.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	for range 100 {
-		port := 20000 + rand.IntN(10000)
-		if ports.given[port] {
-			continue
-		}
-		if l, err := net.Listen("tcp", loopback(port)); err == nil {
-			_ = l.Close()
-			ports.given[port] = true
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
-var ports = struct {
-	sync.Mutex
-	given map[int]bool
-}{given: map[int]bool{}}
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
 // Address is where the API is.
-func (p *Process) Address() string { return loopback(p.port) }
+func (p *Process) Address() string { return p.address }
 
 // Admin is where operators look.
-func (p *Process) Admin() string { return loopback(p.admin) }
+func (p *Process) Admin() string { return p.admin }
 
 // Output is the end of what it has written to its standard error, of all starts.
-func (p *Process) Output() string { return p.output.String() }
+func (p *Program) Output() string { return p.output.String() }
 
 // Start starts the process and waits until it listens.
 func (p *Process) Start(env ...string) {
@@ -121,37 +142,19 @@ func (p *Process) Launch(env ...string) {
 	p.T.Helper()
 	args := []string{"serve", "--json", "--listen", p.Address(), "--admin", p.Admin(), "--data", p.Data, "--store", p.Store,
 		"--allow-private-targets", "--log-level", "warn", "--history-per-timer", "0"}
-	cmd := exec.Command(p.Binary, append(args, p.Flags...)...)
-	cmd.Env = append(os.Environ(), env...)
-	attr := p.Attr
-	cmd.SysProcAttr = &attr
-	cmd.Stderr = &p.output
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		p.T.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.T.Fatal(err)
-	}
-	listen, exited := make(chan struct{}), make(chan struct{})
-	p.Cmd, p.Listen, p.Exited = cmd, listen, exited
-	go func() { // ends with the process
-		defer close(exited)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			var line struct{ API string }
-			if listen != nil && json.Unmarshal(lines.Bytes(), &line) == nil && line.API == p.Address() {
-				close(listen)
-				listen = nil
-			}
+	listen := make(chan struct{})
+	p.Listen = listen
+	p.Run(append(args, p.Flags...), env, func(text []byte) {
+		var line struct{ API string }
+		if listen != nil && json.Unmarshal(text, &line) == nil && line.API == p.Address() {
+			close(listen)
+			listen = nil
 		}
-		_, _ = io.Copy(io.Discard, out)
-		_ = cmd.Wait()
-	}()
+	})
 }
 
 // Signal sends the running process a signal.
-func (p *Process) Signal(sig syscall.Signal) {
+func (p *Program) Signal(sig syscall.Signal) {
 	p.T.Helper()
 	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.T.Fatal(err)
@@ -159,7 +162,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 }
 
 // Kill is kill -9. It returns when the process is gone.
-func (p *Process) Kill() {
+func (p *Program) Kill() {
 	if p.Cmd == nil {
 		return
 	}
@@ -168,7 +171,7 @@ func (p *Process) Kill() {
 }
 
 // Runs returns whether the process is there.
-func (p *Process) Runs() bool {
+func (p *Program) Runs() bool {
 	if p.Cmd == nil {
 		return false
 	}
@@ -181,7 +184,7 @@ func (p *Process) Runs() bool {
 }
 
 // Wait waits for the end of the process, and returns its exit code, -1 if a signal ended it.
-func (p *Process) Wait() int {
+func (p *Program) Wait() int {
 	p.T.Helper()
 	select {
 	case <-p.Exited:
@@ -192,7 +195,7 @@ func (p *Process) Wait() int {
 }
 
 // Died fails the test if the process, which has ended, was not killed; at is where it was to be.
-func (p *Process) Died(at string) {
+func (p *Program) Died(at string) {
 	p.T.Helper()
 	if status := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
 		p.T.Fatalf("at %s %s ended with %v\n%s", at, p.Name, p.Cmd.ProcessState, p.Output())
@@ -200,7 +203,7 @@ func (p *Process) Died(at string) {
 }
 
 // Stop asks the process to end, which must end it in order.
-func (p *Process) Stop() {
+func (p *Program) Stop() {
 	p.T.Helper()
 	p.Signal(syscall.SIGTERM)
 	if code := p.Wait(); code != 0 {
