@@ -34,7 +34,7 @@ func Example() {
 	s.Deliver(context.Background(), []rouse.Fire{{ID: "fire-17", Namespace: "default", Name: "order-17", Attempt: 1, Spec: due}},
 		func(_ int, o rouse.Outcome) { fmt.Println("done:", o.Verdict == rouse.Done) })
 	// Output:
-	// target "redis:orders/invoices": leads to a place that the connection orders is not for; use a place that begins as the operator allows: order-
+	// target "redis:orders/invoices": is not allowed for the connection orders; use one of the prefixes that its operator allows: order-
 	// <nil>
 	// order-due: 17
 	// done: true

@@ -79,7 +79,7 @@ func (s *Sink) target(text string) (located, error) {
 	case c.kind != scheme:
 		return refuse("names the connection "+name+", which is not one of that kind", "write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
 	case !c.allows(path):
-		return refuse("leads to a place that the connection "+name+" is not for", "use a place that begins as the operator allows: "+strings.Join(c.Allow, ", "))
+		return refuse("is not allowed for the connection "+name, "use one of the prefixes that its operator allows: "+strings.Join(c.Allow, ", "))
 	}
 	if wrong := t.read(options); wrong != "" {
 		return refuse(wrong, "use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
