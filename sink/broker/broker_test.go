@@ -66,10 +66,10 @@ func TestTargets(t *testing.T) {
 		"amqp:other/x":                            "with one of the connections orders",
 		"amqp:feed/x/y":                           "write redis:feed/STREAM",
 		"amqp:orders/secret/x":                    "events/order., /mail$",
-		"amqp:orders//mail2":                      "is not for",
-		"amqp:orders/events/orders":               "is not for",
-		"amqp:orders/%65vents/order.due":          "is not for", // another spelling of what is allowed is no hole
-		"amqp:orders/events/../x":                 "is not for",
+		"amqp:orders//mail2":                      "is not allowed for the connection",
+		"amqp:orders/events/orders":               "is not allowed for the connection",
+		"amqp:orders/%65vents/order.due":          "is not allowed for the connection", // another spelling of what is allowed is no hole
+		"amqp:orders/events/../x":                 "is not allowed for the connection",
 		"redis:feed/x?via=core":                   `the option "via=core"`,
 		"redis:feed/x?":                           "",
 		"redis:feed/x?mode=structured?":           "the option",
