@@ -120,6 +120,9 @@ func simulate(t *testing.T, l scenario, seed uint64) (musts int) {
 	for node := range l.nodes {
 		engines.Go(func() { w.run(node, stop, events) })
 	}
+	if !l.faulty && l.nodes > 1 {
+		time.Sleep(30 * time.Second) // until each node had a turn: what waited before that was without a server for it
+	}
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	for i := range 25 {
