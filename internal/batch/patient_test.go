@@ -39,7 +39,7 @@ func TestPatientItemsWaitForTheirTime(t *testing.T) {
 		r.doBy(time.Hour, 2) // the earlier time counts
 		time.Sleep(3*time.Millisecond - 1)
 		r.wantFlushed()
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		r.wantFlushed([]int{1, 2})
 		r.pass(nil)
 		r.doBy(0, 3)

@@ -33,7 +33,6 @@ type door struct {
 	r       *rand.Rand
 	gated   bool
 	subs    []*testSub
-	turns   map[*testSub]int
 	made    map[string]int // reports, by fire id
 	number  int
 	running sync.WaitGroup

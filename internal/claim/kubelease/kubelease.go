@@ -53,10 +53,10 @@ func Split(lease string) (namespace, name string, err error) {
 		return "", "", fmt.Errorf("%q is not namespace/name", lease)
 	}
 	if !kubelink.IsLabel(namespace) {
-		return "", "", fmt.Errorf("%q is no namespace of Kubernetes: write lowercase letters, digits and -", namespace)
+		return "", "", fmt.Errorf("%q is no namespace of Kubernetes: write lowercase letters, digits and hyphens", namespace)
 	}
 	if !kubelink.IsSubdomain(name) {
-		return "", "", fmt.Errorf("%q is no name of a lease: write lowercase letters, digits, - and .", name)
+		return "", "", fmt.Errorf("%q is no name of a lease: write lowercase letters, digits, hyphens and dots", name)
 	}
 	return namespace, name, nil
 }
