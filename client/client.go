@@ -23,22 +23,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // Options tune a client. Zero fields have the defaults that their comments name.
@@ -76,19 +69,19 @@ func Dial(target string, o Options) (*Client, error) {
 	c := &Client{peers: map[string]*peer{}}
 	o.Dial = append(slices.Clip(o.Dial), grpc.WithChainUnaryInterceptor(c.hear))
 	c.opts = o
-	for _, one := range targets(target) {
-		address, plain, err := address(one, o)
+	for _, one := range grpclink.Split(target) {
+		a, err := o.link().Parse(one)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		if slices.ContainsFunc(c.nodes.members, func(m member) bool { return m.address == address }) {
+		if slices.ContainsFunc(c.nodes.members, func(m member) bool { return m.Target == a.Target }) {
 			continue
 		}
-		conn, err := connect(address, plain, o)
+		conn, err := connect(a, o)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.nodes.members = append(c.nodes.members, member{address: address, plain: plain, explicit: plain && (o.Insecure || strings.HasPrefix(one, "http://")), conn: conn})
+		c.nodes.members = append(c.nodes.members, member{a, conn})
 	}
 	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
@@ -96,48 +89,18 @@ func Dial(target string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// targets returns the targets of a list. A target of gRPC's own that has commas in it is one.
-func targets(list string) []string {
-	if strings.HasPrefix(list, "ipv4:") || strings.HasPrefix(list, "ipv6:") {
-		return []string{list}
-	}
-	out := strings.Split(list, ",")
-	for i := range out {
-		out[i] = strings.TrimSpace(out[i])
-	}
-	return out
+// link returns the options of connections.
+func (o *Options) link() grpclink.Options {
+	return grpclink.Options{TLS: o.TLS, Insecure: o.Insecure, Token: o.Token}
 }
 
-// reconnect is how a connection that is lost is made again.
-var reconnect = grpc.ConnectParams{MinConnectTimeout: 10 * time.Second,
-	Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second}}
-
 // connect returns a connection, which its first call makes.
-func connect(address string, plain bool, o Options) (*grpc.ClientConn, error) {
-	transport := insecure.NewCredentials()
-	if !plain {
-		transport = credentials.NewTLS(o.TLS)
-	}
-	opts := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport),
-		grpc.WithConnectParams(reconnect),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive)),
-	}
+func connect(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
+	opts := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive))}
 	if o.Timeout > 0 {
 		opts = append(opts, grpc.WithChainUnaryInterceptor(bounded(o.Timeout)))
 	}
-	if o.Token != "" {
-		if plain && !local(address) {
-			return nil, errors.New("a token is not sent to another host in plain text: use https")
-		}
-		opts = append(opts, grpc.WithPerRPCCredentials(bearer(o.Token)))
-	}
-	conn, err := grpc.NewClient(address, append(opts, o.Dial...)...)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", address, err)
-	}
-	return conn, nil
+	return o.link().Connect(a, 200*time.Millisecond, 10*time.Second, append(opts, o.Dial...)...)
 }
 
 // bounded gives calls that have no deadline one of their own.
@@ -169,55 +132,3 @@ func (c *Client) Close() error {
 	clear(c.peers)
 	return errors.Join(errs...)
 }
-
-// address returns the gRPC target of a target, and whether connections to it are in plain text.
-func address(target string, o Options) (address string, plain bool, err error) {
-	plain = o.TLS == nil && (o.Insecure || local(target))
-	if !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
-		return target, plain, nil
-	}
-	u, err := url.Parse(target)
-	if err != nil {
-		return "", false, fmt.Errorf("dial: %w", err)
-	}
-	if u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", false, fmt.Errorf("dial %q: want a host and a port only", u.Redacted())
-	}
-	address = u.Host
-	if u.Port() == "" {
-		port := "443"
-		if u.Scheme == "http" {
-			port = "80"
-		}
-		address = net.JoinHostPort(u.Hostname(), port)
-	}
-	return address, o.TLS == nil && u.Scheme == "http", nil
-}
-
-// local reports whether a gRPC target is on this host.
-func local(target string) bool {
-	if strings.HasPrefix(target, "unix:") || strings.HasPrefix(target, "unix-abstract:") {
-		return true
-	}
-	if i := strings.LastIndexByte(target, '/'); i >= 0 { // dns:///host:port, passthrough:///host:port
-		target = target[i+1:]
-	}
-	host, _, err := net.SplitHostPort(target)
-	if err != nil {
-		host = target
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// bearer is a token as gRPC asks for it. That it does not travel in plain text, Dial saw to.
-type bearer string
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + string(b)}, nil
-}
-
-func (bearer) RequireTransportSecurity() bool { return false }

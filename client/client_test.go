@@ -47,9 +47,9 @@ func TestAddresses(t *testing.T) {
 		{target: "https://rouse.example/path", refused: true},
 		{target: "https://me:secret@rouse.example", refused: true},
 	} {
-		address, plain, err := address(c.target, c.o)
-		if (err != nil) != c.refused || address != c.address || plain != c.plain {
-			t.Errorf("%s: %q, plain %v, %v", c.target, address, plain, err)
+		a, err := c.o.link().Parse(c.target)
+		if (err != nil) != c.refused || err == nil && (a.Target != c.address || a.Plain != c.plain) {
+			t.Errorf("%s: %q, plain %v, %v", c.target, a.Target, a.Plain, err)
 		}
 	}
 }

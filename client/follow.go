@@ -90,10 +90,10 @@ func (f *follow) run() error {
 	nodes := &f.client.nodes
 	if f.o.OneNode {
 		all := func(context.Context) (grpc.ClientConnInterface, error) { return nodes, nil }
-		f.begin(&link{address: nodes.members[0].address, given: true, connect: all})
+		f.begin(&link{address: nodes.members[0].Target, given: true, connect: all})
 	} else {
 		for _, m := range nodes.members {
-			f.begin(&link{address: m.address, given: true, connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
+			f.begin(&link{address: m.Target, given: true, connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
 				afresh(ctx, m.conn)
 				return m.conn, nil
 			}})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // place is one node of a service in the hands of a test, at an address of its own.
@@ -478,7 +479,7 @@ func TestCallsPassNodesThatAreDown(t *testing.T) {
 func ping(t *testing.T, c *Client, p *place) bool {
 	t.Helper()
 	for _, m := range c.nodes.members {
-		if m.address == p.address {
+		if m.Target == p.address {
 			return m.conn.GetState().String() == "READY"
 		}
 	}
@@ -524,7 +525,7 @@ func TestAddressesOfNodes(t *testing.T) {
 		{given: here, told: ":7411", wrong: "advertise"},
 		{given: here, told: "node2", wrong: "host and port"},
 		{given: here, told: "node2:0", wrong: "no port"},
-		{given: here, told: "unix:/run/rouse.sock", wrong: "no port"},
+		{given: here, told: "unix:/run/rouse.sock", wrong: "host and port"},
 		{given: here, told: "xds:///rouse:1", wrong: "host and port"},
 		{given: here, told: "https://me:secret@node2", wrong: "host and a port only"},
 	} {
@@ -532,9 +533,9 @@ func TestAddressesOfNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target, plain, err := client.peerAddress(c.told)
-		if c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) || c.wrong == "" && (err != nil || target != c.target || plain != c.plain) {
-			t.Errorf("from %s to %s: %q, plain %v, %v", c.given, c.told, target, plain, err)
+		a, err := client.peerAddress(c.told)
+		if c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) || c.wrong == "" && (err != nil || a.Target != c.target || a.Plain != c.plain) {
+			t.Errorf("from %s to %s: %q, plain %v, %v", c.given, c.told, a.Target, a.Plain, err)
 		}
 		client.Close()
 	}
@@ -551,7 +552,7 @@ func TestAddressesOfNodes(t *testing.T) {
 
 func TestTargetsOfDial(t *testing.T) {
 	for list, want := range map[string][]string{"a:1": {"a:1"}, "a:1,b:2, https://c": {"a:1", "b:2", "https://c"}, "ipv4:1.2.3.4:5,6.7.8.9:5": {"ipv4:1.2.3.4:5,6.7.8.9:5"}} {
-		if got := targets(list); !reflect.DeepEqual(got, want) {
+		if got := grpclink.Split(list); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %q", list, got)
 		}
 	}

@@ -2,12 +2,10 @@ package client
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/rousehq/rouse/internal/grpclink"
 	"google.golang.org/grpc"
 )
 
@@ -23,11 +21,11 @@ func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
 	defer c.mu.Unlock()
 	p := c.peers[address]
 	if p == nil {
-		target, plain, err := c.peerAddress(address)
+		a, err := c.peerAddress(address)
 		if err != nil {
 			return nil, err
 		}
-		conn, err := connect(target, plain, c.opts)
+		conn, err := connect(a, c.opts)
 		if err != nil {
 			return nil, err
 		}
@@ -50,33 +48,24 @@ func (c *Client) release(address string) {
 	}
 }
 
-// peerAddress returns the gRPC target of a node's address, and whether connections to it are in plain text. A
-// reported address is only an address, never a scheme of gRPC's, and never weakens what the caller asked for:
-// with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
-func (c *Client) peerAddress(told string) (target string, plain bool, err error) {
-	target, plain, err = address(told, c.opts)
-	if err != nil {
-		return "", false, err
+// peerAddress reads the address of a node that the service reported. It never weakens what the caller asked for: with TLS, nodes are
+// reached over TLS, and a remote node cannot send the client to this host.
+func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
+	if a, err = c.opts.link().Parse(told); err != nil {
+		return a, err
 	}
-	host, port, err := net.SplitHostPort(target)
-	if err != nil {
-		return "", false, fmt.Errorf("%q is no host and port", told)
+	given := make([]grpclink.Address, len(c.nodes.members))
+	for i, m := range c.nodes.members {
+		given[i] = m.Address
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", false, fmt.Errorf("%q has no port", told)
+	if err := grpclink.Reported(a.Target, given); err != nil {
+		return a, err
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return "", false, fmt.Errorf("%q can be listened on, but not reached: the node should advertise an address", told)
-	}
-	has := func(is func(m member) bool) bool { return slices.ContainsFunc(c.nodes.members, is) }
-	if local(target) && !has(func(m member) bool { return local(m.address) }) {
-		return "", false, fmt.Errorf("%q is the node's own host for itself: it should advertise an address that others reach", told)
-	}
-	if strings.HasPrefix(told, "http://") && c.opts.TLS == nil && has(func(m member) bool { return !m.plain }) {
-		return "", false, errors.New("the node wants plain text, and others are talked to under TLS")
+	if strings.HasPrefix(told, "http://") && c.opts.TLS == nil && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
+		return a, errors.New("the node wants plain text, and others are talked to under TLS")
 	}
 	if !strings.Contains(told, "://") && c.opts.TLS == nil {
-		plain = plain || has(func(m member) bool { return m.explicit })
+		a.Plain = a.Plain || slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
 	}
-	return target, plain, nil
+	return a, nil
 }

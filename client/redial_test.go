@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // away is a follower that is on node a alone, and a link to node b, which cannot be reached and notes when it is tried.
@@ -125,7 +126,7 @@ func TestAConnectionIsMadeAfresh(t *testing.T) {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	conn, err := connect(address, true, Options{})
+	conn, err := connect(grpclink.Address{Target: address, Plain: true}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rousehq/rouse/internal/grpclink"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 )
@@ -17,10 +18,8 @@ type ring struct {
 }
 
 type member struct {
-	address  string
-	plain    bool // talked to in plain text
-	explicit bool // because the caller asked for it, not because it is on this host
-	conn     *grpc.ClientConn
+	grpclink.Address
+	conn *grpc.ClientConn
 }
 
 // patienceEach is how long a connection may take to stand while there are others that might.

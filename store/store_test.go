@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse/store"
 )
 
-// TestAKindThatIsNotLinkedIsNamed: this test links no kind of store.
+// TestAKindThatIsNotLinkedIsNamed: this test links no kind of store but mem, for its example.
 func TestAKindThatIsNotLinkedIsNamed(t *testing.T) {
-	for url, kind := range map[string]string{"pebble:dir": "pebble", "sqlite:file": "sqlite", "mem:": "mem", "postgres://u:secret@h/d": "postgres", "postgresql://h/d": "postgres",
+	for url, kind := range map[string]string{"pebble:dir": "pebble", "sqlite:file": "sqlite", "postgres://u:secret@h/d": "postgres", "postgresql://h/d": "postgres",
 		"redis://h:1": "redis", "rediss://h:1": "redis", "redis+sentinel://h:1": "redis", "redis+cluster://h:1": "redis", "rediss+cluster://h:1": "redis"} {
 		_, err := store.Open(t.Context(), url, store.Options{})
 		if err == nil || !strings.HasSuffix(err.Error(), `import _ "github.com/rousehq/rouse/store/`+kind+`"`) || strings.Contains(err.Error(), "secret") {

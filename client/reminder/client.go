@@ -42,6 +42,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // Options say who the sidecar is, and how it works. Zero fields have the defaults that their comments name.
@@ -109,7 +110,7 @@ func (o Options) withDefaults() (Options, error) {
 type Client struct {
 	o      Options
 	caller *reminderv1.Caller
-	seeds  []seed
+	seeds  []grpclink.Address
 	hand   *hand
 	actors *actors
 
@@ -158,7 +159,7 @@ func Open(target string, o Options) (*Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.seeds {
-		conn, err := connect(s.address, s.plain, o)
+		conn, err := connect(s, o)
 		if err != nil {
 			c.end()
 			for _, l := range c.links {
@@ -166,7 +167,7 @@ func Open(target string, o Options) (*Client, error) {
 			}
 			return nil, err
 		}
-		c.begin(&link{address: s.address, given: true, conn: conn})
+		c.begin(&link{address: s.Target, given: true, conn: conn})
 	}
 	hostCtx, stop := context.WithCancel(c.ctx)
 	if c.hostStop = stop; len(o.ActorTypes) > 0 {

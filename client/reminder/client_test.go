@@ -364,9 +364,9 @@ func TestLearnedAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, err := (&Client{o: o, seeds: seeds}).learnedAddress(x.told)
-		if x.wrong != "" && (err == nil || !strings.Contains(err.Error(), x.wrong)) || x.wrong == "" && (err != nil || plain != x.plain) {
-			t.Errorf("%s told by %s: plain %v, %v", x.told, x.seed, plain, err)
+		a, err := (&Client{o: o, seeds: seeds}).learnedAddress(x.told)
+		if x.wrong != "" && (err == nil || !strings.Contains(err.Error(), x.wrong)) || x.wrong == "" && (err != nil || a.Plain != x.plain) {
+			t.Errorf("%s told by %s: plain %v, %v", x.told, x.seed, a.Plain, err)
 		}
 	}
 }

@@ -258,10 +258,10 @@ func (c *Client) adjust() {
 		if c.links[address] != nil || c.bad[address] || len(c.links) >= maxLinks {
 			continue
 		}
-		plain, err := c.learnedAddress(address)
+		at, err := c.learnedAddress(address)
 		var conn *grpc.ClientConn
 		if err == nil {
-			conn, err = connect(address, plain, c.o)
+			conn, err = connect(at, c.o)
 		}
 		if err != nil { // told once, by a goroutine of its own, as the mutex is held
 			c.bad[address] = true

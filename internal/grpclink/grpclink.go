@@ -1,0 +1,149 @@
+// Package grpclink reads the targets of clients, and opens their connections as all of them need it: in plain text to this host only,
+// unless it is asked for, and a token never to another host in plain text.
+package grpclink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Options are what a client is given about its connections.
+type Options struct {
+	TLS      *tls.Config // nil: the system's authorities, where TLS is used
+	Insecure bool        // plain text to other hosts, too, unless TLS is set or the target asks for it
+	Token    string      // sent with each call; "" is none
+}
+
+// Address is a target as gRPC takes it.
+type Address struct {
+	Target   string
+	Plain    bool // connections are in plain text
+	Explicit bool // because it was asked for, not because the target is on this host
+}
+
+// Split returns the targets of a list with commas between. A target of gRPC's own that has commas in it is one.
+func Split(list string) []string {
+	if strings.HasPrefix(list, "ipv4:") || strings.HasPrefix(list, "ipv6:") {
+		return []string{list}
+	}
+	out := strings.Split(list, ",")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// Parse reads a target: "host:port", "http://host:port", "https://host:port", or any target that gRPC knows.
+func (o Options) Parse(target string) (a Address, err error) {
+	switch {
+	case target == "":
+		return a, errors.New("an address is missing: give host:port")
+	case !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"):
+		plain := o.TLS == nil && (o.Insecure || Local(target))
+		return Address{target, plain, plain && o.Insecure}, nil
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return a, fmt.Errorf("dial: %w", err)
+	}
+	if u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return a, fmt.Errorf("dial %q: want a host and a port only", u.Redacted())
+	}
+	a.Target = u.Host
+	if u.Port() == "" {
+		port := "443"
+		if u.Scheme == "http" {
+			port = "80"
+		}
+		a.Target = net.JoinHostPort(u.Hostname(), port)
+	}
+	a.Plain = o.TLS == nil && u.Scheme == "http"
+	a.Explicit = a.Plain
+	return a, nil
+}
+
+// Connect returns a connection, which its first call makes. When it is lost, it is made again after a pause that grows from the first
+// to the longest.
+func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if !a.Plain {
+		transport = credentials.NewTLS(o.TLS.Clone()) // a connection changes it; a clone of nil is nil
+	}
+	opts := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: longest,
+			Backoff: backoff.Config{BaseDelay: first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest}}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+	}
+	if o.Token != "" {
+		if a.Plain && !Local(a.Target) {
+			return nil, errors.New("a token is not sent to another host in plain text: use https")
+		}
+		opts = append(opts, grpc.WithPerRPCCredentials(bearer(o.Token)))
+	}
+	conn, err := grpc.NewClient(a.Target, append(opts, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", a.Target, err)
+	}
+	return conn, nil
+}
+
+// Reported reads an address that a service reported of one of its members. It is only an address, never a scheme of gRPC's, and it leads
+// to this host only if one of those that the client was given does.
+func Reported(address string, given []Address) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.Contains(address, "/") {
+		return fmt.Errorf("%q is no host and port", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q has no port", address)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("%q can be listened on, but not reached: it should advertise an address", address)
+	}
+	if !Local(address) {
+		return nil
+	}
+	for _, a := range given {
+		if Local(a.Target) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is that host's own name for itself: it should advertise an address that others reach", address)
+}
+
+// Local reports whether a gRPC target is on this host.
+func Local(target string) bool {
+	if strings.HasPrefix(target, "unix:") || strings.HasPrefix(target, "unix-abstract:") {
+		return true
+	}
+	target = target[strings.LastIndexByte(target, '/')+1:] // dns:///host:port, passthrough:///host:port
+	host, _, err := net.SplitHostPort(target)
+	if err != nil {
+		host = target
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// bearer is a token as gRPC takes it. Connect has refused one that would travel to another host in plain text.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }
