@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -308,7 +307,9 @@ func (c *claim) heard(answers [][]any) error {
 			c.now, c.batch.Now = strconv.FormatInt(now, 10), rouse.Instant(now)
 		}
 	}
-	c.batch.Token = cmp.Or(c.batch.Token, token)
+	if c.batch.Token == 0 { // later rounds of several shards are heard at the same time, and only read it
+		c.batch.Token = token
+	}
 	return nil
 }
 
