@@ -20,14 +20,14 @@ type claims struct {
 	of    map[string]bool
 }
 
-// All says whether every namespace is claimed.
+// All reports whether every namespace is claimed.
 func (c *claims) All() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.all || !c.known
 }
 
-// Has says whether a live node claims a namespace.
+// Has reports whether a live node claims a namespace.
 func (c *claims) Has(namespace string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -199,7 +199,8 @@ func (n *Node) holding(locks rouse.Locks, buckets uint32) rouse.Strategy {
 	return claim.NewLease(buckets, c.Hold)
 }
 
-// settingBuckets is the lease whose data is the number of a store's buckets. Whoever writes it has it for good.
+// settingBuckets is the lease whose data is the number of a store's buckets. The first node that writes it
+// sets the number for good.
 const (
 	settingBuckets = "setting/buckets"
 	forGood        = 200 * 365 * 24 * time.Hour

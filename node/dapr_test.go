@@ -60,7 +60,7 @@ func (s *sidecar) list(app string) (names []string) {
 	return names
 }
 
-// watch takes all triggers of an app, and says that they are done, until ctx ends.
+// watch receives the triggers of an app and acknowledges each, until ctx ends.
 func (s *sidecar) watch(ctx context.Context, app string, came func(name string)) (wait func()) {
 	s.t.Helper()
 	stream, err := s.WatchJobs(ctx)

@@ -43,7 +43,8 @@ func (c *Config) checkLeader() (bad setting.Problems) {
 	return bad
 }
 
-// election returns this node's part in an election by Kubernetes, nil if the nodes elect by leases of their store. It asks nobody.
+// election returns this node's part in an election by Kubernetes, or nil if the nodes elect by leases of
+// their store. It makes no requests.
 func (n *Node) election() (claim.Elector, error) {
 	c := &n.cfg
 	if c.Leader != "kubernetes" {

@@ -95,8 +95,8 @@ func leaderOf(t *testing.T, addr string) string {
 	return strings.Join(leaders, " and ")
 }
 
-// TestLeaderByKubernetes: the nodes agree on who leads, whatever their strategy; without the API server nobody does, and nothing
-// else is missing.
+// TestLeaderByKubernetes: the nodes agree on the leader under each strategy. Without the API server there is
+// no leader, and everything else works.
 func TestLeaderByKubernetes(t *testing.T) {
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {

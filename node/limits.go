@@ -46,7 +46,7 @@ func (l *Limit) check(field string) (problems []rouse.Problem) {
 	return problems
 }
 
-// covers says whether the limit is for a target of a namespace.
+// covers reports whether the limit applies to a target of a namespace.
 func (l *Limit) covers(namespace, target string) bool {
 	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) && strings.EqualFold(target[:len(l.Target)], l.Target)
 }
@@ -55,8 +55,9 @@ func (l *Limit) covers(namespace, target string) bool {
 // themselves, and the first limit that covers its target.
 func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
 	catchUp, limits := c.CatchUpRate, c.Limits
-	// No lane of a sink has a space in front of its colon. Fires that are written down before they are sent, and those that are
-	// not, do not share a queue: of the functions that one limit covers, those that nobody registered are not, and call nothing.
+	// No lane of a sink has a space in front of its colon. Fires that are stored before they are sent do not
+	// share a queue with the others: a limit may cover unregistered functions, whose fires are not stored
+	// first and call nothing.
 	names := make([][2]string, len(limits))
 	for i := range limits {
 		name := "limit " + strconv.Itoa(i) + " " + limits[i].Target

@@ -12,7 +12,7 @@ import (
 type loads struct {
 	buckets uint32
 	fires   []atomic.Uint64
-	since   time.Time // belongs to whoever calls rates
+	since   time.Time // used only by the goroutine that calls rates
 }
 
 func newLoads(buckets uint32) *loads {

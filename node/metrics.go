@@ -33,7 +33,7 @@ type metrics struct {
 	conflicts   prometheus.Counter
 	paused      *prometheus.CounterVec // timers that paused themselves
 	missed      prometheus.Counter
-	loads       *loads        // nil: nobody asks for them
+	loads       *loads        // nil: not collected
 	done        atomic.Uint64 // attempts that their targets took
 
 	mu    sync.RWMutex
@@ -90,7 +90,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-// tickMissed counts, and says aloud, what must not be.
+// tickMissed counts and logs missed ticks, which must not happen.
 func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	return func(n int) {
 		m.missed.Add(float64(n))
@@ -226,7 +226,7 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 	}
 }
 
-// recorded counts occurrences; a run that nobody counted is one.
+// recorded counts occurrences; a record without a count is one.
 func (m *metrics) recorded(records []rouse.Record) {
 	delivered := 0 // most of them
 	for i := range records {

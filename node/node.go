@@ -208,7 +208,8 @@ func (n *Node) openSinks() error {
 	return n.openBrokers(brokers)
 }
 
-// openTimers makes the engine over the store, the strategy and the sinks, and what works beside it.
+// openTimers creates the engine from the store, the strategy and the sinks, and the parts that run next to
+// it.
 func (n *Node) openTimers(ctx context.Context) error {
 	cfg := &n.cfg
 	var q queue.Queue
@@ -305,8 +306,8 @@ func orNone[T ~int | ~int64](bound T) T {
 	return bound
 }
 
-// elsewhere is the function sink of a server, where nobody can register functions. Timers of a program that embeds rouse, which
-// a server may find in its store, wait; new ones are refused.
+// elsewhere is the function sink of a server, where no function can be registered. Existing function timers,
+// which a program that embeds rouse created in the same store, wait; new ones are refused.
 type elsewhere struct{ *function.Sink }
 
 func (elsewhere) Check(spec *rouse.Spec) error {

@@ -42,7 +42,7 @@ func WithNamespace(name string) Option { return func(c *Config) { c.Namespace = 
 // with a new secret.
 func WithSecrets(file string) Option { return func(c *Config) { c.SecretFile = file } }
 
-// WithClock makes the node go by a clock that Advance moves.
+// WithClock makes the node use a clock that Advance moves.
 func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock } }
 
 // WithAcceptLoss opens a store of files that has lost something that it had acknowledged, without what is lost. Without it such a store

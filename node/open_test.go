@@ -70,7 +70,8 @@ func advance(t *testing.T, n *Node, to time.Time) uint64 {
 	return fired
 }
 
-// What is said between Open and Run is kept, whatever the store, and fires when the node runs: also in the next process.
+// Timers created between Open and Run are kept in every store, and fire when the node runs, also in the next
+// process.
 func TestATimerOutlivesItsNode(t *testing.T) {
 	dir := t.TempDir()
 	for _, store := range []string{"pebble:" + filepath.Join(dir, "p"), "sqlite:" + filepath.Join(dir, "t.db")} {
@@ -189,7 +190,7 @@ func TestNodesThatCannotBeOpened(t *testing.T) {
 		"oracle":           {"oracle:x", func(*Config) {}},
 		`store: ""`:        {"", func(*Config) {}},
 		"mem:…":            {"mem:x", func(*Config) {}},
-		"t.db":             {"sqlite:" + file, func(*Config) {}}, // somebody has it
+		"t.db":             {"sqlite:" + file, func(*Config) {}}, // another node has it open
 		"insecure":         {"mem:", WithAPI("0.0.0.0:0")},
 		"listen":           {"mem:", WithAPI("nowhere")},
 		"admin":            {"mem:", func(c *Config) { c.Admin = "127.0.0.1:0" }},

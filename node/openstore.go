@@ -79,8 +79,9 @@ func (n *Node) returns(ctx context.Context) error {
 		"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
 }
 
-// FixBuckets returns in how many buckets nodes keep the timers of a store. Where no node has said so yet, it writes down the default,
-// so that none says otherwise later: rows that are put into a store before its first node comes have to be where that one looks.
+// FixBuckets returns the number of buckets of a store. If no node has set it yet, FixBuckets stores the
+// default, so that the first node cannot choose another number: it would not find the rows that were written
+// before it started.
 func FixBuckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	n, err := Buckets(ctx, store)
 	if locks, ok := store.(rouse.Shared); ok && err == nil && n > 1 {

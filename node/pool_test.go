@@ -325,7 +325,7 @@ func TestGroupsAreStartedAhead(t *testing.T) {
 		return len(groups) == 1 && groups[0].Key == "soon" && groups[0].Status == "active" && len(groups[0].Workers) == 1 && !groups[0].Report.IsZero()
 	}
 	comesTrue(t, "the group of the timer is there ahead", working)
-	// Another key's group comes and goes meanwhile, and so do the delays of the one that is kept.
+	// Another key's group starts and stops while the first one stays beyond its own delays.
 	if _, err := c.Call(ctx, client.Call{Pool: "core", Key: "other", Wait: 20 * time.Second}); err != nil {
 		t.Fatal(err)
 	}

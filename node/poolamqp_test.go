@@ -17,7 +17,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// serveQueue is a worker of a queue of RabbitMQ, until the test ends. It refuses what says so, and echoes the rest.
+// serveQueue runs a worker on a RabbitMQ queue until the test ends. It rejects the requests that ask for it,
+// and echoes the others.
 func serveQueue(t *testing.T, address, queue string) {
 	conn, err := amqp091.Dial(address)
 	if err != nil {
@@ -50,8 +51,8 @@ func serveQueue(t *testing.T, address, queue string) {
 	}()
 }
 
-// TestTimersOfAPoolOnRabbitMQ: a node manages a pool whose requests go through RabbitMQ beside one on its store, and the fires of
-// timers, and calls, are requests of either.
+// TestTimersOfAPoolOnRabbitMQ: a node manages two pools, one with a RabbitMQ queue and one with a queue in
+// its store. Both receive timers' fires and calls.
 func TestTimersOfAPoolOnRabbitMQ(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)

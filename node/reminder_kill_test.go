@@ -129,8 +129,8 @@ func processWith(t *testing.T, store, name string, size int, lease time.Duration
 	return in
 }
 
-// TestRemindersOutliveWhoeverIsKilled makes reminders and kills instances and sidecars meanwhile: no id is given twice, and every reminder
-// whose creation was acknowledged is executed.
+// TestRemindersOutliveWhoeverIsKilled creates reminders while instances and sidecars are killed: no id is
+// assigned twice, and every acknowledged reminder is executed.
 func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)

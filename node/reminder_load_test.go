@@ -21,8 +21,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestAThousandRemindersASecond creates 1,100 reminders a second and deletes 1,000, with three instances, of which one is killed every 10 s, for
-// as long as ROUSE_REMINDER_LOAD says, such as 1m: nothing is lost, no id is given twice, and what was deleted is not executed.
+// TestAThousandRemindersASecond creates 1,100 reminders a second and deletes 1,000, with three instances, one
+// of which is killed every 10 s. It runs for the duration in ROUSE_REMINDER_LOAD, such as 1m. No reminder is
+// lost, no id is assigned twice, and no deleted reminder is executed.
 func TestAThousandRemindersASecond(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("ROUSE_REMINDER_LOAD"))
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestNobodyExecutesWhatMoves moves reminders to and fro between two sidecars, by two instances, while they are executed all the time: when one
-// has moved, the sidecar that had it does not execute it; no two executions of one overlap, whoever makes them; and all go on.
+// TestNobodyExecutesWhatMoves moves reminders back and forth between two sidecars, through two instances,
+// while they are executed. After a move, the old sidecar does not execute the reminder; executions of one
+// reminder never overlap; and no reminder stops.
 func TestNobodyExecutesWhatMoves(t *testing.T) {
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {

@@ -157,7 +157,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 			}
 		}
 
-		// Both want it at a time: there is one id in the end, and it says so to both.
+		// Both instances subscribe at the same time: both get the same id.
 		results := make(chan []*reminderv1.SubscribeReminderResult, 8)
 		for k := range 8 {
 			go func() { results <- subscribe(t, []*instance{a, b}[k%2], []*remindee{one, two}[k/2%2], id) }()

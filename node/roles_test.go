@@ -47,7 +47,7 @@ func state(t *testing.T, addr, name string) string {
 	return timer.State
 }
 
-// TestRoles has one node that serves the API and fires nothing, and one that fires and serves nobody.
+// TestRoles runs one node that serves the API and fires nothing, and one that fires and serves no API.
 func TestRoles(t *testing.T) {
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestANodeWithoutAPIAndAdmin(t *testing.T) {
 	stop()
 }
 
-// freePort returns an address at which nobody listens.
+// freePort returns an address that no process listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,9 +6,10 @@ import (
 	"log/slog"
 )
 
-// Serve is Run for whoever needs the node itself: ready is called once, with the node, when it listens. What the node is asked after
-// Serve has returned, it answers as one that is closed. While the store, the broker of the queue or the trust anchors are away, the node
-// listens, answers 503, reports on /readyz what it waits for, and tries again; ready is called after that.
+// Serve is Run for callers that need the node itself: it calls ready once, with the node, when the node
+// listens. After Serve returns, the node's methods fail as those of a closed node. While the store, the
+// broker of the queue or the trust anchors are unavailable, the node listens, answers 503, reports on /readyz
+// what it waits for, and retries; ready is called after that.
 func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func(*Node)) error {
 	cfg.Log, cfg.embedded = log, false
 	n, err := start(ctx, cfg)

@@ -23,8 +23,8 @@ func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.
 	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec})
 }
 
-// Replace makes a timer, or begins a new generation of the one that has the name: its intervals begin anew, and nothing of the
-// old one fires any more.
+// Replace creates a timer, or starts a new generation of the existing one of that name: its intervals start
+// again, and the old generation no longer fires.
 func (n *Node) Replace(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
 	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec, Mode: timers.CreateOrReplace})
 }
@@ -76,7 +76,8 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 	}
 }
 
-// Delete deletes a timer. An attempt that has begun may still arrive, as the answer says; none begins afterwards.
+// Delete deletes a timer. An attempt that has started may still arrive, which the result reports; none starts
+// afterwards.
 func (n *Node) Delete(ctx context.Context, name string) (timers.Deleted, error) {
 	return n.timers.Delete(ctx, n.key(name), 0)
 }
@@ -91,7 +92,7 @@ func (n *Node) Resume(ctx context.Context, name string) (rouse.Timer, error) {
 	return n.timers.Resume(ctx, n.key(name))
 }
 
-// RunNow asks for a fire now, beside the schedule, and returns its id and due time.
+// RunNow requests a fire now, in addition to the schedule, and returns its id and due time.
 func (n *Node) RunNow(ctx context.Context, name string) (fireID string, due rouse.Instant, err error) {
 	return n.timers.RunNow(ctx, n.key(name))
 }
@@ -101,13 +102,15 @@ func (n *Node) Skip(ctx context.Context, name string, count uint32, reason strin
 	return n.timers.Skip(ctx, n.key(name), count, reason)
 }
 
-// Reschedule changes when a timer fires, to what when says of that, and nothing else of it. A new generation begins.
+// Reschedule replaces the parts of a timer's spec that decide when it fires by those of when, and keeps the
+// rest. A new generation starts.
 func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
 	r, err := n.timers.Reschedule(ctx, n.key(name), when, 0)
 	return r.Timer, errors.Join(err, r.Err)
 }
 
-// Explain says why a timer did or did not fire, and what comes next; with at, about the occurrence of that time.
+// Explain reports why a timer did or did not fire, and what comes next; with at, it explains the occurrence
+// of that time.
 func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (timers.Explanation, error) {
 	return n.timers.Explain(ctx, n.key(name), at)
 }
@@ -119,8 +122,8 @@ func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.In
 	return n.timers.Simulate(ctx, q, from, until, limit)
 }
 
-// DeadLetters returns the fires of a timer that ran out of attempts, each as a row beside it whose Key.Fire is the fire's id; an
-// empty name asks for those of all timers.
+// DeadLetters returns the fires of a timer that ran out of attempts, each as a row next to it whose Key.Fire
+// is the fire's id; an empty name selects those of all timers.
 func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Timer, error] {
 	return n.List(ctx, rouse.Query{Name: name, States: []rouse.State{rouse.StateDead}})
 }
