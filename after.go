@@ -52,10 +52,10 @@ type Step struct {
 	Log      []Record
 }
 
-// After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with
-// the fencing token token, ended with o at now (all by the store's clock). t is the latest version of the row
-// of that generation; if the timer has moved on from occ, the outcome is recorded and nothing else changes. s
-// is the timer's schedule, needed for recurring timers only. It is pure.
+// After is the state machine of a timer: it returns the step that follows when the attempt occ of t, sent at
+// sent with the fencing token token, ended with o at now (all by the store's clock). t is the latest version
+// of the row of that generation; if the timer has moved on from occ, the outcome is recorded and nothing else
+// changes. s is the timer's schedule, needed for recurring timers only. It is pure.
 func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant, s Schedule) Step {
 	if !t.waitsFor(occ) {
 		switch o.Verdict {
@@ -159,7 +159,7 @@ func (t *Timer) RetryDue() (Instant, bool) {
 	return ended.Add(t.Spec.Retry.Effective().Backoff(t.Attempts, t.jitterSeed(occ))), true
 }
 
-// noteFailure keeps what is known of a failed attempt, for the record of its occurrence.
+// noteFailure stores a failed attempt for the record of its occurrence.
 func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
 	f := Attempt{Sent: sent, Code: o.Code, Detail: Shorten(detail(o), MaxFailureDetail)}
 	if sent != 0 {
@@ -265,9 +265,9 @@ func (t *Timer) streak(occ Occurrence, now Instant) streak {
 // unbroken is how soon an occurrence begins after the one before has ended if it was only waiting for that.
 const unbroken = time.Second
 
-// skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due
-// before it began waits, subject to the misfire policy; while such a backlog is worked off, one right after
-// another, the time from its first on counts.
+// skipOverlapped skips the occurrences that came due while an occurrence that began at that time was in
+// progress. Occurrences that were due before it began wait, subject to the misfire policy. While such a
+// backlog is worked off without a break, the time counts from its first occurrence.
 func (w walk) skipOverlapped(began Instant) (log []Record) {
 	if w.t.Backlog == (Span{}) || began > w.t.Backlog.To.Add(unbroken) {
 		w.t.Backlog.From = began
@@ -334,8 +334,9 @@ func (t *Timer) Expired(occ Occurrence, now Instant) bool {
 	return t.Spec.Deadline != 0 && !occ.Manual && !t.Asked && now.Sub(t.SentAt(occ.Due)) > t.Spec.Deadline
 }
 
-// Ending is the record of an occurrence that ended with its generation while an attempt was out: what the attempt came to, or
-// skipped for the given cause and reason if another attempt would have followed.
+// Ending returns the record of an occurrence that ended with its generation while an attempt was in progress:
+// the outcome of the attempt, or skipped with the given cause and reason if another attempt would have
+// followed.
 func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, c Cause, why string) Record {
 	switch o.Verdict {
 	case Done, Rejected, Gone:

@@ -2,7 +2,8 @@ package rouse
 
 import "hash/fnv"
 
-// BucketOf returns the bucket of a timer, and of the rows next to it, among so many: the same on every node.
+// BucketOf returns the bucket of a timer, and of the rows next to it, for a number of buckets. It is the same
+// on every node.
 func BucketOf(k Key, buckets uint32) uint32 {
 	if buckets <= 1 {
 		return 0
@@ -14,8 +15,8 @@ func BucketOf(k Key, buckets uint32) uint32 {
 	return h.Sum32() % buckets
 }
 
-// Placed returns the bucket of a timer of a target: of the name that route gives all timers that one node is to fire, or of its key if
-// route is nil or gives none.
+// Placed returns the bucket of a timer of a target: of the name that route returns, which all timers share
+// that the same node is to fire, or of its key if route is nil or returns no name.
 func Placed(k Key, target string, route func(target string) (name string, ok bool), buckets uint32) uint32 {
 	if route != nil {
 		if name, ok := route(target); ok {

@@ -31,7 +31,7 @@ func (d Date) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format
 // Weekday returns the day of the week.
 func (d Date) Weekday() time.Weekday { return time.Unix(int64(d)*86400, 0).UTC().Weekday() }
 
-// Day is one day of a calendar, and what it is called.
+// Day is one day of a calendar, with its name.
 type Day struct {
 	Date Date
 	Text string // such as "Christmas Eve"; may be empty
@@ -56,15 +56,15 @@ const (
 // Weekends is the name of the calendar that every namespace has: Saturdays and Sundays.
 const Weekends = "weekends"
 
-// CalendarRule is which days of a schedule count, and what happens to occurrences on the other days. Days are
-// those of the timer's time zone.
+// CalendarRule defines which days of a schedule count, and what happens to occurrences on the other days.
+// Days are in the timer's time zone.
 type CalendarRule struct {
 	Off   []string // names of calendars: their days do not count
 	Only  []string // names of calendars: only their days count, less those of Off
 	Shift Shift
 }
 
-// Shift is what happens to an occurrence on a day that does not count.
+// Shift defines what happens to an occurrence on a day that does not count.
 type Shift uint8
 
 const (
@@ -152,10 +152,10 @@ func CheckCalendarName(field, name string) error {
 type ScheduleInput struct {
 	Key      Key                              // H in a cron expression spreads by it
 	Anchor   Instant                          // where intervals, @after and TTL begin: when the timer was created
-	Calendar func(name string) ([]Date, bool) // the days of a calendar, ascending; nil: there are none but Weekends
+	Calendar func(name string) ([]Date, bool) // the days of a calendar, ascending; nil: only Weekends exists
 }
 
-// Described is a schedule that can speak of itself, for people.
+// Described is a schedule that can describe itself in English.
 type Described interface {
 	Schedule
 
@@ -187,7 +187,7 @@ func Mark(s Schedule, due Instant) (mark string, steps int) {
 	return "", 0
 }
 
-// Preview is what a schedule comes to.
+// Preview contains the next due times of a schedule.
 type Preview struct {
 	Words    string
 	Location *time.Location
@@ -198,5 +198,5 @@ type Preview struct {
 type Coming struct {
 	Due  Instant
 	At   Instant // when it is sent: later than Due by the timer's jitter
-	Mark string  // what is odd of it
+	Mark string  // what is unusual about it
 }

@@ -12,10 +12,10 @@ const (
 
 	CauseDelivered Cause = 1 // fired: the target has it
 
-	CauseRejected          Cause = 2 // dead: the target refused it for good
+	CauseRejected          Cause = 2 // dead: the target refused it permanently
 	CauseAttemptsExhausted Cause = 3 // dead: its last attempt failed
 	CauseGiveUp            Cause = 4 // dead: the next attempt would have come after the retry policy's give_up
-	CauseGone              Cause = 5 // dead: the target wants no more of the timer
+	CauseGone              Cause = 5 // dead: the target asked for no further fires of the timer
 	CauseDeadline          Cause = 6 // dead: it had begun, and its deadline passed before the next attempt
 
 	CausePaused            Cause = 7  // skipped, missed: the timer was paused when it was due
@@ -23,7 +23,7 @@ const (
 	CauseDeleted           Cause = 9  // skipped: the timer was deleted while it was in progress
 	CauseReplaced          Cause = 10 // skipped: the timer was replaced, rescheduled or merged with a newer call while it was in progress
 	CauseOverlapped        Cause = 11 // skipped, missed: another occurrence of the timer was in progress when it was due; the record names it
-	CauseServerDown        Cause = 12 // missed: no server ran that could send it, or the node that had it went down or stood still
+	CauseServerDown        Cause = 12 // missed: no server ran that could send it, or the node that had it stopped or was suspended
 	CauseStoreUnavailable  Cause = 13 // missed: the store did not answer
 	CauseClockMoved        Cause = 14 // missed: the store's clock was set forward, or its machine was suspended
 	CauseNoSubscriber      Cause = 15 // missed: nothing was there to take it: no subscriber, worker, sidecar or function

@@ -32,8 +32,8 @@ const (
 	MaxCriticality = 9    // the highest Spec.Criticality
 )
 
-// Check refuses, with an *Invalid that names every problem, a spec whose sizes and values are out of bounds. Whether its
-// schedule and target can be understood is for others to say.
+// Check refuses, with an *Invalid that names every problem, a spec whose sizes and values are out of bounds.
+// It does not check whether the schedule and the target can be parsed.
 func (s *Spec) Check() error {
 	var ps []Problem
 	add := func(field, value, wrong, cure string) {
@@ -81,7 +81,8 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// untabbed returns a schedule without the tabs that may stand between its fields, as lines of a crontab have them.
+// untabbed returns a schedule with spaces in place of the tabs between its fields, which lines of a crontab
+// may have.
 func untabbed(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
 
 // span returns a check that a duration which is set lies within bounds.
@@ -98,7 +99,7 @@ func span(add func(field, value, wrong, cure string)) func(field string, d, leas
 
 const year = 366 * 24 * time.Hour
 
-// checkWhen looks at what decides when, apart from what the texts of schedules mean.
+// checkWhen checks the fields that decide when a timer is due, but does not parse schedules.
 func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
 	span := span(add)
 	if len(s.Also) > MaxAlso {

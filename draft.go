@@ -14,7 +14,7 @@ func DraftRow(key Key, bucket uint32, spec []byte, now Instant) Row {
 	return Row{Key: key, Bucket: bucket, Visible: now, Due: now, State: StateScheduled, Body: append([]byte{draftVersion}, spec...)}
 }
 
-// DraftSpec returns the JSON of a draft's spec; false if the row is none.
+// DraftSpec returns the JSON of a draft's spec; false if the row is no draft.
 func DraftSpec(row *Row) ([]byte, bool) {
 	if len(row.Body) == 0 || row.Body[0] != draftVersion || row.Key.Fire != "" {
 		return nil, false

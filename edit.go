@@ -187,7 +187,7 @@ func (t *Timer) waitedForPause(until Instant) {
 	t.Waited(CausePaused, from, until)
 }
 
-// passPause gives up what came due until the end of a pause.
+// passPause skips the occurrences that came due until the end of a pause.
 func (w walk) passPause(until Instant) []Record {
 	return w.pass(until, EndSkipped, func(cur, _ Instant) (why why) {
 		if cur <= until {
@@ -276,8 +276,8 @@ func (t *Timer) Redrive(now Instant) Timer {
 	return to
 }
 
-// Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it has had, or would
-// have had, so that a receiver can tell whether it knows it.
+// Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it
+// had, or would have had, so that a receiver can recognize duplicates.
 func (t *Timer) Backfill(due, now Instant) Timer {
 	side := t.detached(due, now)
 	side.Asked = true
@@ -303,9 +303,9 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	return to, nil
 }
 
-// Normalize brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its Visible
-// time follows from the rest of it. It refuses, with an *Invalid, what no timer comes to. Texts that earlier
-// versions kept as they came are cleaned.
+// Normalize brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its
+// Visible time follows from the rest of it. It refuses, with an *Invalid, a state that no timer reaches.
+// Texts that earlier versions kept as they came are cleaned.
 func (t *Timer) Normalize(now Instant) error {
 	t.Reason, t.LastError = CleanText(t.Reason, MaxDetail), CleanText(t.LastError, MaxDetail)
 	t.Failures = slices.Clone(t.Failures)
@@ -345,8 +345,8 @@ func (t *Timer) Normalize(now Instant) error {
 	return nil
 }
 
-// checkState refuses a state that a timer, or a row next to one, does not come to: nothing would ever follow
-// from it.
+// checkState refuses a state that a timer, or a row next to one, never reaches, because the timer would never
+// leave it.
 func (t *Timer) checkState() error {
 	const copied = "give what an export contains"
 	within := func(field string, at Instant) error {
@@ -416,8 +416,8 @@ func (t *Timer) detachedRuns() []Instant {
 	return nil
 }
 
-// Replan moves a timer whose next occurrence is not due yet to the first one after now that its schedule has
-// by now, and reports whether that is another one. A timer that would have none stays as it is.
+// Replan moves a timer whose next occurrence is not due yet to the first occurrence after now of its current
+// schedule, and reports whether that is a different one. A timer that would have none stays as it is.
 func (t *Timer) Replan(now Instant, s Schedule) bool {
 	due := walk{t: t, now: now, s: s}.following(now, t.Passed)
 	if due == Never || due == UnknownDue || due == t.Due {
@@ -453,8 +453,9 @@ func (c Coalesce) Check() error {
 	return nil
 }
 
-// Merge returns the one-shot timer that a coalesced call makes of old, the timer of that name, nil if there is none. The
-// newest call's spec wins; a fire that is in progress, or busy on its way, is replaced by it. The spec needs no schedule.
+// Merge returns the one-shot timer that results from a coalesced call and old, the existing timer of that
+// name, or nil. The newest call's spec wins; it replaces a fire that is in progress, or queued to be sent
+// (busy). The spec needs no schedule.
 func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) Timer {
 	t := Timer{Key: key, Created: now, Updated: now, Anchor: now}
 	waiting := old != nil && old.Attempts == 0 && old.Due != Never && !busy

@@ -84,7 +84,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(s, "; ")
 }
 
-// Add adds the problems of err, if it is an *Invalid: so that a client is told all that is wrong with an input at once.
+// Add adds the problems of err, if it is an *Invalid, so that a client gets all problems of an input at once.
 func (e *Invalid) Add(err error) {
 	if err == nil {
 		return
@@ -126,7 +126,7 @@ func Under(path string, err error) error {
 	return out
 }
 
-// RetryAfter is an error that tells when it is worth trying again.
+// RetryAfter is an error with the time of the next attempt.
 type RetryAfter struct {
 	Err   error
 	After time.Duration

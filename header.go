@@ -37,7 +37,8 @@ func (w *Webhook) checkHeaders(add func(field, value, wrong, cure string)) {
 var reservedHeaders = []string{"Host", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive", "Expect",
 	"Http2-Settings", "Webhook-*", "Ce-*", "Rouse-*", "Proxy-*", "Sec-*"}
 
-// trustedHeaders tell a receiver where a request came from, or as what it was authenticated, or open the metadata service of a cloud.
+// trustedHeaders are headers that a receiver may trust for the origin or the identity of a request, or that
+// give access to the metadata service of a cloud.
 var trustedHeaders = []string{"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip*",
 	"Fastly-Client-Ip", "X-Original-*", "X-Rewrite-Url", "X-Http-Method*", "X-Method-Override", "X-Envoy-*", "X-Amzn-Oidc-*", "X-Goog-Authenticated-User-*",
 	"X-Goog-Iap-*", "X-Ms-Client-Principal*", "Metadata", "Metadata-*", "X-Google-Metadata-*", "X-Aws-Ec2-Metadata-Token*", "X-Identity-Header"}

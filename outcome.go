@@ -10,7 +10,7 @@ const (
 	Accepted                    // the target has it and reports later, until Outcome.After from now
 	Failed                      // it failed; another attempt may succeed, after Outcome.After if that is set
 	Rejected                    // it failed, and would again: dead letter
-	Gone                        // the target wants no more of this timer
+	Gone                        // the target asked for no further fires of this timer
 	Deferred                    // it was not attempted; look again after Outcome.After; no attempt is spent
 	Expired                     // it was not attempted, as the timer's deadline has passed; the engine's own word, not for sinks
 )

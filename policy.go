@@ -21,7 +21,7 @@ type Retry struct {
 	GiveUp   time.Duration // no attempt starts later than this after the first one started; default no limit
 }
 
-// DefaultRetry has the values that zero fields stand for.
+// DefaultRetry has the defaults of zero fields.
 var DefaultRetry = Retry{Attempts: 8, Interval: time.Second, Factor: 2, Max: 10 * time.Minute, Jitter: 500 * time.Millisecond, Timeout: 30 * time.Second}
 
 // Effective returns r with defaults in place of zero fields.
@@ -75,8 +75,8 @@ func (r Retry) Backoff(n uint32, seed uint64) time.Duration {
 	return d
 }
 
-// Worst returns how long the attempts of one occurrence can take in all, and the sum that shows it: every attempt takes its
-// whole timeout, every wait its whole jitter. r is an effective policy.
+// Worst returns the longest time that all attempts of one occurrence can take, and the sum as a text: every
+// attempt takes its whole timeout, every wait its whole jitter. r is an effective policy.
 func (r Retry) Worst() (time.Duration, string) {
 	total := time.Duration(r.Attempts) * r.Timeout
 	var terms []string

@@ -50,7 +50,7 @@ func (r *Record) FireID() string {
 	return FireID(r.Namespace, r.Name, r.Generation, r.Due, r.Manual)
 }
 
-// OtherID returns the id of the fire of Other; empty if there is none.
+// OtherID returns the id of the fire of Other; empty without Other.
 func (r *Record) OtherID() string {
 	if r.Other == 0 {
 		return ""

@@ -94,16 +94,16 @@ func (p Position) Compare(o Position) int {
 	return p.Key.Compare(o.Key)
 }
 
-// Position returns where the row stands in its bucket's order.
+// Position returns the position of the row in the order of its bucket.
 func (r *Row) Position() Position { return Position{r.Visible, r.Key} }
 
-// Window selects the rows that a claim wants.
+// Window selects the rows of a claim.
 type Window struct {
 	Buckets []uint32      // rows of these buckets only, ascending
 	After   Position      // rows strictly after this position only; the zero Position is before all rows
 	Ahead   time.Duration // rows visible until the store's now plus Ahead, inclusive
 	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions,
-	Until   Instant       // or this, if more than half of Hold is left till then: a time by which others can tell whose hold it is
+	Until   Instant       // or this, if more than half of Hold is left till then: a time that identifies the holder for other nodes
 	Limit   int           // at most so many rows; at least 1
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
@@ -322,7 +322,7 @@ type Presence interface {
 	// ends.
 	Attend(ctx context.Context, member string) (Attendance, error)
 
-	// Announce signals Heard of every member that has a connection.
+	// Announce signals the Heard channel of every connected member.
 	Announce(ctx context.Context) error
 }
 
@@ -356,7 +356,7 @@ type Lease struct {
 	Data  []byte  // what its owner stores with it
 }
 
-// Want is one lease that Lock is asked for.
+// Want is one lease in a call of Lock.
 type Want struct {
 	Name string
 	Data []byte

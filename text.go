@@ -52,7 +52,8 @@ func checkOldName(name string) error {
 	return nil
 }
 
-// nameFault returns what keeps two names from being told apart, or a path from keeping a name, and the cure; or nothing.
+// nameFault returns why a name could be confused with another one, or would change in the path of a URL, and
+// the cure; or empty texts.
 func nameFault(name string) (wrong, cure string) {
 	for _, r := range name {
 		switch {
@@ -103,15 +104,16 @@ func CheckText(field, s string, limit int) error {
 	return nil
 }
 
-// unfit reports whether a text for people cannot have a character. U+FFFD it can: it stands for what was cleaned away.
+// unfit reports whether a text for people must not contain a character. U+FFFD is allowed: CleanText replaces
+// characters with it.
 func unfit(r rune) bool {
 	return !spaced(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
 }
 
 func spaced(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
 
-// CleanText returns a text that no check has seen, such as one from a target, as CheckText takes it: U+FFFD is in the place of each
-// character that it refuses, and what is longer than limit bytes is cut.
+// CleanText turns an unchecked text, such as one from a target, into one that CheckText accepts: it replaces
+// each refused character by U+FFFD, and shortens the text to limit bytes.
 func CleanText(s string, limit int) string {
 	if !plainASCII(s) {
 		s = strings.Map(func(r rune) rune {
@@ -133,7 +135,7 @@ func plainASCII(s string) bool {
 	return true
 }
 
-// CheckFireID refuses what is no fire id. The value is not looked up.
+// CheckFireID refuses a malformed fire id. It does not look the fire up.
 func CheckFireID(id string) error {
 	if id == "" {
 		return Refuse("fire_id", "", "is missing", "give the 26 characters that the fire carried")
@@ -144,8 +146,8 @@ func CheckFireID(id string) error {
 	return nil
 }
 
-// Check refuses what can be the key of no row, so that a caller with a wrong name gets what is wrong with it
-// and not only that there is no such timer.
+// Check refuses a key that no row can have, so that the error for a malformed name is not just that the timer
+// does not exist.
 func (k Key) Check() error {
 	if err := CheckNamespace(k.Namespace); err != nil {
 		return err

@@ -66,8 +66,8 @@ type Timer struct {
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
-	PassTo  Instant   // those due until then came due in a pause: they are skipped when the one in progress has ended; 0 is none
-	Backlog Span      // what is due in it came due while one was in progress, as long as something due in it is left
+	PassTo  Instant   // occurrences due until then came due in a pause: they are skipped when the one in progress has ended; 0 is none
+	Backlog Span      // occurrences due in it came due while another one was in progress; empty when none of them is left
 	Waits   []Wait    // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
 
 	// The occurrence in progress, if Attempts is not 0: the scheduled one at Due, or Runs[0] if Manual.
@@ -139,8 +139,8 @@ type Occurrence struct {
 	Attempt uint32 // the number of the next attempt, or of the one in progress
 }
 
-// Current returns the occurrence that is next or in progress. ok is false when there is none: the timer has ended, it is paused
-// with no run asked for, or the row is a dead letter.
+// Current returns the occurrence that is next or in progress. ok is false if the timer has ended, if it is
+// paused and no run was requested, or if the row is a dead letter.
 func (t *Timer) Current() (o Occurrence, ok bool) {
 	manual := len(t.Runs) > 0 && (t.Attempts == 0 || t.Manual)
 	switch {
@@ -171,7 +171,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 	}
 }
 
-// at returns when an occurrence is to be sent first: when it is due, or later by its jitter.
+// at returns when an occurrence is first sent: when it is due, or later by its jitter.
 func (t *Timer) at(o Occurrence) Instant {
 	if o.Manual {
 		return o.Due
@@ -179,7 +179,7 @@ func (t *Timer) at(o Occurrence) Instant {
 	return t.SentAt(o.Due)
 }
 
-// SentAt returns when the scheduled occurrence of a due time is to be sent first. The jitter in it is a function of
+// SentAt returns when the scheduled occurrence of a due time is first sent. The jitter in it is a function of
 // namespace, name and due time, so it is the same on every node and after every restart.
 func (t *Timer) SentAt(due Instant) Instant {
 	if t.Spec.Jitter <= 0 || due == Never {

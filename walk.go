@@ -175,8 +175,8 @@ func (w walk) changes() []Instant {
 	return list
 }
 
-// jump returns the last occurrence but one that is due at near or before, so that the last is looked at as any other; cur if there is
-// none after it.
+// jump returns the last occurrence but one that is due at near or before, so that the last one is handled
+// like any other; cur if none follows it.
 func jump(cur, near Instant, s Schedule) Instant {
 	last, ok := lastUntil(cur, near, s)
 	if !ok {

@@ -8,17 +8,17 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// SavedCalendar is what the call came to that wrote a calendar.
+// SavedCalendar is the result of writing a calendar.
 type SavedCalendar struct {
 	Revision uint64
 	Days     uint64
 	Moved    uint64   // timers that are due at another time now
-	Warnings []string // of an iCalendar file: such as an event that repeats beyond what is kept
+	Warnings []string // about an iCalendar file, such as an event that repeats beyond the last date kept
 }
 
 // PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
-// it to their new due times. An empty namespace is "default". It is retried; Moved then counts what the
-// last try moved.
+// it to their new due times. An empty namespace is "default". It is retried; Moved then counts the timers
+// that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }

@@ -26,15 +26,15 @@ func (c *Client) Reschedule(ctx context.Context, namespace, name string, when ro
 	return replaced(again(ctx, c.opts.Patience, call))
 }
 
-// Backfilled is what a backfill came to.
+// Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64   // occurrences of the range
 	Waiting uint64   // of them on their way already, so that nothing was done
 	Fires   []Coming // the first hundred
 }
 
-// Backfill fires the occurrences that the schedule had from a past time on and before until, which is not after now. They have
-// the fire ids that they had, or would have had, so a receiver can tell which of them it knows. A dry run fires nothing.
+// Backfill fires the occurrences of the schedule between a past time and until, which must not be after now.
+// They have their original fire ids, so a receiver can recognize duplicates. A dry run fires nothing.
 //
 // Only a dry run is retried: what the first try sent may have ended, and a second one would send it once more.
 func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {

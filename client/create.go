@@ -35,9 +35,9 @@ func conditionOf(cs []Condition) (c condition) {
 	return c
 }
 
-// Create makes a timer, and refuses a name that is taken with rouse.ErrExists. An empty namespace is "default". An empty name
-// is made up here, so such a call is retried; one with a name is not, because its second try could not tell whether the
-// timer that it finds is its own.
+// Create creates a timer. If the name exists, it returns rouse.ErrExists. An empty namespace is "default". If
+// the name is empty, the client generates one and retries the call. A call with a name is not retried,
+// because a retry could not tell whether an existing timer is its own.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
 	if name != "" {
@@ -63,13 +63,13 @@ func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, sp
 type Replaced struct {
 	rouse.Timer
 
-	// InFlight: an attempt of the generation before had started and may still arrive; none starts any more. If the call was
-	// tried again, it is what the last try saw, for which the generation before may be that of an earlier try.
+	// InFlight: an attempt of the previous generation had started and may still arrive; no other one starts.
+	// If the call was retried, the previous generation may be one that an earlier try created.
 	InFlight bool
 }
 
-// Replace makes a timer, or begins a new generation of one that has the name. It is retried, unless it
-// has an IfRevision: that cannot tell its own first try from another client's change.
+// Replace creates a timer, or starts a new generation of the existing one. It is retried, unless it has an
+// IfRevision: a retry could not tell its own first try from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
@@ -95,7 +95,7 @@ const (
 	ReplaceOnly     = Mode(rousev1.Mode_MODE_REPLACE_ONLY)      // refuse a name that is not taken: rouse.ErrNotFound
 )
 
-// NewTimer is a timer of a batch. An empty name is made up by the service.
+// NewTimer is a timer of a batch. If the name is empty, the service generates one.
 type NewTimer struct {
 	Name string
 	Spec rouse.Spec
@@ -111,8 +111,8 @@ type Created struct {
 	Err        error // set: the timer was not created
 }
 
-// BatchCreate makes up to rouse.MaxBatch timers of one namespace in one durable step. Each has an outcome of its own, in their
-// order. It is retried in mode CreateOrReplace with names for all.
+// BatchCreate creates up to rouse.MaxBatch timers of one namespace in one durable step. It returns an outcome
+// for each, in their order. It is retried in mode CreateOrReplace with names for all.
 func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, timers []NewTimer) ([]Created, error) {
 	request := batchRequest(namespace, mode, timers)
 	repeatable := mode == CreateOrReplace

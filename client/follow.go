@@ -37,23 +37,23 @@ type follow struct {
 
 	mu     sync.Mutex
 	links  map[string]*link  // by address
-	known  map[string]string // addresses of nodes that are wanted, with their ids
-	living map[string]string // those of them that a node names to which a stream stands now
+	known  map[string]string // addresses of the wanted nodes, with their ids
+	living map[string]string // the ones of known that a node with an open stream reports
 	over   bool
 }
 
 // link is the way to one address. The follow's mutex guards what is below its line.
 type link struct {
 	address string
-	given   bool                                                                 // by the caller, not learned
+	given   bool                                                                 // by the caller, not reported by a node
 	connect func(ctx context.Context) (conn grpc.ClientConnInterface, err error) // called by its one goroutine
 	release func()                                                               // called by it at its end
 	stop    context.CancelFunc
-	news    chan struct{} // it is worth another try
+	news    chan struct{} // signals that it should retry
 
 	node     string         // the id of the node that its last stream was on
 	expect   string         // the id of the node that others say is there
-	standing bool           // a stream to it stands
+	standing bool           // its stream is open
 	parked   bool           // it waits until another link has lost the node
 	peers    *rousev1.Peers // what the node of the stream reported last
 }
@@ -79,7 +79,7 @@ func newFollow(ctx context.Context, end context.CancelCauseFunc, c *Client, o Su
 	return &follow{ctx: ctx, end: end, client: c, o: o, pool: work, links: map[string]*link{}, known: map[string]string{}}
 }
 
-// refusal ends a subscription that can never stand.
+// refusal ends a subscription that the service refuses permanently.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
@@ -111,8 +111,8 @@ func (f *follow) run() error {
 	return nil
 }
 
-// afresh reconnects immediately: links have a backoff of their own. Until it stands again, calls on one that
-// could not be made fail with the error of the last try, so this waits for it, within ctx.
+// afresh reconnects immediately: links have a backoff of their own. While the connection has failed, calls
+// return the error of the last try, so afresh waits until it reconnects or ctx ends.
 func afresh(ctx context.Context, conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()
 	conn.WaitForStateChange(ctx, connectivity.TransientFailure) // at once if it is in another state
@@ -224,7 +224,7 @@ func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	return true, f.pool.serve(ctx, sub, f.o.Credits, f.o.Drain)
 }
 
-// tell tells the caller what went wrong.
+// tell reports an error to the caller.
 func (f *follow) tell(l *link, err error) {
 	f.mu.Lock()
 	why := &NodeError{Node: cmp.Or(l.node, l.expect), Address: l.address, Err: err}

@@ -36,7 +36,7 @@ type held struct {
 // A deadline is extended when half of the time is over, and not more often than this.
 const leastExtend = 20 * time.Millisecond
 
-// maxFailures bounds a message: services take in 4 MiB.
+// maxFailures bounds a message: services accept 4 MiB.
 const maxFailures = 4096
 
 // maxAnswers bounds the payloads of answers in a message, unless there is only one.
@@ -162,7 +162,7 @@ func (h *hand) settleLoop(gone <-chan struct{}) {
 	}
 }
 
-// next returns what is to be sent, and how long there will be nothing but outcomes.
+// next returns the message to send, and how long it is until the next extension.
 func (h *hand) next(now time.Time) (m *rousev1.Settle, wait time.Duration, closed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

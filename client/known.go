@@ -81,8 +81,8 @@ func (f *follow) longest(l *link) time.Duration {
 	return mostPause
 }
 
-// adjust begins and ends links, so that there is one to each known node. Links whose node has come back
-// reconnect immediately. The mutex is held.
+// adjust starts and ends links, so that each known node has one. Links whose node has come back reconnect
+// immediately. The mutex is held.
 func (f *follow) adjust() {
 	if f.over || f.o.OneNode {
 		return

@@ -10,11 +10,11 @@ import (
 // Node is a process that serves the store.
 type Node struct {
 	ID       string
-	Address  string // as clients reach its API; empty if it is not told
+	Address  string // at which clients reach its API; empty if unknown
 	Version  string
 	Started  rouse.Instant
 	Self     bool // it gave the answer
-	Leader   bool // it does what is done once for all nodes, which is bookkeeping only
+	Leader   bool // it does the work that only one node needs to do, which is bookkeeping only
 	Buckets  int  // buckets of the timers that it has now
 	Strategy string
 	Roles    []string // what it does, if not everything

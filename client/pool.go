@@ -6,7 +6,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// pool runs handlers, so many at a time, for the streams of all nodes. Streams that have fires take turns.
+// pool runs a bounded number of handlers for the streams of all nodes. Streams that have fires take turns.
 type pool struct {
 	handle  Answerer
 	workers sync.WaitGroup
@@ -61,7 +61,7 @@ func (p *pool) drop(s *session) {
 	}
 }
 
-// next waits for a fire; there is none when the pool is closed.
+// next waits for a fire; it returns none when the pool is closed.
 func (p *pool) next() (*session, *rousev1.Fire) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,10 +20,10 @@ type Call struct {
 	ContentType string
 	Labels      map[string]string
 
-	ID       string        // names the request, to be fetched, and to be sent again without being done again; default made up
-	Wait     time.Duration // for the answer; 0 is not at all: it is to be fetched
+	ID       string        // identifies the request, for Fetch, and so that a repeated call is not executed twice; default a random id
+	Wait     time.Duration // for the answer; 0 does not wait: use Fetch
 	Deadline time.Duration // the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and nothing is kept
-	Keep     time.Duration // how long the outcome can be fetched; default 10 min if there is an ID or no Wait, else not at all
+	Keep     time.Duration // how long the outcome can be fetched; default 10 min with an ID or without Wait, else 0
 	Attempts uint32        // how often it is given to a worker; default 3
 	Timeout  time.Duration // of one attempt; if it is not given, 30 s, which a worker may extend
 }
@@ -51,7 +51,7 @@ type CallStatus string
 const (
 	CallExpired       CallStatus = "expired"        // no worker has taken it in time, or none has answered in time
 	CallDeliveryLimit CallStatus = "delivery_limit" // workers had it as often as they may, and none has answered
-	CallRejected      CallStatus = "rejected"       // a worker has refused it for good
+	CallRejected      CallStatus = "rejected"       // a worker has refused it permanently
 	CallDeleted       CallStatus = "deleted"        // a client deleted it
 )
 

@@ -30,16 +30,16 @@ func ThisWorker() (Worker, error) {
 
 // WorkOptions say how a worker works. Zero fields have the defaults that their comments name.
 type WorkOptions struct {
-	Concurrency int         // handlers running at a time; default 1, so that the requests of a key are done one after another
-	Prefetch    int         // requests in hand at a time; default Concurrency
+	Concurrency int         // handlers that run concurrently; default 1, so that the requests of a key are handled one after another
+	Prefetch    int         // requests that are handled or wait for a handler; default Concurrency
 	Lost        func(error) // as SubscribeOptions.Lost
 	Client      Options
 }
 
-// Work takes the requests of the worker's key until ctx ends, as Serve does: a handler's answer is the answer
-// to the request, after an error it is retried, unless the error is Permanent. When ctx ends, such as
-// with SIGTERM in a program that uses signal.NotifyContext, requests in progress are finished, and those that
-// have not begun go to others without a loss.
+// Work handles the requests of the worker's key until ctx ends, as Serve does: the handler's answer is the
+// answer to the request. After an error the request is retried, unless the error is Permanent. When ctx ends,
+// such as with SIGTERM in a program that uses signal.NotifyContext, Work finishes the requests in progress,
+// and requests that have not begun go to other workers; none is lost.
 func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error {
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 1)
 	o.Prefetch = cmp.Or(max(o.Prefetch, 0), o.Concurrency)

@@ -35,8 +35,9 @@ func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[
 	}
 }
 
-// Follow calls do with records as occurrences end, best effort: dropped tells how many were missed since the last call. An
-// empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or what ended the stream.
+// Follow calls do with records as occurrences end, best effort: dropped is the number of records missed since
+// the last call. An empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or
+// what ended the stream.
 func (c *Client) Follow(ctx context.Context, namespace, name string, do func(records []rouse.Record, dropped uint64) error) error {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()

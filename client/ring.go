@@ -22,7 +22,7 @@ type member struct {
 	conn *grpc.ClientConn
 }
 
-// patienceEach is how long a connection may take to stand while there are others that might.
+// patienceEach bounds the time to connect to one address, so that the next one is tried.
 const patienceEach = 3 * time.Second
 
 func (r *ring) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -64,7 +64,7 @@ func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 	return r.members[turn].conn
 }
 
-// stands waits until a connection is up, or fails.
+// stands waits until a connection is established or has failed, and reports which.
 func stands(ctx context.Context, conn *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, patienceEach)
 	defer cancel()

@@ -22,7 +22,7 @@ type SubscribeOptions struct {
 	Labels     map[string]string
 
 	Concurrency int           // handlers running at a time, for the fires of all nodes; default 16
-	Credits     int           // fires of one node in hand at a time, handled or waiting for a handler; default 2·Concurrency
+	Credits     int           // fires of one node that are handled or wait for a handler; default 2·Concurrency
 	Drain       time.Duration // how long handlers may go on when ctx ends; default 10 s
 	OneNode     bool          // stay on one node at a time: another node's fires do not come
 
@@ -59,13 +59,13 @@ func (o SubscribeOptions) withDefaults() SubscribeOptions {
 
 // Fire is one occurrence of a timer, at one attempt.
 type Fire struct {
-	ID          string // the same for every attempt of the occurrence, for ever: what to remember against duplicates
+	ID          string // the same for every attempt of the occurrence, for ever: the key for deduplication
 	Namespace   string
 	Name        string
 	Generation  uint64
 	Due         rouse.Instant
 	Attempt     uint32
-	Token       uint64 // fencing token: refuse what is older than you saw
+	Token       uint64 // fencing token: refuse a fire with an older token than one you have seen
 	Manual      bool   // asked for by run, not by the schedule
 	Last        bool   // no attempt follows this one
 	Payload     []byte
@@ -84,9 +84,10 @@ func fireOf(p *rousev1.Fire) Fire {
 // long.
 type Handler func(ctx context.Context, f Fire) error
 
-// Subscribe handles fires until ctx ends, and opens another stream, with a growing pause, whenever one is lost. When ctx ends,
-// it takes no more, lets handlers end for up to Drain, settles what they did, and returns nil; fires that no handler has begun go
-// to another subscriber. It returns an error only if no stream can ever stand: the subscription is refused.
+// Subscribe handles fires until ctx ends, and reconnects with backoff whenever a stream is lost. When ctx
+// ends, it takes no more, lets handlers end for up to Drain, settles what they did, and returns nil; fires
+// that no handler has started go to another subscriber. It returns an error only if the service refuses the
+// subscription.
 //
 // Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on,
 // follows nodes that come and go, and continues with the others when any of them fails. A fire that a node

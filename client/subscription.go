@@ -13,24 +13,25 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Subscription is one stream of fires as the service sends them: in batches, to be settled in batches. It is for those who
-// want every last bit of speed; others have Subscribe. One goroutine receives; any may settle.
+// Subscription is one stream of fires as the service sends them: in batches, to be settled in batches. It is
+// the fastest interface; Subscribe is the convenient one. One goroutine receives; any may settle.
 type Subscription struct {
 	stream    rousev1.Fires_SubscribeClient
 	cancel    context.CancelFunc
 	offset    time.Duration // the store's clock minus ours
 	node      string
 	leaves    bool                 // the service knows what Leave is
-	heard     func(*rousev1.Peers) // told by Recv of each news of the nodes
-	cancelled func(tags []uint64)  // told by Recv of fires that need not be worked on any more
+	heard     func(*rousev1.Peers) // called by Recv with each message about the nodes
+	cancelled func(tags []uint64)  // called by Recv with the fires whose handlers can stop
 
 	mu sync.Mutex // one sender at a time
 }
 
-// Open subscribes: to fires of a namespace, "default" if empty, whose timers have the target "stream:CHANNEL", a name with the
-// prefix, and all of the labels. Up to so many credits of fires are unsettled at a time. It returns when the subscription
-// stands. It lives until Close or the end of ctx; what is unsettled then goes to another subscriber. It is a stream of one node:
-// of a service of several, Nodes has the addresses of the others, each for a client of its own.
+// Open subscribes: to fires of a namespace, "default" if empty, whose timers have the target
+// "stream:CHANNEL", a name with the prefix, and all of the labels. At most credits fires are unsettled at a
+// time. Open returns when the subscription is established. It ends with Close or ctx; unsettled fires then go
+// to another subscriber. It is a stream of one node: if the service has several nodes, Nodes returns the
+// addresses of the others, each of which needs its own client.
 func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, error) {
 	return openOn(ctx, c.fires, open)
 }
@@ -68,11 +69,11 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 }
 
 const (
-	// nowHeader tells the store's clock with each answer and when a subscription begins, so that times can be measured on a host whose clock
-	// is off.
+	// nowHeader has the store's clock, in each response and at the start of a subscription, so that durations
+	// are correct on a host whose clock is wrong.
 	nowHeader = "rouse-now-ms"
 
-	// nodeHeader tells the id of the node that a subscription is on.
+	// nodeHeader has the id of the node that a subscription is on.
 	nodeHeader = "rouse-node"
 
 	// canHeader lists the service's optional abilities.
@@ -146,5 +147,5 @@ func (s *Subscription) CloseSend() error {
 // Close ends the subscription at once.
 func (s *Subscription) Close() { s.cancel() }
 
-// Now is the store's clock, as far as the subscription can tell.
+// Now returns the store's clock, estimated from the start of the subscription.
 func (s *Subscription) Now() rouse.Instant { return rouse.Reached(time.Now().Add(s.offset)) }

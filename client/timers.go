@@ -68,8 +68,8 @@ type Deleted struct {
 	Generation uint64 // of the timer that was deleted; 0 if an earlier try of the same call deleted it
 }
 
-// Delete deletes a timer, or returns rouse.ErrNotFound. It is retried: a second try that finds nothing takes it that the
-// first one did its work, and cannot say more.
+// Delete deletes a timer, or returns rouse.ErrNotFound. It is retried: if a retry finds no timer, it reports
+// that an earlier try deleted it, without details.
 func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condition) (Deleted, error) {
 	request := &rousev1.DeleteRequest{Namespace: namespace, Name: name, ExpectedRevision: conditionOf(cs).revision}
 	response, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteResponse, error) {

@@ -42,14 +42,14 @@ type PreviewRequest struct {
 	Count     int           // how many, up to 1,000; 0 is 5
 }
 
-// Preview is what a spec comes to.
+// Preview contains the next due times of a spec.
 type Preview struct {
 	Words    string // the schedule in English
 	Timezone string // that it is read in
 	Next     []Coming
 }
 
-// Preview tells the next due times of a spec; nothing is stored. It is retried.
+// Preview returns the next due times of a spec; nothing is stored. It is retried.
 func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error) {
 	request := &rousev1.PreviewRequest{Spec: rousev1.SpecToProto(&r.Spec), Namespace: r.Namespace, Name: r.Name, FromMs: int64(r.After),
 		Count: uint32(max(0, r.Count))}
@@ -64,8 +64,8 @@ type Simulation struct {
 	More   bool   // the limit ended the list
 }
 
-// Simulate tells what would fire from a time on, now if that is 0, and before until, of all timers that a query matches: up to
-// limit fires, 1,000 if that is 0. Nothing is changed. After and Limit of the query are not used. It is retried.
+// Simulate returns what would fire between from (0 is now) and until, of all timers that a query matches: up
+// to limit fires (0 is 1,000). Nothing is changed. After and Limit of the query are not used. It is retried.
 func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulation, error) {
 	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), Limit: uint32(max(0, limit))}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.SimulateResponse, error) { return c.timers.Simulate(ctx, request) })
@@ -76,7 +76,7 @@ func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 type Explanation struct {
 	Summary string         // one sentence
 	Reasons []Reason       // the most important first
-	Timer   *rouse.Timer   // nil: there is none of this name
+	Timer   *rouse.Timer   // nil: no timer has this name
 	Words   string         // its schedule in English
 	Records []rouse.Record // the latest, newest first
 	Next    []Coming
@@ -90,8 +90,7 @@ type Reason struct {
 }
 
 // Explain reports why a timer did or did not fire. With a time it explains the occurrence of that time, or
-// why there is none; 0 is no time. That there is no timer of the name is an explanation too. It is tried
-// again.
+// why there is none; 0 is no time. A timer that does not exist has an explanation, too. It is retried.
 func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.Instant) (Explanation, error) {
 	request := &rousev1.ExplainRequest{Namespace: namespace, Name: name, AtMs: int64(at)}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse, error) { return c.timers.Explain(ctx, request) })
