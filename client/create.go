@@ -59,7 +59,7 @@ func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, sp
 	return r.Timer, err
 }
 
-// Replaced is a timer of which a new generation has begun.
+// Replaced is a timer whose new generation has begun.
 type Replaced struct {
 	rouse.Timer
 

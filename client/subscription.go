@@ -27,11 +27,11 @@ type Subscription struct {
 	mu sync.Mutex // one sender at a time
 }
 
-// Open subscribes: to fires of a namespace, "default" if empty, whose timers have the target
-// "stream:CHANNEL", a name with the prefix, and all of the labels. At most credits fires are unsettled at a
-// time. Open returns when the subscription is established. It ends with Close or ctx; unsettled fires then go
-// to another subscriber. It is a stream of one node: if the service has several nodes, Nodes returns the
-// addresses of the others, each of which needs its own client.
+// Open subscribes to the fires of a namespace ("default" if empty) whose timers have the target
+// "stream:CHANNEL", a name with the prefix, and all of the labels. At most open.Credits fires are unsettled
+// at a time. Open returns when the subscription is established. It ends with Close or ctx; unsettled fires
+// then go to another subscriber. It is a stream of one node: if the service has several nodes, Nodes returns
+// the addresses of the others, each of which needs its own client.
 func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, error) {
 	return openOn(ctx, c.fires, open)
 }

@@ -16,7 +16,7 @@ import (
 type Placement struct {
 	Address    string // of the host, which is a sidecar
 	Activated  bool   // it was on none, and was put there by this call
-	Generation uint64 // grows each time that the actor comes to a host: what bears a smaller one is out of date
+	Generation uint64 // grows each time that the actor is placed on a host: a smaller one is outdated
 }
 
 // ActorHost is a sidecar that has actors.
@@ -36,11 +36,11 @@ type Listed struct {
 type actors struct {
 	mu     sync.Mutex
 	stands bool
-	began  uint64 // counts streams: what was asked before one began is not remembered
+	began  uint64 // counts streams: the answer to a request from before the latest stream is not cached
 	hosts  []ActorHost
 	heard  bool // of hosts, ever
 	placed map[Actor]Placement
-	moved  map[Actor]uint64 // the generations of which changes were told, of those that are asked for now
+	moved  map[Actor]uint64 // the newest reported generation of each actor in asking
 	asking map[Actor]int
 }
 
@@ -98,8 +98,8 @@ func (x *actors) answered(a Actor, p Placement, asked uint64, err error) {
 	}
 }
 
-// move hears that an actor has moved. An actor that has left its host bears the generation that it had there, and one more
-// than that is another one.
+// move handles a placement update. An update without an address means that the actor left its host; it has
+// the generation that the actor had there, so one more counts as newer.
 func (x *actors) move(u *reminderv1.PlacementUpdate) {
 	a := Actor{u.GetActor().GetActorType(), u.GetActor().GetActorId()}
 	generation := u.GetGeneration()
@@ -116,7 +116,8 @@ func (x *actors) move(u *reminderv1.PlacementUpdate) {
 	}
 }
 
-// begin and end note that a stream has begun, or is over: what is known counts only while one stands.
+// begin and end record the start and the end of a stream: cached placements are valid only while a stream is
+// open.
 func (x *actors) begin() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -131,7 +132,7 @@ func (x *actors) end() {
 	clear(x.placed)
 }
 
-// list takes in the hosts. Actors on those that are not connected are anywhere.
+// list stores the hosts, and removes the cached placements of actors on hosts that are not connected.
 func (x *actors) list(u *reminderv1.HostsUpdate) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -155,15 +156,17 @@ func (x *actors) known() bool {
 	return x.heard
 }
 
-// Hosts returns the hosts of the app's actors, as the service told them last; none without Options.ActorTypes.
+// Hosts returns the hosts of the app's actors that the service reported last; none without
+// Options.ActorTypes.
 func (c *Client) Hosts() []ActorHost {
 	c.actors.mu.Lock()
 	defer c.actors.mu.Unlock()
 	return slices.Clone(c.actors.hosts)
 }
 
-// Deactivate takes an actor from its host, if it is the one of the generation; 0 is whichever. Its reminders stay, and make it active again
-// when they are due. It is rouse.ErrConflict if the actor has come to a host since.
+// Deactivate removes an actor from its host, if the actor still has the generation; 0 matches any. Its
+// reminders stay, and activate it again when they are due. It returns rouse.ErrConflict if the actor has been
+// placed on a host since.
 func (c *Client) Deactivate(ctx context.Context, a Actor, generation uint64) error {
 	_, err := try(ctx, c, job[*reminderv1.DeactivateActorResponse]{prefer: c.makers, repeat: true, firm: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.DeactivateActorResponse, error) {
 		return reminderv1.NewActorServiceClient(conn).DeactivateActor(ctx, &reminderv1.DeactivateActorRequest{AppId: c.o.App, Actor: a.proto(), Generation: generation})

@@ -14,9 +14,9 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Create makes a reminder, at an instance that shares a bucket with this sidecar; it waits until there is one. It is durable when
-// Create returns. An error that is rouse.ErrUnavailable may mean that it was made nevertheless, and its id was lost on the way: who calls
-// again may make another one, with an id of its own.
+// Create creates a reminder at an instance that shares a bucket with this sidecar; it waits until such an
+// instance exists. The reminder is durable when Create returns. After rouse.ErrUnavailable, the reminder may
+// exist although its id was lost: another call may then create a second reminder, with its own id.
 func (c *Client) Create(ctx context.Context, r Reminder) (Created, error) {
 	request := &reminderv1.CreateReminderRequest{Reminder: r.proto(), Caller: c.caller, Actor: r.Actor.proto()}
 	answer, err := try(ctx, c, job[*reminderv1.CreateReminderResponse]{prefer: c.makers, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.CreateReminderResponse, error) {
@@ -78,10 +78,11 @@ func (c *Client) Delete(ctx context.Context, id string) (inFlight bool, err erro
 // maxMoves is how many reminders one call moves.
 const maxMoves = 1000
 
-// Subscribe moves reminders of the app into buckets of this sidecar, so that their executions come here. Each gets a new id, in one step,
-// and never while it is executed; earlier ids go on to name it. What is here already stays as it is. It returns what became of each,
-// in the order of the ids. One that could not be moved because it is being executed, or changes, has an error that is
-// rouse.ErrConflict or rouse.ErrUnavailable: try it again. If a call fails, what is returned with its error is what was done before.
+// Subscribe moves reminders of the app into buckets of this sidecar, so that their executions come here. Each
+// gets a new id, in one step, and never while it is executed; earlier ids remain valid. Reminders that are
+// already here do not change. It returns a result for each, in the order of the ids. A reminder that could
+// not be moved because it is being executed, or is changing, has rouse.ErrConflict or rouse.ErrUnavailable:
+// retry it. If a call fails, Subscribe returns the results so far with the error.
 func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) {
 	var all []Moved
 	for part := range slices.Chunk(ids, maxMoves) {
@@ -98,8 +99,8 @@ func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) 
 	return all, nil
 }
 
-// subscribe moves reminders by one call, and by others if some of them cannot be moved: such a call is an error, which tells of some that
-// could not, and the next one is about the rest.
+// subscribe moves reminders by one call. If some cannot be moved, the call fails with an error that names
+// some of them, and subscribe calls again for the rest.
 func (c *Client) subscribe(ctx context.Context, ids []string) (map[string]Moved, error) {
 	became := make(map[string]Moved, len(ids))
 	for rest := ids; len(rest) > 0; {
@@ -135,7 +136,8 @@ func (c *Client) subscribe(ctx context.Context, ids []string) (map[string]Moved,
 	return became, nil
 }
 
-// unmovedOf returns what the error of a call tells of reminders that could not be moved; nil if it is an error of the whole call.
+// unmovedOf returns the reminders that could not be moved, from the details of an error; nil if the error is
+// about the whole call.
 func unmovedOf(err error) *reminderv1.SubscribeReminderResponse {
 	for _, d := range status.Convert(err).Details() {
 		if p, ok := d.(*reminderv1.SubscribeReminderResponse); ok && len(p.GetResults()) > 0 {

@@ -45,18 +45,19 @@ import (
 	"github.com/rousehq/rouse/internal/grpclink"
 )
 
-// Options say who the sidecar is, and how it works. Zero fields have the defaults that their comments name.
+// Options identify and configure a sidecar. Zero fields have the defaults in their comments.
 type Options struct {
 	App     string  // the id of the app; required
-	Address string  // tells the sidecars of an app apart; it is never dialled; default the host's name and random letters
+	Address string  // identifies the sidecar within its app; it is never dialled; default the host's name and random letters
 	Handle  Handler // executes reminders; required
 
-	// ActorTypes makes the sidecar a host of actors of these types: executions of reminders of actors come to the one that the actor is on,
-	// and an execution of an actor that is on another one fails, without a handler, and comes again there.
+	// ActorTypes makes the sidecar a host of actors of these types: it executes the reminders of the actors
+	// that it hosts. If the actor is on another host, the execution fails without calling the handler, and is
+	// repeated there.
 	ActorTypes []string
 
 	Concurrency int           // handlers running at a time, for the streams of all instances; default 16
-	InHand      int           // executions of one stream in hand at a time, running or waiting for a handler; default 2·Concurrency
+	InHand      int           // executions of one stream that run or wait for a handler; default 2·Concurrency
 	Remember    int           // executions that were done and are answered again without a handler if they come again; default 10,000, below 0 none
 	Drain       time.Duration // how long handlers may go on when Close is called; default 10 s
 	Patience    time.Duration // how long a call is tried again; default 30 s
@@ -127,11 +128,11 @@ type Client struct {
 	mu        sync.Mutex
 	links     map[string]*link // by address
 	known     []string         // addresses of the instances
-	bad       map[string]bool  // addresses that were told and are none
+	bad       map[string]bool  // reported addresses that are malformed
 	table     *Table           // nil: none has come
 	floor     uint64           // a table with a smaller generation is an old one
 	heartbeat time.Duration
-	refused   error         // why no stream can ever stand
+	refused   error         // why the service refuses all streams
 	over      bool          // the client closes
 	changed   chan struct{} // closed, and made again, when anything above changes
 	turn      int           // of the bucket of the next reminder
@@ -176,12 +177,12 @@ func Open(target string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Address returns what tells this sidecar apart from others of its app.
+// Address returns the name that identifies this sidecar within its app.
 func (c *Client) Address() string { return c.o.Address }
 
-// Ready waits until the service can be used: until the first table has come, and with ActorTypes the first list of hosts. It returns an error if that cannot be, as the service
-// refuses the sidecar, the client closes, or ctx ends; then errors.Is finds ctx's error, and what went wrong last with each address
-// is told to Options.Lost.
+// Ready waits until the service can be used: until it has received the first table and, with ActorTypes, the
+// first list of hosts. It returns an error if the service refuses the sidecar, the client closes, or ctx
+// ends; in the last case errors.Is finds ctx's error. Options.Lost gets the latest error of each address.
 func (c *Client) Ready(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -206,9 +207,10 @@ func (c *Client) Ready(ctx context.Context) error {
 
 var errClosed = fmt.Errorf("the reminder client: %w", rouse.ErrClosed)
 
-// Close takes no more executions, lets handlers that run end for up to Options.Drain, tells the service what they did, and ends all
-// streams and connections. Executions that no handler has begun go to other sidecars of the app. A handler's ctx ends when it has
-// taken longer than that; Close waits for it nevertheless. It may be called more than once, and always waits.
+// Close accepts no more executions, waits up to Options.Drain for running handlers, reports their outcomes,
+// and closes all streams and connections. Executions that no handler has started go to other sidecars of the
+// app. After Drain, the handlers' ctx is cancelled, and Close still waits for them. It may be called more
+// than once, and always waits.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.hand.close(c.o.Drain)

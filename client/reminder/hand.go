@@ -13,7 +13,8 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// hand is the executions that the client has in hand, from all streams, and which of them it has done.
+// hand has the executions that the client handles or queues, from all streams, and the finished ones, for
+// deduplication.
 type hand struct {
 	handle  Handler
 	most    int           // of a stream
@@ -31,7 +32,8 @@ type hand struct {
 	oldest  int
 }
 
-// held is an execution in hand. The attempt that came last is the one that is answered, on the stream that it came over.
+// held is an execution that is running or queued. The answer goes to the latest attempt, on the stream that
+// it arrived on.
 type held struct {
 	from    *stream
 	request *reminderv1.ExecuteReminderRequest
@@ -47,12 +49,12 @@ func newHand(o Options) *hand {
 	return h
 }
 
-// key tells executions apart: by their fire ids, or where a service gives none, by their reminders.
+// key identifies an execution by its fire id or, if the service sends none, by its reminder.
 func key(r *reminderv1.ExecuteReminderRequest) string {
 	return cmp.Or(r.GetFireId(), "reminder:"+r.GetReminderId())
 }
 
-// take takes an execution in hand, unless it is there already, or was done.
+// take starts or queues an execution, unless it is present or finished.
 func (h *hand) take(s *stream, r *reminderv1.ExecuteReminderRequest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

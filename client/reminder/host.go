@@ -41,8 +41,8 @@ func (c *Client) hostLoop(ctx context.Context) {
 	}
 }
 
-// host registers as a host at an instance, and keeps a stream until that ends, or the instance is lost, or
-// ctx ends. stood reports whether it was established.
+// host registers as a host at an instance, and keeps a stream until it ends, the instance is lost, or ctx
+// ends. stood reports whether the stream was established.
 func (c *Client) host(ctx context.Context, l *link, life context.Context) (stood bool, err error) {
 	service := reminderv1.NewActorServiceClient(l.conn)
 	soon, cancel := context.WithTimeout(ctx, registerTime)

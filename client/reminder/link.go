@@ -16,21 +16,22 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// link is the way to one address, kept by one goroutine. A link to an instance that is no longer listed ends when its stream does;
-// those of given addresses stay.
+// link is the connection to one address, run by one goroutine. A link to an instance that is no longer listed
+// ends with its stream; links of given addresses stay.
 //
-// A given address that is none of the instances' own is an alias: a balancer's, or another name of one of them. It is good for
-// learning where instances are. To have no second stream to an instance, such a link has one only as long as no other has.
+// A given address that no instance reports as its own is an alias: a load balancer, or another name of an
+// instance. It is used to discover instances. So that no instance gets a second stream, an alias has a stream
+// only while no other link has one.
 type link struct {
 	address string
-	given   bool // by the caller, not learned
+	given   bool // by the caller, not reported by an instance
 	conn    *grpc.ClientConn
 	stop    context.CancelFunc
 
 	// The client's mutex guards what follows.
-	life  context.Context         // of the stream that stands; nil: none does
+	life  context.Context         // of the open stream; nil: none is open
 	yield context.CancelCauseFunc // ends the try that is under way, or its stream, for another link
-	tried bool                    // it has been tried, and failed or stood
+	tried bool                    // it has been tried, and has failed or connected
 }
 
 // maxLinks bounds the instances that are followed.
@@ -96,8 +97,7 @@ func (c *Client) keep(ctx context.Context, l *link) {
 	}
 }
 
-// connectTo registers, opens a stream and serves it until it ends. stood reports whether a table has come
-// over it.
+// connectTo registers, opens a stream and serves it until it ends. stood reports whether it received a table.
 func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error) {
 	l.conn.ResetConnectBackoff()
 	soon, cancel := context.WithTimeout(ctx, registerTime)
@@ -130,8 +130,8 @@ func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse)
 	return c.heartbeat, c.superfluous(l)
 }
 
-// superfluous reports whether a link is an alias, and others to instances stand or have yet to be tried. The
-// mutex is held.
+// superfluous reports whether a link is an alias that is not needed, because a link to an instance is open or
+// has not been tried. The mutex is held.
 func (c *Client) superfluous(l *link) bool {
 	if !l.given || len(c.known) == 0 || slices.Contains(c.known, l.address) {
 		return false
@@ -202,7 +202,7 @@ func (c *Client) listed(l *link) bool {
 	return slices.Contains(c.known, l.address)
 }
 
-// anyStands reports whether any stream stands. The mutex is held.
+// anyStands reports whether any stream is open. The mutex is held.
 func (c *Client) anyStands() bool {
 	for _, l := range c.links {
 		if l.life != nil {
@@ -212,7 +212,7 @@ func (c *Client) anyStands() bool {
 	return false
 }
 
-// stands notes that a link's stream stands, with the table that came over it.
+// stands records that a link's stream is open, with the table that it received.
 func (c *Client) stands(l *link, life context.Context, update *reminderv1.TokenBucketsUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +223,7 @@ func (c *Client) stands(l *link, life context.Context, update *reminderv1.TokenB
 	c.hear(update)
 }
 
-// hear takes in a table. The mutex is held.
+// hear stores a received table. The mutex is held.
 func (c *Client) hear(update *reminderv1.TokenBucketsUpdate) {
 	if t := tableOf(update); t.Generation >= c.floor {
 		c.table, c.floor = t, t.Generation
@@ -242,7 +242,7 @@ func (c *Client) fell(l *link) {
 	c.adjust()
 }
 
-// adjust begins and ends links, so that there is one to each instance. The mutex is held.
+// adjust starts and ends links, so that each instance has one. The mutex is held.
 func (c *Client) adjust() {
 	defer c.announce()
 	if c.ctx.Err() != nil || c.over {
@@ -263,7 +263,7 @@ func (c *Client) adjust() {
 		if err == nil {
 			conn, err = connect(at, c.o)
 		}
-		if err != nil { // told once, by a goroutine of its own, as the mutex is held
+		if err != nil { // reported once, in its own goroutine, because the mutex is held
 			c.bad[address] = true
 			c.running.Go(func() { c.failed(&link{address: address}, err) })
 			continue

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// defaultHeartbeat is that of a service which does not say how often it wants to hear something.
+	// defaultHeartbeat is used if the service does not send an interval.
 	defaultHeartbeat = 2 * time.Second
 	leastHeartbeat   = 10 * time.Millisecond
 
-	// silences is after how many heartbeats without a word the other is gone.
+	// silences is the number of heartbeats without a message after which the instance counts as lost.
 	silences = 3
 
-	// maxOut is how many messages may wait to be sent: far more than executions in hand, so that only an instance that asks
-	// without listening meets it.
+	// maxOut bounds the messages that wait to be sent: far more than there are executions, so that only an
+	// instance that sends requests without receiving answers reaches it.
 	maxOut = 1 << 16
 
-	// byeTime is how long a stream may take to end in order.
+	// byeTime bounds the orderly end of a stream.
 	byeTime = 2 * time.Second
 )
 
@@ -49,8 +49,7 @@ type stream struct {
 	inHand int // executions; the hand's mutex guards it
 }
 
-// serve opens a stream and serves it until it ends or ctx does. stood reports whether a table has come over
-// it.
+// serve opens a stream and serves it until the stream or ctx ends. stood reports whether it received a table.
 func (c *Client) serve(ctx context.Context, l *link, service reminderv1.ReminderServiceClient, heartbeat time.Duration) (stood bool, err error) {
 	standing, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx, for an orderly end
 	defer cut(nil)
@@ -118,12 +117,12 @@ func (s *stream) send(m *reminderv1.SidecarStream) {
 	s.signal()
 }
 
-// answer has the end of an execution told.
+// answer sends the outcome of an execution.
 func (s *stream) answer(r *reminderv1.ExecuteReminderResponse) {
 	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
 }
 
-// bye ends the stream in order when ctx ends: it is closed after what is to be sent, and cut if that takes too long.
+// bye closes the stream when ctx ends, after sending the remaining messages; after byeTime it is cut.
 func (s *stream) bye(ctx, standing context.Context) {
 	select {
 	case <-standing.Done():

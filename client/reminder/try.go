@@ -35,10 +35,11 @@ const (
 
 var errNoInstance = fmt.Errorf("%w: there is no stream to an instance of the reminder service", rouse.ErrUnavailable)
 
-// errGone ends calls to an instance whose stream has ended: it is taken for gone.
+// errGone ends calls to an instance whose stream has ended: the instance counts as lost.
 var errGone = errors.New("the stream to the instance was lost")
 
-// try makes a call at the instances to which streams stand, the preferred ones first, for as long as it seems worth it.
+// try calls the instances that have an open stream, the preferred ones first, and retries until
+// Options.Patience is over.
 func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 	var none T
 	var last error
@@ -114,7 +115,8 @@ func once[T any](ctx, life context.Context, l *link, j job[T], unsure bool) (T, 
 	return v, err
 }
 
-// pick returns a link that is not in tried, and whose stream stands until life ends: of the first address of a list that has one, or any. nil: there is none.
+// pick returns a link that is not in tried and has an open stream, which ends with life: the link of the
+// first possible address in the list, or else any link; nil if none has an open stream.
 func (c *Client) pick(prefer []string, tried map[*link]bool) (l *link, life context.Context, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,8 +64,9 @@ type Execution struct {
 // Handler executes a reminder. Nil means that it is done; after an error the execution is retried with
 // backoff. Its ctx ends when a Close takes too long.
 //
-// One execution is not handled twice at a time by a client: an attempt that comes while an earlier one is in hand, because its stream
-// was lost or the service grew tired of waiting, is answered by what the earlier one comes to. Another sidecar may be handling it.
+// A client never runs two handlers for one execution at the same time: if an attempt arrives while an earlier
+// one is running or queued, because its stream was lost or the service timed out, the outcome of the earlier
+// one answers it. Another sidecar may be handling it.
 type Handler func(ctx context.Context, e Execution) error
 
 func (r *Reminder) proto() *reminderv1.Reminder {

@@ -1,7 +1,7 @@
 // Package backup makes copies of a running store, as archives that describe their content, and restores
 // stores from them.
 //
-// An archive is a tar file with these entries, in this order, and no other:
+// An archive is a tar file with exactly these entries, in this order:
 //
 //	manifest.json     what the archive is: its format, the store's kind, when it was taken, how many rows and records it
 //	                  has, and each file with its size and SHA-256

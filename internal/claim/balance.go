@@ -23,8 +23,8 @@ func (b Balance) withDefaults() Balance {
 	return b
 }
 
-// balance adapts the layout to the loads that the nodes report, one step at a time. The leader calls it. If
-// there are two leaders, one of them writes; if there is none, the shares stay as they are.
+// balance adapts the layout to the loads that the nodes report, one step at a time. The leader calls it. With
+// two leaders, only one write succeeds; without a leader, the shares do not change.
 func (s *Share) balance(ctx context.Context, v *view) {
 	k := &s.loop
 	if time.Since(k.ruled) < s.o.Balance.Every {
@@ -55,11 +55,10 @@ func (s *Share) balance(ctx context.Context, v *view) {
 
 var errChanged = errors.New("the layout has changed in the meantime")
 
-// fit returns a layout that fits the loads better by one step, and whether there is one. A hot share is
-// split: it has more than twice the mean, and more fires per second than hot. The widest share is split
-// while there are fewer than two for each node. Two neighbours are merged if together they have less than
-// half the mean and a tenth of hot, and if more shares remain than the initial number and four for each
-// node.
+// fit returns a layout that is one step closer to the loads, and whether one exists. A hot share is split: it
+// has more than twice the mean, and more fires per second than hot. The widest share is split while there are
+// fewer than two for each node. Two neighbours are merged if together they have less than half the mean and a
+// tenth of hot, and if more shares remain than the initial number and four for each node.
 func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bool) {
 	shares := make([]float64, len(l.Starts))
 	sum := 0.0

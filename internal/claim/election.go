@@ -10,7 +10,7 @@ import (
 type Elector interface {
 	Run(ctx context.Context)
 	Leads() bool
-	Holder() string // identity of the leader, as far as this node knows; "" is none
+	Holder() string // identity of the leader that this node knows; "" is none
 }
 
 // ElectionOptions configure an Elector. Zero fields have the defaults that their comments name.
@@ -30,8 +30,8 @@ type ElectionOptions struct {
 	// UserAgent is sent to the API server; default "rouse".
 	UserAgent string
 
-	// Changed is called when this node learns of another leader; "" means that there is none. Failed is
-	// called with the error of a request that will be retried. Both may be nil and must not block.
+	// Changed is called when this node observes a new leader; "" means none. Failed is called with the error
+	// of a request that will be retried. Both may be nil and must not block.
 	Changed func(holder string)
 	Failed  func(err error)
 }

@@ -86,8 +86,8 @@ func (o *MemberOptions) again() time.Duration { return o.TTL / 20 }
 // speed.
 func (o *MemberOptions) trust() time.Duration { return o.TTL - o.TTL/10 }
 
-// Member keeps the lease of a running node and takes part in the election of the leader. The leader does
-// the bookkeeping that only one node needs to do, so it does no harm if there is none. Member is for nodes
+// Member keeps the lease of a running node and takes part in the election of the leader. The leader does the
+// bookkeeping that only one node needs to do, so a cluster without a leader is harmless. Member is for nodes
 // whose strategy does not need to know the other nodes; a Share contains its own.
 //
 // It costs the store one query every Renew.

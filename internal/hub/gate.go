@@ -192,8 +192,8 @@ func (h *Hub[K, S, T]) Blocked(it *Item[K, S, T]) (key GateKey, is bool) {
 // GateLoad is the state of a gate.
 type GateLoad struct{ Used, Waiting int }
 
-// Gates returns the gates of a channel. An item that waits counts once: for the limit of all items if there is
-// one, else for that of its name. Locked.
+// Gates returns the gates of a channel. A waiting item counts once: for the limit of all items if one is set,
+// otherwise for the limit of its name. Locked.
 func (c *Channel[K, S, T]) Gates() iter.Seq2[GateKey, GateLoad] {
 	return func(yield func(GateKey, GateLoad) bool) {
 		if c.all != nil && !yield(GateKey{}, GateLoad{c.all.used, c.waiting}) {

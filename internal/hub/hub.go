@@ -41,7 +41,7 @@ type Options[K comparable, S, T any] struct {
 	Arrive func(*Item[K, S, T])   // places a new item; default Offer
 
 	// Ready reports whether a subscriber can take an item; nil: it takes only what the door assigns. Wants
-	// reports whether it is to have it; nil: all want all. A filter is constant.
+	// reports whether the item passes the subscriber's filter, which never changes; nil: every item passes.
 	Ready func(*Sub[K, S, T], *Item[K, S, T]) bool
 	Wants func(*Sub[K, S, T], *Item[K, S, T]) bool
 

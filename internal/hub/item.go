@@ -11,7 +11,7 @@ import (
 
 // Item is a fire that is not reported. It waits in its channel, is with a subscriber, sent or not, or is aside.
 type Item[K comparable, S, T any] struct {
-	Of T // what the door knows of it
+	Of T // the door's data about it
 
 	d        *Delivery[K, S, T]
 	i        int32
@@ -99,7 +99,7 @@ func (h *Hub[K, S, T]) Reject(it *Item[K, S, T], o rouse.Outcome) {
 	it.d.settle(int(it.i), o)
 }
 
-// report is an outcome to be reported. Reports are collected under the mutex and made without it.
+// report is an outcome that is not reported yet. Reports are collected under the mutex and made without it.
 type report[K comparable, S, T any] struct {
 	d *Delivery[K, S, T]
 	i int32

@@ -66,7 +66,8 @@ func (h *Hub[K, S, T]) keep(w *watch) {
 	}
 }
 
-// Sooner tells timekeepers about an earlier deadline: an item's, or one of the door's own, at which Check is called. Locked.
+// Sooner wakes the timekeepers for an earlier deadline, of an item or of the door itself, at which Check is
+// called. Locked.
 func (h *Hub[K, S, T]) Sooner(at time.Duration) {
 	if at >= h.next {
 		return

@@ -122,8 +122,8 @@ func (h *Hub[K, S, T]) Await(it *Item[K, S, T], front bool) {
 	}
 }
 
-// Pick returns the next subscriber in turn that is ready and wants the item. If there is none, it reports
-// whether any was ready. Locked.
+// Pick returns the next subscriber in turn that is ready and whose filter the item passes. Without one, it
+// reports whether any was ready. Locked.
 func (h *Hub[K, S, T]) Pick(it *Item[K, S, T]) (sub *Sub[K, S, T], ready bool) {
 	c := it.channel
 	for k := range c.Subs {
@@ -176,8 +176,8 @@ func (h *Hub[K, S, T]) pump(c *Channel[K, S, T]) {
 	}
 }
 
-// fill passes waiting items that a subscriber wants to it. It has seen the items before those it gets, and does
-// not look at them again.
+// fill assigns waiting items that pass a subscriber's filter. It skips the items that the subscriber has seen
+// before.
 func (h *Hub[K, S, T]) fill(c *Channel[K, S, T], sub *Sub[K, S, T]) {
 	it := c.line.head
 	if sub.seen != nil {

@@ -14,13 +14,13 @@ import (
 
 // Sub is a subscriber: one open stream.
 type Sub[K comparable, S, T any] struct {
-	Of S // what the door knows of it
+	Of S // the door's data about it
 
 	channels []*Channel[K, S, T]
 	held     List[K, S, T]  // first the items that were sent
 	next     *Item[K, S, T] // the first that was not sent
 	sent     int            // items that were sent
-	seen     *Item[K, S, T] // the last waiting item that it has seen and does not want; with Wants it is in one channel
+	seen     *Item[K, S, T] // the last waiting item that did not pass its filter; with Wants it is in one channel
 	wake     chan struct{}
 	freed    bool
 	gone     bool
@@ -35,8 +35,9 @@ func NewSub[K comparable, S, T any](of S) *Sub[K, S, T] {
 // Wake makes the subscriber's stream look for something to send.
 func (sub *Sub[K, S, T]) Wake() { signal(sub.wake) }
 
-// signal sends to a channel with room for one signal, without waiting: if there is one already, its receiver has
-// not looked yet. It repeats notify.Send because the chain of imports of a node may not become longer.
+// signal sends to a channel with room for one signal, without blocking: if the channel is full, the receiver
+// will still see that signal. It repeats notify.Send because the chain of imports of a node may not become
+// longer.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

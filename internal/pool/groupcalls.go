@@ -9,12 +9,12 @@ import (
 type groupCall struct {
 	what    string // start or drain
 	busy    bool
-	since   uint64 // once it has ended: lists with a higher number show its effect
-	told    bool   // such a list has come
+	since   uint64 // after its end: lists with a higher number show its effect
+	told    bool   // such a list has arrived
 	missing int    // how many workers a start was to bring
-	left    int    // how many workers more or less there should have been when it was made, or when a list told of it last
+	left    int    // by how many workers the group differed from its goal when the call was made, or in the last list after it
 
-	// A driver may take long to do what it was asked for, or never do it, as noop. Calls are repeated with a
+	// A driver may take long to execute a call, or may never do it, as noop does. Calls are retried with a
 	// backoff that doubles.
 	pause time.Duration
 	retry time.Time // no similar call before; zero if a list must come first
@@ -23,7 +23,7 @@ type groupCall struct {
 // longestAsk is the longest backoff between two calls for a key that have no effect.
 const longestAsk = time.Minute
 
-// tell takes the effect of a call from a list: left is how many workers still differ from the goal. If the
+// tell reads the effect of a call from a list: left is how many workers still differ from the goal. If the
 // number went down, the next call may follow immediately, otherwise after a backoff.
 func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
 	switch {

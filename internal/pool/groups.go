@@ -36,7 +36,7 @@ type groupLoop struct {
 	plans      map[string]plan       // all but those that are to end
 	pending    map[string]bool       // keys to be looked at in the next pass
 	asleep     map[string]time.Time  // keys to be looked at when their time has come
-	awake      time.Time             // the earliest of these; zero if there is none
+	awake      time.Time             // the earliest of these; zero without any
 	inProgress map[string]*groupCall // keys with a call in flight, or whose last call did not have its effect yet
 	ensured    map[string]bool       // keys that the driver has ensured since their plan is to run
 	starts     startLine
@@ -44,8 +44,8 @@ type groupLoop struct {
 	mu      sync.Mutex // guards the fields below, which other goroutines read
 	have    bool       // there was a list in this term
 	running map[string]*groupState
-	touched map[string]bool   // keys with a call that no list tells of yet: what is known of them is not true any more
-	stalled map[string]bool   // keys whose workers are to be replaced
+	touched map[string]bool   // keys with a call that no list shows yet: their cached state is outdated
+	stalled map[string]bool   // keys whose workers must be replaced
 	limited map[string]string // keys whose workers wait for a limit, with the limit
 }
 

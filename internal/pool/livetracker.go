@@ -81,7 +81,7 @@ func (k *liveTracker) changes() [Unbound + 1]uint64 {
 	return k.tracker.changes
 }
 
-// tell reports a new target, if there is one.
+// tell signals a changed target.
 func (k *liveTracker) tell() {
 	if k.tracker.generation != k.told {
 		k.told = k.tracker.generation

@@ -15,8 +15,8 @@ type phase uint8
 
 const (
 	absent  phase = iota // there is no queue
-	bound                // requests come to it
-	unbound              // requests do not come to it any more
+	bound                // it receives requests
+	unbound              // it receives no more requests
 	closing              // as unbound, but empty and unwanted: its workers may end
 )
 
@@ -48,7 +48,7 @@ type queueLoop struct {
 	target  Target
 	states  map[string]*queueState
 	waiting map[string][]*waiter
-	doubted map[string]bool // keys whose queue is to be created and bound again, in any phase
+	doubted map[string]bool // keys whose queue must be created and bound again, in any phase
 	touched map[string]bool // keys whose state or target has changed since the last call of news
 }
 

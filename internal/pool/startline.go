@@ -15,7 +15,7 @@ type startLine struct {
 	tokens float64 // starts available now
 	at     time.Time
 	total  int // workers in the last list
-	asked  int // workers that were asked for and that no list has shown yet
+	asked  int // requested workers that no list has shown yet
 }
 
 // missingWorkers returns how many workers a call of Ensure for a key would start.

@@ -92,8 +92,8 @@ func (t *Tracker) add(key string, next time.Time) *tracked {
 }
 
 // Require makes the group of a key Active for the unbind delay plus extra, and returns the generation since
-// which it is Active. A caller that drops some events passes as extra how long the handled event stands for
-// the dropped ones. The time of a group is never shortened.
+// which it is Active. A caller that drops some events passes as extra the time that the handled event has to
+// cover for them. The time of a group is never shortened.
 func (t *Tracker) Require(now time.Time, key string, extra time.Duration) Generation {
 	t.Advance(now)
 	until := now.Add(t.delays.Unbind + extra)

@@ -45,7 +45,7 @@ type Queues interface {
 	// Otherwise it returns how many requests were lost, which should be 0.
 	Delete(ctx context.Context, key string) (lost int, err error)
 
-	// Vars returns the environment variables that tell a worker the queue of its key.
+	// Vars returns the environment variables with which a worker finds the queue of its key.
 	Vars(key string) map[string]string
 }
 

@@ -200,11 +200,11 @@ func (x *Executor) acknowledge(d queue.Delivery) {
 	}
 }
 
-// stood is the standing of an attempt with its deadline.
+// stood is the state of an attempt, with its deadline.
 type stood struct {
 	standing standing
 	key      rouse.Key     // of its row
-	left     time.Duration // of an accepted one: until the scheduler gives it up
+	left     time.Duration // of an accepted attempt: until the scheduler gives it up
 	expired  bool          // its deadline has passed
 }
 

@@ -105,7 +105,7 @@ func decode(b []byte) (head, *parcel, error) {
 	f.Due, f.At, p.Allowance = rouse.Instant(d.Varint()), rouse.Instant(d.Varint()), time.Duration(d.Varint())
 	flags := d.Uvarint()
 	if flags&^flagsAll != 0 {
-		d.Fail() // written by a later version: refuse it rather than lose parts of it
+		d.Fail() // written by a later version: refuse it, because parts of it would be lost
 	}
 	f.Manual, f.Last, p.Asked = flags&flagManual != 0, flags&flagLast != 0, flags&flagAsked != 0
 	var labels map[string]string

@@ -84,8 +84,8 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 }
 
 // Deliver publishes the fires. Fires that the queue refuses are retried until the patience is over, and then
-// deferred. So are unconfirmed fires, which may be in the queue nevertheless: when sent again, they have a
-// newer token.
+// deferred. So are unconfirmed fires, although they may be in the queue: when sent again, they have a newer
+// token.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	messages := make([]queue.Message, 0, len(fires))
 	index := make([]int, 0, len(fires)) // of each message's fire

@@ -18,7 +18,7 @@ import (
 // If a codec fails, gRPC itself answers with an internal error. So this codec never fails: it stores the
 // error in the message, where the guard finds it.
 
-// reading is a message that is to be decoded.
+// reading is a message to decode.
 type reading struct {
 	message any
 	in      *arrival
@@ -131,7 +131,7 @@ type readableStream struct {
 // messagePrefix is the size of the prefix of each gRPC message.
 const messagePrefix = 5
 
-// tell sets the header with the service's clock unless it is set. It does so when the response begins,
+// tell sets the header with the service's clock unless it is set. It is called when the response begins,
 // which may be long after the call began.
 func (s *readableStream) tell() {
 	s.told.Do(func() { _ = s.SetHeader(s.clock()) })

@@ -31,7 +31,7 @@ type incoming struct {
 	have   int       // bytes of the prefix that arrived
 	left   int64     // bytes of the message that are missing
 	frames int64     // of the message, beyond the first
-	since  time.Time // when the incomplete message began; zero if there is none
+	since  time.Time // when the incomplete message began; zero without one
 }
 
 // frames is a position in a sequence of HTTP/2 frames.
@@ -141,7 +141,7 @@ func (m *meter) idleSince() (since time.Time, on bool) {
 	return m.idle, m.on
 }
 
-// unfinished returns when the oldest incomplete message began; false if there is none.
+// unfinished returns when the oldest incomplete message began; false if every message is complete.
 func (m *meter) unfinished() (since time.Time, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,7 +31,7 @@ type roster struct {
 	wake    chan struct{} // a subscription waits for the next poll
 }
 
-// Bounds on asking, and on what is told.
+// Bounds on polling the nodes, and on the peers that are sent to a subscriber.
 const (
 	rosterEvery  = 2 * time.Second
 	rosterWithin = 2 * time.Second

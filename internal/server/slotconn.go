@@ -32,7 +32,7 @@ type slotConn struct {
 
 	mu      sync.Mutex
 	serving int       // HTTP/1 requests that are being handled
-	idle    time.Time // since when there are none
+	idle    time.Time // since when serving is 0
 }
 
 // peek reads until the bytes differ from the preface or complete it.

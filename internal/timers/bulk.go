@@ -65,7 +65,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	if err != nil {
 		return err
 	}
-	if r.When != nil { // what is wrong with it is wrong for every timer
+	if r.When != nil { // an invalid spec is invalid for every timer
 		if _, err := ts.Preview(ctx, rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
 			return err
 		}

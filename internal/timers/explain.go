@@ -15,7 +15,7 @@ import (
 type Explanation struct {
 	Summary string
 	Reasons []Reason
-	Timer   *rouse.Timer // nil: there is none of this name
+	Timer   *rouse.Timer // nil: no timer has this name
 	Words   string
 	Zone    *time.Location
 	Records []rouse.Record // the latest, newest first
@@ -37,8 +37,8 @@ const (
 )
 
 // Explain reports why a timer did or did not fire, and what comes next. With an at other than 0 it explains
-// the occurrence of that time, or why there is none. A timer that does not exist (any more) is explained by
-// its records; without records the error is rouse.ErrNotFound.
+// the occurrence of that time, or why there is none. A deleted timer is explained by its records; without
+// records the error is rouse.ErrNotFound.
 func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
 	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {

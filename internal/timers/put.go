@@ -164,7 +164,7 @@ func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engin
 }
 
 // replaces adds to a put the record of the occurrence that it ends, taken from the stored version of the
-// timer. It returns that timer, nil if there is none that can be read.
+// timer. It returns that timer, or nil if it does not exist or cannot be read.
 func (ts *Timers) replaces(w *engine.Write, row *rouse.Row) *rouse.Timer {
 	w.Change.Log = nil
 	if row.Revision == 0 {

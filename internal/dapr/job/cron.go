@@ -21,7 +21,7 @@ var cronFields = [6]cronField{
 	{name: "day of week", most: 6, words: "sun mon tue wed thu fri sat"},
 }
 
-// cronWords are the expressions that words stand for.
+// cronWords maps words such as @daily to cron expressions.
 var cronWords = map[string]string{
 	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",

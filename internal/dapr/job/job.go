@@ -31,7 +31,7 @@ type Timer struct {
 	Spec rouse.Spec
 	// First is the first due time, if the job specifies it and continues with a schedule. It may be past, or
 	// so soon that it is past when the timer is written: such a timer is imported, because a created one
-	// starts in the future. 0 if there is none.
+	// starts in the future. 0 if it specifies none.
 	First rouse.Instant
 	// Over means that the job has no tick: its time to live ends before it begins. It is accepted, and
 	// deleted at once.

@@ -181,7 +181,7 @@ func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
 }
 
 // answered handles an answer of a worker, or an error answer of the controller. An answer to an unknown
-// request came too late.
+// request is late.
 func (a *Caller) answered(d *amqp091.Delivery) {
 	status, _ := d.Headers[statusHeader].(string)
 	switch status {

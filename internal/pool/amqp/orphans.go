@@ -186,7 +186,7 @@ func hops(headers amqp091.Table) int {
 	return 0
 }
 
-// left returns how long a request may still wait; negative if its headers do not tell.
+// left returns how long a request may still wait; negative if its headers do not contain it.
 func left(d *amqp091.Delivery) time.Duration {
 	if ms, ok := d.Headers[leftHeader].(int64); ok {
 		return time.Duration(max(0, min(ms, math.MaxInt32))) * time.Millisecond
@@ -197,7 +197,7 @@ func left(d *amqp091.Delivery) time.Duration {
 	return -1
 }
 
-// serve forwards the orphans of one key until there are none.
+// serve forwards the orphans of one key until none is left.
 func (o *orphans) serve(ctx context.Context, key string) {
 	for {
 		o.mu.Lock()

@@ -114,7 +114,7 @@ func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error
 	case errors.Is(err, amqplink.ErrRefused):
 		return queue.ErrFull
 	case errors.Is(err, context.DeadlineExceeded):
-		p.conn.Cut() // a channel may never hear from a queue again that lost its leader; a new one does
+		p.conn.Cut() // after a queue lost its leader, an old channel may get no more confirms; a new one does
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
 }

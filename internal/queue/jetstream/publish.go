@@ -46,7 +46,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// send passes one message to the connection as soon as there is one.
+// send passes one message to the connection, and waits for a connection.
 func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) (jetstream.PubAckFuture, error) {
 	for {
 		switch {

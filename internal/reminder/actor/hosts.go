@@ -223,7 +223,7 @@ func (s *Service) choose(app, typ string) (key hostKey, life string, ok bool) {
 	return key, s.hosts[key].life, true
 }
 
-// heard is the progress of reading another instance's moves.
+// heard is the position up to which another instance's moves were read.
 type heard struct {
 	process string
 	number  uint64

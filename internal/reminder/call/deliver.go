@@ -24,7 +24,7 @@ type (
 // task is what the sink knows of an execution. It is aside while it is parked by a hold or with another instance.
 type task struct {
 	id      book.ID
-	host    string // address of the sidecar that hosts its actor; "" if there is none
+	host    string // address of the sidecar that hosts its actor; "" if none does
 	request *reminderv1.ExecuteReminderRequest
 
 	borrowed bool   // due at another instance: it does not wait here and is not lent again

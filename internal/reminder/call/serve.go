@@ -25,7 +25,7 @@ func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminde
 	if err := s.join(st); err != nil {
 		return err
 	}
-	var header metadata.MD // even if empty, it tells a sidecar that it is connected
+	var header metadata.MD // even an empty header shows a sidecar that it is connected
 	if s.opts.Node != "" {
 		header = metadata.Pairs(NodeHeader, s.opts.Node)
 	}

@@ -15,7 +15,7 @@ type alias struct {
 	Name string `json:"name"` // of its timer
 }
 
-// Alias returns the name of the timer that has an id by an alias, "" if there is none.
+// Alias returns the name of the timer that an id is an alias of, "" if the id is no alias.
 func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
 	notes, err := k.notes.Get(ctx, aliasPrefix+id)
 	if err != nil {

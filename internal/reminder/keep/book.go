@@ -21,7 +21,8 @@ const (
 	allocationPrefix = "tokenBucket||allocations||"
 )
 
-// Read is a book as it was read, with the notes that it was read of: a write of the next one names their revisions.
+// Read is a book with the notes that it was read from: a write of the next book is conditional on their
+// revisions.
 type Read struct {
 	Book  book.Book
 	Seats map[string]book.Seat
@@ -30,16 +31,16 @@ type Read struct {
 	notes    map[string]note.Note // but for the first
 }
 
-// Revision tells versions of the book apart; 0 is none yet.
+// Revision identifies a version of the book; 0 means that none exists yet.
 func (r *Read) Revision() uint64 { return r.revision }
 
-// Changed reports whether the book has another revision than the given one. It costs less than a Book.
+// Changed reports whether the book's revision differs from the given one. It is cheaper than Book.
 func (k *Notes) Changed(ctx context.Context, revision uint64) (bool, error) {
 	notes, err := k.notes.Get(ctx, consumedNote)
 	return err == nil && notes[0].Revision != revision, err
 }
 
-// Book reads the buckets and who deals with them.
+// Book reads the buckets and the instances that serve them.
 func (k *Notes) Book(ctx context.Context) (*Read, error) {
 	notes, err := k.notes.Get(ctx, consumedNote) // before the others, which are written before it
 	if err != nil {
@@ -82,18 +83,19 @@ func (k *Notes) Book(ctx context.Context) (*Read, error) {
 		r.Seats[id] = seat
 		return err
 	})
-	slices.SortFunc(r.Book.Buckets, func(a, b book.Bucket) int { // in which they were made: ids are numbers behind the app's prefix
+	slices.SortFunc(r.Book.Buckets, func(a, b book.Bucket) int { // by creation: ids are numbers after the app's prefix
 		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
 	return r, err
 }
 
-// SaveBook writes the next book and its seats, as far as they are others than before. saved is false if another leader has written since the
-// given one was read: then some of it may be written, which the next one who leads finds and goes on from.
+// SaveBook writes the changes from one book and its seats to the next. saved is false if another leader has
+// written since the book was read: then a part may be written, and the next leader continues from it.
 //
-// How far the tokens of the apps are in buckets comes first: of two who make buckets at a time the second stops there, so that no token is in
-// two of them. What a bucket gives up goes before who gets it. The first note of all comes last: it is what others look at to see whether
-// anything is new, so it is written whatever became of the rest.
+// The notes are written in this order. First, the last allocated token of each app: if two leaders create
+// buckets at the same time, the second one fails here, so no token is in two buckets. Then, what a bucket
+// releases, before the bucket that receives it. Last, the first note, which other instances poll for changes:
+// it is written even if other writes failed.
 func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats map[string]book.Seat) (saved bool, err error) {
 	var apps, known, made, rest []note.Write
 	is := map[string]bool{}
@@ -159,12 +161,13 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats m
 	return res[0].Applied, nil
 }
 
-// head is the note that tells whether anything is new.
+// head is the note that changes with each write of the book.
 type head struct {
 	Generation uint64 `json:"generation,string"`
 }
 
-// tell has all instances read the book again, because a leader that was refused may have written a part of it.
+// tell makes all instances read the book again, because a leader whose write failed may have written a part
+// of it.
 func (k *Notes) tell(ctx context.Context, generation uint64) error {
 	for range tries {
 		notes, err := k.notes.Get(ctx, consumedNote)

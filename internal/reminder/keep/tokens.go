@@ -35,7 +35,8 @@ func (k *Notes) till(ctx context.Context, b *book.Bucket) (Till, uint64, error) 
 	return t, notes[0].Revision, notes[0].Read(&t)
 }
 
-// CloseBucket keeps everybody from reserving more tokens of a bucket, and returns the last that may have been given out.
+// CloseBucket prevents all instances from reserving more tokens of a bucket, and returns the last one that
+// may have been assigned.
 func (k *Notes) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, err error) {
 	for range tries {
 		t, revision, err := k.till(ctx, b)
@@ -99,7 +100,7 @@ type Dispenser struct {
 	chunk  int32
 
 	turn     chan struct{} // holds one: guards what follows
-	known    bool          // next, reserved and revision are those of the store, and no other instance reserves
+	known    bool          // next, reserved and revision match the store, and no other instance reserves tokens
 	next     int32
 	reserved int32
 	revision uint64
@@ -144,7 +145,7 @@ func (d *Dispenser) Take(ctx context.Context, n int) ([]int32, error) {
 	return tokens, nil
 }
 
-// reserve sees to it that there is at least one token, and n if the bucket has them.
+// reserve ensures that at least one token is reserved, and n if the bucket has as many.
 func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 	for range tries {
 		if d.known && int64(d.next)+n-1 <= int64(d.reserved) {

@@ -40,7 +40,7 @@ func refused(code codes.Code, reason, text string, metadata map[string]string, a
 // caller is a sidecar.
 type caller struct{ app, address string }
 
-// callers remembers which sidecar was registered on a connection, for calls that do not say who calls.
+// callers maps connections to the sidecars registered on them, for calls that do not name their sidecar.
 type callers struct {
 	mu    sync.Mutex
 	known map[string]caller
@@ -58,7 +58,7 @@ func connection(ctx context.Context) string {
 	return ""
 }
 
-// note remembers who calls on a connection.
+// note stores the sidecar of a connection.
 func (c *callers) note(ctx context.Context, who caller) {
 	at := connection(ctx)
 	c.mu.Lock()

@@ -63,8 +63,9 @@ func (s *Service) emptied() map[string]bool {
 	return empty
 }
 
-// hasReminders reports whether there are reminders that were put in a bucket, or in one that it was a part of. It uses the names that they
-// bear, so a bucket that was divided stays as long as any of its reminders, wherever they are now.
+// hasReminders reports whether reminders exist that were created in a bucket, or in one that it was a part
+// of. It checks their names, so a divided bucket is kept as long as any of its reminders exists, in whichever
+// bucket.
 func (s *Service) hasReminders(ctx context.Context, b *book.Bucket) (bool, error) {
 	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)
 	for _, name := range append([]string{b.ID}, b.Of...) {

@@ -74,12 +74,13 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address}, hello.GetConcurrency(), first)
 }
 
-// DescribeTable tells what is known, as the store has it.
+// DescribeTable returns the table of an app, or of all apps.
 func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
 	return f.Describe(ctx, r.AppId)
 }
 
-// Describe tells what is known of an app, or of all with "", as the store has it.
+// Describe returns the table of an app, or of all apps with "", and the loads that the instances reported to
+// the store.
 func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
 	reported, err := s.opts.Notes.Instances(ctx)
 	if err != nil {

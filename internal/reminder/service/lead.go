@@ -108,9 +108,9 @@ func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.I
 		if !begins {
 			return nil
 		}
-		next.Generation++ // the leader before may have died after writing a part: all are to read it
+		next.Generation++ // the previous leader may have failed after writing a part: all instances must read it
 	}
-	for i := range next.Buckets { // before anybody can give out tokens of them
+	for i := range next.Buckets { // before any instance can assign tokens of them
 		b := &next.Buckets[i]
 		if last, ok := given[lastOf(b.Of)]; ok && table.Bucket(b.ID) == nil && b.From <= last {
 			if err := s.opts.Notes.OpenBucket(ctx, b.ID, last); err != nil {
@@ -118,7 +118,7 @@ func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.I
 			}
 		}
 	}
-	l.read = nil // whatever comes of it
+	l.read = nil // also if SaveBook fails
 	saved, err := s.opts.Notes.SaveBook(ctx, read, next, seats)
 	if err != nil {
 		return err

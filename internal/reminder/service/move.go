@@ -20,21 +20,23 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// Moving. A reminder is moved by one conditional write of its timer's target and labels; before it the new id is written down as
-// another name of the timer, so that it is never without one. While that happens the instances that may be executing the reminder do not send
-// it, and have waited for the execution that was under way; the others are not asked. A crash leaves the reminder where it was, or where it
-// is to be, and a name too many; holds end by themselves.
+// Moving. A reminder is moved by one conditional write of its timer's target and labels. Before that, the new
+// id is stored as an alias of the timer, so that the timer always has a valid id. During the move, the
+// instances that may be executing the reminder hold it: they have waited for the execution in progress, and
+// start no other one. Other instances are not asked. After a crash the reminder is at its old or its new
+// place, with one alias too many; holds expire.
 //
-// Which instances may be executing a reminder can change while they are asked. So it is found out again before the write, which
-// is made only if all of them were asked, the reminder has not changed since, and nothing of it comes due before the write is over.
+// The set of instances that may be executing a reminder can change while they are asked. So it is determined
+// again before the write. The write is made only if all of them were asked, the reminder has not changed
+// since, and it does not come due before the write is over.
 const (
 	moveWait    = 5 * time.Second  // for executions in progress
-	holdWithin  = 6 * time.Second  // for the answers of instances that were asked for a hold
+	holdWithin  = 6 * time.Second  // for the answers to a hold
 	holdLength  = 10 * time.Second // from when the hold is asked for
-	editWithin  = 2 * time.Second  // for the writes; the rest is for clocks that do not run alike
+	editWithin  = 2 * time.Second  // for the writes; the rest allows for clocks of different speed
 	moveBatch   = 100              // reminders that are held together
-	moveTries   = 3                // of one reminder, which others may change or take over
-	maxDetached = 1000             // rows in addition to the reminders' timers that are looked through
+	moveTries   = 3                // of one reminder, which other callers may change
+	maxDetached = 1000             // rows that are read in addition to the reminders' timers
 )
 
 // moving is a reminder on its way to a bucket of the caller.
@@ -193,8 +195,9 @@ func (s *Service) detached(ctx context.Context) (at map[string][]string, all []s
 	return at, nil, nil
 }
 
-// moveAll moves reminders, each as soon as the instances that may be executing it have answered, and reports what became of each but for
-// those that it returns: others have changed them, or may be executing them by now.
+// moveAll moves reminders, each as soon as the instances that may be executing it have answered, and reports
+// the result of each. It returns those to retry: other callers have changed them, or other instances may be
+// executing them now.
 func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say func(i int, id string, err error)) (again []moving, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -229,7 +232,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	return again, nil
 }
 
-// move moves reminders that some instances may be executing, and no others. It returns those that are to be tried again.
+// move moves reminders that only the given instances may be executing. It returns those to retry.
 func (s *Service) move(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
 	refuse := func(list []moving, err error) []moving {
 		for _, m := range list {
@@ -350,7 +353,7 @@ func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list
 	return changed, left
 }
 
-// dropAliases deletes ids that no caller was told of.
+// dropAliases deletes ids that were not returned to a caller.
 func (s *Service) dropAliases(ctx context.Context, list []moving) {
 	for _, m := range list {
 		if err := s.opts.Notes.DropAlias(ctx, m.id); err != nil {

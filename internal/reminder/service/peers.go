@@ -116,8 +116,9 @@ func (s *Service) Recall(ctx context.Context, address string, timers []string) {
 	}
 }
 
-// holdAll has instances keep from sending reminders, and returns those that are still executed somewhere. All of them have to answer: what is
-// not known to be held may be executed. It returns the instances that have answered, also with an error: the hold is to be ended there.
+// holdAll makes instances hold reminders, so that they do not send them, and returns the ones that are still
+// executing. All instances have to answer: a reminder that is not held may be executed. Also with an error,
+// held is the instances that have answered: the caller has to end the hold there.
 func (s *Service) holdAll(ctx context.Context, at []string, hold string, names []string) (busy map[string]bool, held []string, err error) {
 	type answer struct {
 		from string
@@ -169,11 +170,12 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 	return res.Busy, nil
 }
 
-// releaseWithin bounds the end of a hold; one that is not ended ends by itself.
+// releaseWithin bounds the request to end a hold; otherwise the hold expires.
 const releaseWithin = 3 * time.Second
 
-// releaseAll ends a hold at this instance and at those that have answered, and tells them which reminders were moved. One that has not
-// answered, and hears of the hold later, ends it by itself, as the caller is gone.
+// releaseAll ends a hold at this instance and at those that have answered, and reports to them which
+// reminders were moved. An instance that did not answer, and receives the hold later, ends it by itself,
+// because the caller is gone.
 func (s *Service) releaseAll(ctx context.Context, held []string, hold string, moved map[string]uint64) {
 	ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 	defer cancel()

@@ -209,7 +209,7 @@ func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetRemind
 	return res, nil
 }
 
-// row returns the row of the table that an id is of, nil if there is none.
+// row returns the row of the table that an id belongs to, or nil.
 func (s *Service) row(id string) *book.Row {
 	parsed, err := book.ParseID(id)
 	if err != nil {

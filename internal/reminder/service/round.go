@@ -134,7 +134,7 @@ func (s *Service) instances(ctx context.Context) ([]Instance, error) {
 	return slices.CompactFunc(list, func(a, b Instance) bool { return a.Address == b.Address }), nil
 }
 
-// say tells the others who is connected here, and what this instance is at.
+// say publishes this instance's sidecars and its state to the other instances.
 func (s *Service) say(ctx context.Context) error {
 	s.measure()
 	i := keep.Instance{Address: s.opts.Address, Node: s.opts.Node, Rates: s.round.rates}
@@ -193,7 +193,8 @@ func (s *Service) measure() {
 	s.mu.Unlock()
 }
 
-// learn reads the table, if there is a new one, and tells of it; told reports that there is something else to tell sidecars.
+// learn reads the table if it has changed, and publishes it to the sidecars; with tell it publishes even an
+// unchanged table.
 func (s *Service) learn(ctx context.Context, tell bool) error {
 	s.mu.Lock()
 	revision := s.read
@@ -217,7 +218,7 @@ func (s *Service) learn(ctx context.Context, tell bool) error {
 	return nil
 }
 
-// adopt takes over a book that was read.
+// adopt replaces the table by that of a book.
 func (s *Service) adopt(read *keep.Read) *book.Table {
 	table := book.NewTable(&read.Book, read.Seats)
 	s.mu.Lock()

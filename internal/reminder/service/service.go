@@ -71,7 +71,7 @@ type Options struct {
 
 	Size      int           // tokens of a bucket; default 100,000
 	Metadata  int           // bytes of a reminder's metadata, at most; default 128
-	Poll      time.Duration // how often the table, and who is there, is looked at; default 500 ms
+	Poll      time.Duration // how often the table and the list of instances are polled; default 500 ms
 	Linger    time.Duration // for how long a sidecar that is gone keeps its buckets; default two heartbeats
 	Capacity  float64       // executions a second that are a load factor of 1; default 10,000
 	Pending   int           // executions that wait or are under way that are a load factor of 1; default 65,536
@@ -180,7 +180,7 @@ func (s *Service) key(name string) rouse.Key {
 	return rouse.Key{Namespace: s.opts.Namespace, Name: name}
 }
 
-// now returns the table, and what is closed when there is another one.
+// now returns the table, and a channel that is closed when the table changes.
 func (s *Service) now() (*book.Table, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

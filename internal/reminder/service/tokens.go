@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
 
-// take takes up to n tokens of a bucket that is this instance's. It returns keep.ErrSpent if there are none.
+// take takes up to n tokens of a bucket of this instance. It returns keep.ErrSpent if none is left.
 func (s *Service) take(ctx context.Context, row *book.Row, n int) ([]book.ID, error) {
 	d := s.dispenser(row)
 	tokens, err := d.Take(ctx, n)
@@ -33,7 +33,7 @@ func (s *Service) take(ctx context.Context, row *book.Row, n int) ([]book.ID, er
 	return ids, nil
 }
 
-// mark notes that a bucket has few tokens left, or none, and has the leader hear of it soon.
+// mark records that a bucket has few tokens left, or none, and wakes the loop that reports it to the leader.
 func (s *Service) mark(set map[string]bool, bucket string) {
 	s.mu.Lock()
 	before := set[bucket]
@@ -44,14 +44,14 @@ func (s *Service) mark(set map[string]bool, bucket string) {
 	}
 }
 
-// out reports whether this instance has given all tokens of a bucket.
+// out reports whether this instance has assigned all tokens of a bucket.
 func (s *Service) out(bucket string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spent[bucket]
 }
 
-// dispenser returns what gives out the tokens of a bucket.
+// dispenser returns the dispenser of a bucket, and creates it if necessary.
 func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,8 @@ func (s *Service) dispensers() (list []*keep.Dispenser) {
 	return list
 }
 
-// giveBack gives back all tokens that were reserved and not given out. What the store does not hear of is skipped.
+// giveBack returns all tokens that were reserved and not assigned. Tokens whose return fails are skipped for
+// good.
 func (s *Service) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveEvery)
 	defer cancel()

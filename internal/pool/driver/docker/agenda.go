@@ -63,7 +63,7 @@ func (a *agenda) all() bool {
 	return is
 }
 
-// take removes and returns what is due, and when the next entry is due.
+// take removes and returns the due entries, and returns when the next one is due.
 func (a *agenda) take(now time.Time) (due map[string]mode, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// image is the state of the image and its pulls. There is one pull at a time.
+// image is the state of the image and its pulls. At most one pull runs at a time.
 type image struct {
 	mu      sync.Mutex
 	since   time.Time       // of the pull in flight; zero if none

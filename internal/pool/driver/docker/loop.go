@@ -164,7 +164,7 @@ const (
 	againAtMost = 10 * time.Second
 )
 
-// hear handles an event.
+// hear handles an event of the daemon.
 func (d *Driver) hear(what events.Action, id, key string) {
 	d.mu.Lock()
 	switch what {

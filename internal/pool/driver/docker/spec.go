@@ -21,7 +21,7 @@ import (
 type spec struct {
 	key  string
 	env  map[string]string // without WORKER_ID
-	hash string            // of all of it
+	hash string            // of all fields
 }
 
 func (d *Driver) spec(g driver.Group) (*spec, error) {

@@ -31,7 +31,7 @@ type cache struct {
 
 	mu      sync.Mutex
 	objects map[string]*object // by uid; never modified
-	dropped map[string]bool    // uids of objects that are gone, though a watch that is behind may still tell of them
+	dropped map[string]bool    // uids of deleted objects, which a delayed watch may still report
 	synced  bool               // there was a list
 	err     error              // why the cache may be outdated; nil while a watch is running
 	moved   chan struct{}      // closed and replaced when synced or err changes

@@ -167,7 +167,7 @@ func (d *Driver) Drain(_ context.Context, key string) error {
 	return nil
 }
 
-// List returns the workers that have not ended for good.
+// List returns the workers that have not ended permanently.
 func (d *Driver) List(context.Context) ([]driver.Worker, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,7 +237,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	return errors.Join(d.ends.close(), d.reaper.close())
 }
 
-// ended removes a worker that has ended for good.
+// ended removes a worker that has ended permanently.
 func (d *Driver) ended(w *worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -129,7 +129,7 @@ func (f *files) body(instance, key string, vars map[string]string) string {
 	return header + f.names.pool + "/" + encode(key) + "\n" + variables(vars)
 }
 
-// want records that a worker is wanted, with its variables.
+// want records that a worker should run, with its variables.
 func (f *files) want(instance, key string, vars map[string]string) error {
 	if err := f.prepare(); err != nil {
 		return err
@@ -151,8 +151,8 @@ func (f *files) ask(instance string, at time.Time) error {
 	return f.write(f.mark(instance), at.Format(time.RFC3339Nano)+"\n")
 }
 
-// remove removes the files of a worker that has ended for good. The mark goes last, as the other file alone
-// means that the worker is wanted.
+// remove removes the files of a worker that has ended permanently. It removes the mark last, because the
+// other file without the mark means that the worker should run.
 func (f *files) remove(instance string) error {
 	for _, name := range []string{f.path(instance), f.mark(instance)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -254,7 +254,7 @@ func (f *files) leave() {
 func (f *files) alone(do func() error) error {
 	file, err := f.locked(exclusive)
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-		return nil // there is one, or there have never been any workers
+		return nil // another process manages them, or no worker was ever started
 	}
 	if err != nil {
 		return err

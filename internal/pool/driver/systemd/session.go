@@ -29,7 +29,7 @@ type session struct {
 	changed func()             // something may be another than it was; must not block
 
 	mu      sync.Mutex
-	stale   map[dbus.ObjectPath]bool     // what is known of these is not true any more
+	stale   map[dbus.ObjectPath]bool     // units whose cached state is outdated
 	known   map[dbus.ObjectPath]snapshot // cached properties
 	checked bool                         // the template reads the variables of workers
 }

@@ -218,7 +218,7 @@ func (d *Driver) askAll(ctx context.Context, members []member) error {
 	return errors.Join(errs...)
 }
 
-// List returns the workers of the pool that have not ended for good, whichever process started them.
+// List returns the workers of the pool that have not ended permanently, whichever process started them.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	var list []driver.Worker
 	err := d.lead(ctx, func() error {

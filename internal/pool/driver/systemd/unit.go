@@ -91,7 +91,7 @@ type member struct {
 	more details
 }
 
-// state returns the state of the worker, and false if it has ended for good.
+// state returns the state of the worker, and false if it has ended permanently.
 func (m member) state() (driver.State, bool) {
 	p := m.unit.phase()
 	switch {
