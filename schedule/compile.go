@@ -10,14 +10,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Compile reads all parts of a spec that decide when it is due. What it refuses, it refuses with a
-// *rouse.Invalid that names the part: "schedule", "also[2]", "except[0]", "calendar.off[1]", "timezone",
-// "dst". The result is a rouse.Described. A spec of nothing but a schedule, a time zone and a rule for
-// changes of the clocks comes to a *Schedule, the same as from Parse.
+// Compile reads all parts of a spec that decide when it is due. Its errors are of type *rouse.Invalid and
+// name the part: "schedule", "also[2]", "except[0]", "calendar.off[1]", "timezone", "dst". The result is a
+// rouse.Described. If the spec has only a schedule, a time zone and a rule for clock changes, the result is a
+// *Schedule, the same as from Parse.
 //
-// No time lies before spec.Start, at spec.End or behind it, or at the TTL after the anchor or behind that. Intervals without a
-// start of their own begin at spec.Start: that is their first time. A schedule of a single time that does not come to be is
-// refused; whether the others have any time is for the caller to ask: Next tells, or Look that finding it costs too much.
+// All times are at or after spec.Start, before spec.End, and before the anchor plus the TTL. Intervals
+// without their own start begin at spec.Start, which is their first time. Compile refuses a one-shot schedule
+// that has no time. For other schedules the caller checks: Next returns whether there is a time, and Look
+// whether the search costs too much.
 func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	o := Options{
 		Timezone: spec.Timezone, DST: spec.DST, Anchor: in.Anchor, Start: spec.Start,
@@ -167,7 +168,7 @@ func renamed(err error, field string) error {
 	return out
 }
 
-// checkOneShots refuses a schedule of a single time that does not come to be, with the reason.
+// checkOneShots refuses a one-shot schedule that has no time, with the reason.
 func (c *composed) checkOneShots() error {
 	for i, s := range c.parts {
 		if !s.OneShot() {

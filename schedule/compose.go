@@ -7,12 +7,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// budget is what is left of rouse.MaxScheduleSteps for one look at a schedule, and what the look has worked out so far.
+// budget is the rest of rouse.MaxScheduleSteps for one search, and a cache of the search.
 type budget struct {
 	left  int
-	looks int // that make no whole step as yet
+	looks int // that do not add up to a step yet
 
-	on     minutes // what is taken out of the date day, if worked is set
+	on     minutes // the excluded minutes of the date day, if worked is set
 	day    rouse.Date
 	worked bool
 }
@@ -51,7 +51,8 @@ type composed struct {
 	ttl     time.Duration // end was given so; for words
 }
 
-// Next returns the first due time strictly after the given one. ok is false when there is none, or none that Look finds.
+// Next returns the first due time strictly after the given one. ok is false when none exists, or when Look
+// does not find it.
 func (c *composed) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 	next, ok, _ = c.Look(after, rouse.MaxScheduleSteps)
 	return next, ok
@@ -172,11 +173,11 @@ func (c *composed) planned(s *source, last int64, b *budget) walls {
 	}
 }
 
-// plannedIn returns until when, by the clocks on the wall, a stretch of instants takes out what is planned; the local time
-// itself if it does not.
+// plannedIn returns the local end of the excluded range of instants that contains a planned local time; the
+// local time itself if no range contains it.
 func (c *composed) plannedIn(z zone, wall int64) int64 {
 	if len(c.except.instants) == 0 || !c.shifts() {
-		return wall // what is not moved is looked at when it is an instant
+		return wall // a time that is not moved is checked later, as an instant
 	}
 	at, n := z.instants(floorDiv(wall, 1000))
 	var end rouse.Instant

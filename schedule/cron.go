@@ -21,7 +21,7 @@ type cron struct {
 	wild bool // follows real time, not the wall
 	zone zone // its rule is realTime if wild
 
-	resolved string // the expression with what H stands for in its place; empty if it has no H
+	resolved string // the expression with each H replaced by its value; empty without H
 }
 
 // dialect is a way to write cron.
@@ -65,7 +65,7 @@ var (
 	}
 )
 
-// dialects are those that are told apart by their prefix.
+// dialects are the dialects that have a prefix.
 var dialects = [...]*dialect{cron6, quartz, aws, spring}
 
 // takes reports whether an expression of the dialect may have n fields.

@@ -69,7 +69,7 @@ func (c *calendar) has(d rouse.Date) bool {
 	return found
 }
 
-// from returns the first date of the calendar that is not before d; ok is false if there is none.
+// from returns the first date of the calendar at or after d; ok is false if none exists.
 func (c *calendar) from(d rouse.Date) (rouse.Date, bool) {
 	if c.name == rouse.Weekends {
 		if w := d.Weekday(); w != time.Sunday {
@@ -84,7 +84,7 @@ func (c *calendar) from(d rouse.Date) (rouse.Date, bool) {
 	return c.dates[i], true
 }
 
-// behind returns the first date after d, which is one of the calendar, that is none of it.
+// behind returns the first date after d that the calendar does not contain; it contains d.
 func (c *calendar) behind(d rouse.Date) rouse.Date {
 	if c.name == rouse.Weekends {
 		if d.Weekday() == time.Saturday {
@@ -163,7 +163,8 @@ func (r *days) away(d rouse.Date, b *budget) (rouse.Date, bool) {
 	return off, ok
 }
 
-// target returns the date that an occurrence of the date d is due on by the shift; ok is false if there is none.
+// target returns the date to which the shift moves an occurrence on the date d; ok is false if the occurrence
+// is skipped.
 func (r *days) target(d rouse.Date, b *budget) (rouse.Date, bool) {
 	step := rouse.Date(1)
 	if r.shift == rouse.ShiftPrevious {

@@ -90,7 +90,8 @@ func (o Options) zone() (zone, error) {
 	return z, err
 }
 
-// instants returns when what is planned for the wall time is due by the zone's rule: never, once or twice, ascending.
+// instants returns the due times of an occurrence planned for the wall time, by the zone's rule: none, one or
+// two, ascending.
 func (z zone) instants(wall int64) (at [2]int64, n int) {
 	s := z.span(wall - maxShift)
 	before := s // the last span that ended before the clocks could show the wall time

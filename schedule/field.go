@@ -59,7 +59,7 @@ func (b *bitset) next(from int) int {
 type values struct {
 	bits     bitset // days of the week from Sunday = 0 on, years from firstYear on, all else as they are
 	odd      oddDays
-	resolved string // the field's text with what H stands for
+	resolved string // the field's text with H replaced by its value
 }
 
 // fault is what is wrong with a field, and what would be right.
@@ -78,7 +78,7 @@ func (f *field) size() int {
 	return f.max - f.min + 1
 }
 
-// base is the value that bit 0 stands for.
+// base is the value of bit 0.
 func (f *field) base() int {
 	switch f {
 	case &weekday1:
@@ -196,7 +196,7 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 	return lo, hi, step, nil
 }
 
-// split tells how to write a range that passes the end of the field.
+// split returns how to write a range that passes the end of the field.
 func (f *field) split(from, to string, lo, hi int) string {
 	switch {
 	case f == &years:
@@ -222,7 +222,7 @@ func (f *field) split(from, to string, lo, hi int) string {
 	return "write " + part(strings.ToUpper(from), show(high)) + "," + part(show(low), strings.ToUpper(to))
 }
 
-// steps tells what a step that reaches past the field was probably meant to be.
+// steps returns the likely correction of a step that exceeds the field.
 func (f *field) steps(lo, n int, ok bool) string {
 	if ok && n >= f.size() {
 		return fmt.Sprintf("only %d would match: write %d, or a smaller step", lo, lo)
@@ -230,7 +230,7 @@ func (f *field) steps(lo, n int, ok bool) string {
 	return "write a step such as */2"
 }
 
-// value reads a number or a name that stands in item.
+// value parses a number or a name, which is a part of item.
 func (f *field) value(item, text string, d *dialect) (int, *fault) {
 	for i, name := range f.names {
 		if strings.EqualFold(name, text) {

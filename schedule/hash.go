@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// spread reads an element with H, and returns what it stands for: H a value, H/15 a phase and then every
-// 15th, H(0-29) and H(0-29)/10 the same within a range. Days of the month are 1 to 28 unless a range is
-// given, so that every month has them.
+// spread resolves an element with H: H becomes a value, H/15 an offset and then every 15th value, H(0-29) and
+// H(0-29)/10 the same within a range. Days of the month are 1 to 28 unless a range is given, so that every
+// month has them.
 func (f *field) spread(item string, d *dialect, seed string) (string, *fault) {
 	const shape = "write H, H/15, H(0-29) or H(0-29)/10"
 	if f == &years {
@@ -57,9 +57,10 @@ func (f *field) spread(item string, d *dialect, seed string) (string, *fault) {
 	return strconv.Itoa(lo) + "-" + strconv.Itoa(hi) + "/" + strconv.Itoa(step), nil
 }
 
-// hash returns the number that H stands for in a place of an expression, before it is cut to the field's size: FNV-1a of the
-// seed, 64 bits, plus the place (0 second, 1 minute, 2 hour, 3 day of month, 4 month, 5 day of week) plus one times the
-// golden ratio, mixed by the finalizer of SplitMix64. Timers stay where they are as long as this does not change.
+// hash returns the number for H in a place of an expression, before it is reduced to the field's size: FNV-1a
+// of the seed, 64 bits, plus (place + 1) times the golden ratio, mixed by the finalizer of SplitMix64. The
+// places are 0 second, 1 minute, 2 hour, 3 day of month, 4 month, 5 day of week. A change of this function
+// would move the due times of existing timers.
 func hash(seed string, place int) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(seed))

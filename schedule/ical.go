@@ -246,7 +246,7 @@ func icalDuration(text string) (seconds int64, ok bool) {
 	return p.days*secondsADay + p.millis/1000, fault == nil && p.months == 0
 }
 
-// zoneFor returns the zone that the wall of a property stands in.
+// zoneFor returns the zone of the local time of a property.
 func (c *icalendar) zoneFor(p property) zone {
 	if name := p.param("TZID"); name != "" {
 		return c.zoneOf(name)

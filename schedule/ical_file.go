@@ -33,7 +33,7 @@ func (c *component) all(name string) (all []property) {
 	return all
 }
 
-// first returns the first property of a name; without a name if there is none.
+// first returns the first property of a name, or a property without a name.
 func (c *component) first(name string) property {
 	for _, p := range c.props {
 		if p.name == name {

@@ -87,7 +87,7 @@ func propertyName(s string) bool {
 // stamp is a DATE or DATE-TIME of RFC 5545.
 type stamp struct {
 	wall int64 // seconds, as the clock on the wall shows them
-	utc  bool  // the wall stands in UTC
+	utc  bool  // the wall time is in UTC
 	date bool  // a whole day, that of wall
 }
 

@@ -20,7 +20,7 @@ func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
-	at := int64(after)/1000 + 1 // what is due at a whole second after it is due after it
+	at := int64(after)/1000 + 1 // due times are whole seconds, so the next one is at least this
 	end := max(at, settled) + cycle
 	for at < end {
 		s := c.zone.span(at)
@@ -42,8 +42,9 @@ func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int
 	return 0, false, steps
 }
 
-// The zone database has no changes of the clocks after settled but those that come every year by a rule, and the calendar
-// repeats itself, with its days of the week, after a cycle. What is not due in a cycle after settled is never due. In seconds.
+// After settled, the zone database has only the clock changes that a rule repeats every year, and the
+// calendar, including the days of the week, repeats after a cycle. So a schedule that is not due in a cycle
+// after settled is never due. In seconds.
 const (
 	settled = 150 * 366 * 86400 // the year 2120
 	cycle   = 146097 * 86400    // 400 years
@@ -51,8 +52,8 @@ const (
 
 const none = math.MaxInt64
 
-// within returns the first instant of a span that is due and not before at, or none, and the first wall time that matches of
-// those that the span shows from at on and later ones, if there is one.
+// within returns the first due instant of a span at or after at, or none, and the first matching wall time
+// from the local time of at on, if one exists.
 func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool) {
 	due = none
 	rule := c.zone.rule

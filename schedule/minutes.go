@@ -27,8 +27,8 @@ func (c *cron) clockMinutes() *minutes {
 	return &m
 }
 
-// open returns the first minute, from the given one on, that is none of m, and one of clock if that is not nil; dayLength if there
-// is none. If the given minute is none of m, it is that one.
+// open returns the given minute if it is not in m. Otherwise it returns the next minute that is not in m and,
+// if clock is not nil, is in clock; dayLength if none exists.
 func (m *minutes) open(from int, clock *minutes) int {
 	if m[from/64]>>(from%64)&1 == 0 {
 		return from

@@ -137,7 +137,7 @@ func (r *repeat) shown(k int64) bool {
 	return n > 0
 }
 
-// wallOf returns what the calendar part of k periods makes of the local time of the start.
+// wallOf adds the calendar part of k periods to the local time of the start.
 func (r *repeat) wallOf(k int64) int64 {
 	day := time.UnixMilli(r.wall).UTC()
 	months := int64(day.Month()) - 1 + k*r.period.months

@@ -17,8 +17,8 @@ import (
 //	rrule:DTSTART=20270101T090000;FREQ=MONTHLY;BYDAY=-1FR;COUNT=10
 //	rrule:DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY EXDATE:20270106 RDATE:20270110T120000
 //
-// All of the RFC's frequencies and parts are there, with what the RFC forbids to stand together. Where it leaves something
-// open:
+// All frequencies and parts of the RFC are supported, and combinations that the RFC forbids are refused.
+// Where the RFC leaves something open:
 //
 //   - Times without Z are of the zone of the options, or of DTSTART's TZID; both may be given if they are the same.
 //   - Without DTSTART the rule begins at the start of the options or, if there is none, at the first whole minute after the

@@ -52,7 +52,7 @@ type nthDay struct{ n, weekday int }
 // yearSet is a set of days of a year, from 1 to 366, as bits.
 type yearSet [6]uint64
 
-// add takes in a day of a year of the given length, counted from its end if negative.
+// add adds a day of a year of the given length, counted from its end if negative.
 func (s *yearSet) add(day, length int) {
 	if day < 0 {
 		day += length + 1
@@ -119,7 +119,7 @@ func (r *dayRule) days(m month) uint64 {
 	return days
 }
 
-// nthOf returns the day of a month that has the ordinal, if there is one in this month.
+// nthOf returns the day of a month that has the ordinal, if the month has one.
 func (r *dayRule) nthOf(d nthDay, m month) uint64 {
 	before, length := 0, m.length
 	if r.nthOfYear {

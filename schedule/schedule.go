@@ -41,10 +41,10 @@
 // 1970 to 2199; without one, and with '*', all years match. A range of quartz may wrap around the end of
 // its field (22-2, FRI-MON), but not a range of years.
 //
-// In each dialect H stands for a number derived from the timer's name, so that many timers with the same
-// expression do not fire at the same time: H is one of the field's values (1 to 28 for a day of month),
-// H(0-29) one of a range, H/15 an offset and every 15th from there to the field's end, H(0-29)/10 the same
-// in a range. The number never changes.
+// In each dialect H is a number derived from the timer's name, so that many timers with the same expression
+// do not fire at the same time: H is one of the field's values (1 to 28 for a day of month), H(0-29) one of a
+// range, H/15 an offset and every 15th from there to the field's end, H(0-29)/10 the same in a range. The
+// number never changes.
 //
 // Where clocks go forward or back, all dialects follow Vixie cron unless dst is set. A job with fixed
 // minutes and hours is due once for each local time: local times that a gap skips are due once, at the
@@ -161,7 +161,7 @@ func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Ins
 // OneShot reports whether the schedule has exactly one due time: an instant, @after, or aws:at(…).
 func (s *Schedule) OneShot() bool { return s.oneShot }
 
-// Resolved returns the text with what H stands for in the place of each H.
+// Resolved returns the text with each H replaced by its value.
 func (s *Schedule) Resolved() string {
 	if c, ok := s.times.(*cron); ok && c.resolved != "" {
 		return c.resolved

@@ -6,7 +6,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Times on the wall are counted in milliseconds here, as if the clocks on the wall stood in UTC.
+// Wall times are counted in milliseconds here, as if the zone were UTC.
 const (
 	dayMillis   = 86_400_000
 	shiftMillis = maxShift * 1000
@@ -15,8 +15,8 @@ const (
 // walls is an ordered set of local times: it returns the first that is not before the given one.
 type walls func(from int64) (wall int64, ok bool)
 
-// source is where due times come from: local times, which the clocks of the zone turn into instants by the zone's rule, or,
-// where there are none, instants that are the same in every zone.
+// source generates due times: either local times, which are converted to instants by the zone's rule, or
+// instants, which are the same in every zone.
 type source struct {
 	zone  zone
 	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with what it costs

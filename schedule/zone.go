@@ -52,8 +52,8 @@ func loadZone(name string) (zone, error) {
 	return zone{loc: kept.(*time.Location)}, nil
 }
 
-// zone maps between instants and wall times. Both are counted in seconds; a wall time is what the clocks on the wall show,
-// as if they stood in UTC: wall = instant + offset.
+// zone maps between instants and wall times. Both are counted in seconds; a wall time is the local time,
+// counted as if it were UTC: wall = instant + offset.
 type zone struct {
 	loc  *time.Location
 	rule dstRule // of wall times that are skipped or repeated

@@ -12,7 +12,7 @@ import "time"
 type circuit struct {
 	failures int       // consecutive, while closed
 	first    time.Time // of these failures
-	since    time.Time // of the first failure after the last success; zero if there is none
+	since    time.Time // of the first failure after the last success; zero without a failure
 	touched  time.Time // last used; the oldest circuit is dropped first
 
 	opened  int       // consecutive openings; 0 while closed
@@ -20,7 +20,7 @@ type circuit struct {
 	probing bool      // half open, and the probe is in progress
 }
 
-// allow reports whether a delivery may pass at now, and as what; if not, how long the circuit wants it to
+// allow reports whether a delivery may pass at now, and whether it is the probe; if not, how long it should
 // wait.
 func (c *circuit) allow(now time.Time, o *BreakerOptions) (pass, probe bool, wait time.Duration) {
 	c.touched = now

@@ -20,18 +20,19 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options are what the program that opens a store tells it. A kind ignores what it has no use for. Zero fields have the defaults of the kind.
+// Options configure a store. A kind ignores the options that it does not use. Zero fields have the defaults
+// of the kind.
 type Options struct {
 	Clock      func() time.Time // of a store in files or in memory; default time.Now
-	AcceptLoss bool             // open a store in files that has lost something that it had acknowledged, without what is lost
+	AcceptLoss bool             // open a store in files although it has lost acknowledged writes, without these
 	Report     func(error)      // is called when a store in files finds damage
 
 	Client      string // name of the client's connections, as the server of the store shows it
-	Direct      string // URL of the server itself, where the URL of the store leads to a pooler
-	AllowUnsafe bool   // take a server whose settings can lose what it acknowledged
+	Direct      string // URL of the server itself, if the URL of the store is that of a pooler
+	AllowUnsafe bool   // accept a server whose settings can lose acknowledged writes
 
 	Index       string // URL of an index of due times in front of the store; "" is none
-	Criticality uint8  // least criticality of timers that fire while the index is away
+	Criticality uint8  // least criticality of timers that fire while the index is unavailable
 
 	Log *slog.Logger
 }

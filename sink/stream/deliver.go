@@ -115,8 +115,8 @@ func (s *Sink) expired(it *item) rouse.Outcome {
 	return o
 }
 
-// untaken returns why a waiting fire was not taken: no subscriber wants it, or those that do have no
-// credits left.
+// untaken returns why a waiting fire was not taken: it passes no subscriber's filter, or the matching
+// subscribers have no credits left.
 func untaken(c *channel, it *item) rouse.Cause {
 	for _, sub := range c.Subs {
 		if wants(sub, it) {

@@ -11,7 +11,7 @@ import (
 // longer, and rouse installs none.
 type message struct {
 	response rousev1.SubscribeResponse
-	fires    []*rousev1.Fire // all allocated fires; response.Fires is a prefix of it
+	fires    []*rousev1.Fire // all allocated fires; response.Fires is a prefix
 }
 
 var messages = sync.Pool{New: func() any { return new(message) }}

@@ -62,9 +62,9 @@ type Options struct {
 	// names.
 	Channel func(open *rousev1.Open) (namespace, name string, err error)
 
-	// Strict makes the timeout in a spec a hard bound that extensions do not move. A subscriber that
-	// exceeds it is told, and gets nothing more until it settles the fire; one that does not within
-	// OverdueGrace is Overdue.
+	// Strict makes the timeout in a spec a hard bound that extensions do not move. A subscriber that exceeds
+	// it is notified, and gets no more fires until it settles this one; if it does not within OverdueGrace,
+	// it is Overdue.
 	Strict bool
 
 	// Happened is called with events of a channel's subscribers, from their goroutines; may be nil. It must
@@ -72,14 +72,14 @@ type Options struct {
 	Happened func(namespace, name string, e Event)
 }
 
-// Event is what a subscriber did.
+// Event is an event of a subscriber.
 type Event uint8
 
 // Events of subscribers.
 const (
 	Joined  Event = iota + 1 // it has connected
 	Sent                     // it is sent fires
-	Overdue                  // it did not settle a fire after it was told that its time was over; only with Strict
+	Overdue                  // it did not settle a fire after the notification that its time was over; only with Strict
 )
 
 // OverdueGrace is how long a subscriber may take to settle a fire after its timeout.

@@ -72,7 +72,7 @@ func (s *Sink) header() metadata.MD {
 	return h
 }
 
-// Peers sets the nodes that current and later subscribers are told. The caller does not change the message
+// Peers sets the list of nodes for current and later subscribers. The caller must not change the message
 // afterwards.
 func (s *Sink) Peers(p *rousev1.Peers) {
 	s.hub.Lock()

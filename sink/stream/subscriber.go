@@ -130,7 +130,7 @@ func (st *state) grant(more uint32) {
 	st.credits = int(min(uint64(st.credits)+uint64(more), MaxCredits))
 }
 
-// cancel tells a subscriber that a fire that it was sent is no longer its own. With Strict it may still settle it.
+// cancel notifies a subscriber that it has lost a fire. With Strict it may still settle it.
 func (s *Sink) cancel(it *item) {
 	sub := it.Sub()
 	st := &sub.Of

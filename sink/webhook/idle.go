@@ -19,7 +19,7 @@ type idle struct {
 	sweeper  *time.Timer                // closes the first of all when its time is over; nil before the first one
 }
 
-// take returns a connection to an origin, nil if there is none. The one used last comes first, so that the others can end.
+// take returns a connection to an origin, or nil. The one used last comes first, so that the others can end.
 func (p *idle) take(origin string) *conn {
 	for {
 		p.mu.Lock()

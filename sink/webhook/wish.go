@@ -42,8 +42,8 @@ func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
 	return doc.Rouse, false
 }
 
-// outcome returns the failure for a wish; asked is false if there is none. A wish that cannot be parsed
-// counts as one without a time.
+// outcome returns the failure for a wish; asked is false without a wish. A wish that cannot be parsed counts
+// as one without a time.
 func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 	o = rouse.Outcome{Verdict: rouse.Failed, Code: code}
 	label := status(code) + ": asks for another attempt"

@@ -19,7 +19,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	defer s.life.RUnlock()
 	began := time.Now()
 	results, err := s.Store.Apply(ctx, changes)
-	if err != nil { // it may have been made nevertheless
+	if err != nil { // the write may have succeeded
 		for i := range changes {
 			s.pending.add(changes[i].Key)
 			for j := range changes[i].Also {
@@ -59,7 +59,7 @@ func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entr
 	return told, doubtful
 }
 
-// tell updates the index with the positions of rows that a call wrote; began is when the call began.
+// tell writes the positions of rows that a call wrote to the index; began is when the call began.
 func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.Entry) {
 	if len(entries) == 0 {
 		return

@@ -286,7 +286,7 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 		plain[i] = mine[i].Entry
 	}
 	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain, w)
-	if err != nil { // they may be held nevertheless
+	if err != nil { // the rows may be held
 		for i := range mine {
 			c.s.pending.add(mine[i].Key)
 		}

@@ -113,15 +113,15 @@ func (ix *index) fit(ctx context.Context) error {
 	return nil
 }
 
-// stand is the state of the index.
+// stand is the id and the state of the index.
 type stand struct {
-	id    int64 // 0: there is none
+	id    int64 // 0: the store has no index
 	level int   // all rows of at least this criticality are in it; 10: of none
 	beat  int64
 }
 
-// enter returns the state of the index. If there is none, it creates one with the given id, unless that is 0;
-// old is the id of an index to discard first.
+// enter returns the state of the index. If the store has no index, enter creates one with the given id,
+// unless that is 0; old is the id of an index to discard first.
 func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) {
 	v, err := ix.list(ctx, enterScript, []any{id, old})
 	if err != nil {

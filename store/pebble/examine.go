@@ -83,7 +83,7 @@ func (x *examined) look(disk vfs.FS, dir string) error {
 	return x.readLogs(disk, dir)
 }
 
-// highest returns the number of the last log, 0 if there is none.
+// highest returns the number of the last log, or 0.
 func (x *examined) highest() (number uint64) {
 	if len(x.logs) > 0 {
 		number = x.logs[len(x.logs)-1]

@@ -188,7 +188,7 @@ func look(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *p
 		want = q.Name
 	}
 	if have := suffix[ns+1 : name]; q.Name != "" && string(have) != q.Name || !bytes.HasPrefix(have, []byte(q.Prefix)) {
-		// In this namespace, matching names begin at want; only other namespaces follow.
+		// In this namespace, the matching names start at want; after them only other namespaces follow.
 		skip = append(bytes.Clone(suffix[:ns+1]), want...)
 		if bytes.Compare(skip, suffix) <= 0 {
 			skip = append(bytes.Clone(suffix[:ns]), 1)
@@ -227,7 +227,7 @@ func startOf(q *rouse.Query, from rouse.Key) []byte {
 	return start
 }
 
-// boundOf returns the first suffix behind all that can match; nil if there is none.
+// boundOf returns the first suffix after all that can match; nil if unbounded.
 func boundOf(q *rouse.Query) []byte {
 	switch {
 	case q.Namespace == "":

@@ -8,11 +8,12 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// names tells the writer of most new keys that they have no row, without a look into the tree: most creates have a name that is free.
-// Rows are counted in cells by the hash of their key, and a key whose cell is empty is free. A cell is half a byte; one that is full stays
-// full. With more rows more cells are taken, and more creates look into the tree: 6 of 100 at a million rows, 45 at ten million.
+// names finds most new keys without reading the tree, because most creates have a new name. It counts rows in
+// cells by the hash of their key: a key whose cell is empty has no row. A cell is half a byte; a full cell
+// stays full. With more rows, more cells are used and more creates read the tree: 6 of 100 at a million rows,
+// 45 at ten million.
 //
-// The rows that a store has when it is opened are counted in the background, in the order of their keys.
+// When a store is opened, its rows are counted in the background, in the order of their keys.
 type names struct {
 	cells   []uint8
 	counted []byte // the k keys before this one are counted

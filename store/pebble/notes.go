@@ -69,7 +69,7 @@ func (n *notes) begin(w *witness.Witness, has noted, highest uint64) error {
 	return errors.Join(n.write(), w.Sync())
 }
 
-// settle records the files after the store was opened, and creates the witness if there is none.
+// settle records the files after the store was opened, and creates the witness if it is missing.
 func (n *notes) settle(disk vfs.FS, dir string, revision uint64) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -36,7 +36,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// add returns a function that adds records to a page, until there is one more than the limit.
+// add returns a function that adds records to a page, up to one more than the limit.
 func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
 	var last rouse.RecordCursor
 	return func(m *moment, value []byte) (more bool, err error) {

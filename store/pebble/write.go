@@ -203,7 +203,7 @@ func (w *write) index(k rouse.Key, from, to *place) {
 	}
 }
 
-// get returns the value of a key, nil if there is none. The caller owns the value.
+// get returns the value of a key, or nil. The caller owns the value.
 func get(r lsm.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, lsm.ErrNotFound) {

@@ -211,8 +211,8 @@ func (src *source) add(v [][]byte, limit int) error {
 	return nil
 }
 
-// behind returns the first text after all texts with the prefix, "" if there is none. It is valid UTF-8 like
-// the prefix, as the server requires.
+// behind returns the first text after all texts with the prefix, "" if none exists. It is valid UTF-8 like
+// the prefix, because the server requires that.
 func behind(prefix string) string {
 	for prefix != "" {
 		r, n := utf8.DecodeLastRuneInString(prefix)

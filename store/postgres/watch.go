@@ -64,7 +64,7 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 	return nil
 }
 
-// listen listens on one connection until it breaks. heard reports whether any notification came.
+// listen listens on one connection until it breaks. heard reports whether it received a notification.
 func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
 	on, hints, err := s.session(ctx, " watch")
 	if err != nil {

@@ -31,7 +31,7 @@ type way uint8
 
 const (
 	wayOdd     way = iota // one by one
-	wayCreate             // a new row of a new generation, if there is none
+	wayCreate             // a new row of a new generation, if the key has none
 	wayReplace            // replaces a row of a given revision and keeps its generation, perhaps with records
 	wayEnd                // removes a row of a given revision with a record of its timer, the only one
 	wayRemove             // removes a row of a given revision

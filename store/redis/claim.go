@@ -243,7 +243,7 @@ func sorted(rows []rouse.Row) []rouse.Row {
 	return rows
 }
 
-// take holds the first rows of the sources of a shard, as many as each source wants.
+// take holds the first rows of the sources of a shard, as many as each source requests.
 func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
 	answer, err := list(sh.run(ctx, holdScript, c.args(&w, sources, true)...))
 	if err != nil {
@@ -330,7 +330,7 @@ func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
 	return args
 }
 
-// several tells scripts whether there is more than one shard.
+// several is a script argument: whether the store has more than one shard.
 func (c *claim) several() int {
 	if len(c.s.shards) > 1 {
 		return 1

@@ -115,7 +115,7 @@ func scoreOf(visible rouse.Instant) string {
 	return strconv.FormatInt(int64(min(max(visible, -exact), exact)), 10)
 }
 
-// behind returns the first text after all texts with the prefix, "" if there is none.
+// behind returns the first text after all texts with the prefix, "" if none exists.
 func behind(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -23,7 +23,7 @@ type queues struct {
 type source struct {
 	shard  int
 	bucket uint32
-	want   int // how many of its rows are to be held; -1 is all
+	want   int // how many of its rows to hold; -1 is all
 
 	place        // the next rows come after it
 	before place // the first row comes after it, among the first that are examined

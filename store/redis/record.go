@@ -150,7 +150,7 @@ func (s *Store) readRecord(namespace, name, entry string, shard int) (r record, 
 	return r, nil
 }
 
-// readBatch adds the records of a batch, only those older than the id if there is one.
+// readBatch adds the records of a batch, or only those older than the id if one is given.
 func (s *Store) readBatch(to []record, namespace, text string, shard int, than []byte) ([]record, error) {
 	damaged := fmt.Errorf("%w: records of %s", errDamaged, namespace)
 	b := []byte(text)

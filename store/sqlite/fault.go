@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// code returns SQLite's result code in an error, 0 if there is none.
+// code returns SQLite's result code in an error, or 0.
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {

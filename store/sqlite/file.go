@@ -24,7 +24,7 @@ func (l *lock) release() error {
 	return l.f.Close()
 }
 
-// enter checks a path, locks it, and creates the store if there is none. It creates nothing if the path
+// enter checks a path, locks it, and creates the store if it does not exist. It creates nothing if the path
 // contains something else or is not writable.
 func enter(path string) (string, *lock, error) {
 	path, err := filepath.Abs(path)
@@ -77,8 +77,8 @@ func take(path string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// inspect returns the format of the existing store; 0 if there is none. It reads the header without SQLite,
-// which would create files next to it.
+// inspect returns the format of the existing store, or 0. It reads the header without SQLite, which would
+// create files next to it.
 func inspect(path string) (format int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

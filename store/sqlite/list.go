@@ -188,7 +188,7 @@ func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows [
 	return rows, next, nil
 }
 
-// behind returns the first text after all texts with the prefix, "" if there is none.
+// behind returns the first text after all texts with the prefix, "" if none exists.
 func behind(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -50,7 +50,7 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) (out []rouse.Row, err
 	return out, nil
 }
 
-// getRow reads the row of a key, if there is one.
+// getRow reads the row of a key, if it exists.
 func getRow(ctx context.Context, stmt *sql.Stmt, k rouse.Key, to *rouse.Row) (err error) {
 	rows, err := stmt.QueryContext(ctx, k.Namespace, k.Name, k.Fire)
 	if err != nil {

@@ -119,7 +119,7 @@ func (d *damage) Error() string {
 
 func (d *damage) Unwrap() error { return rouse.ErrCorrupt }
 
-// keepLog copies the log to an unused name, for people who search it for lost data.
+// keepLog copies the log to an unused name, so that lost data can be searched for.
 func keepLog(path string) error {
 	from, err := os.ReadFile(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {

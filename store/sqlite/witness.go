@@ -37,8 +37,8 @@ func (s *Store) openWitness(o Options, have uint64) error {
 	return nil
 }
 
-// accept returns damage, unless it is to be accepted; then it reports it and keeps the log, so that people
-// can search it for lost data.
+// accept returns damage, unless AcceptLoss is set; then it reports the damage and keeps a copy of the log, so
+// that lost data can be searched for.
 func (s *Store) accept(o Options, err error) error {
 	if d := new(damage); !errors.As(err, &d) || !o.AcceptLoss {
 		return err

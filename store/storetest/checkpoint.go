@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Checkpoint tests that the copies that a store makes of itself are consistent stores. open opens the store
-// in a directory, either created by itself or by a checkpoint.
+// Checkpoint tests that the checkpoints of a store are consistent stores. open opens the store in a
+// directory, which open or a checkpoint created.
 func Checkpoint(t *testing.T, open OpenDir) {
 	top := t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }

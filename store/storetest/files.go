@@ -30,7 +30,8 @@ func Tree(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// Refuses checks that what is in a directory is not opened as a store, that the error has all the parts, and that nothing is changed.
+// Refuses checks that a directory is not opened as a store, that the error contains all the parts, and that
+// the files do not change.
 func Refuses(t *testing.T, dir string, open func() (rouse.Store, error), parts ...string) {
 	t.Helper()
 	before := Tree(t, dir)

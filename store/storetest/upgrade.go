@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// firstRows are the rows of the stores in the fixtures of the first format, as lines of told.
+// firstRows are the rows of the stores in the fixtures of the first format, in the form of told.
 const firstRows = `billing/birthday scheduled @every 24h {team:red}
 default/again retrying @every 2h, 1 attempt, 1 run
 default/birthday scheduled 2099-06-01T08:00:00Z {size:small team:red} {"cake": true}
@@ -125,7 +125,7 @@ func (e each) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return after.Add(time.Duration(e)), true
 }
 
-// told describes the body of each row in a line.
+// told returns a line for each row that describes its body.
 func told(t *testing.T, rows []rouse.Row) string {
 	t.Helper()
 	lines := make([]string, len(rows))

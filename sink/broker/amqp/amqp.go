@@ -60,7 +60,7 @@ const maxName = 255
 type Publisher struct {
 	c      broker.Connection
 	away   broker.Availability // there is no connection
-	blocks broker.Availability // there is one, but RabbitMQ blocks publishers on it
+	blocks broker.Availability // connected, but RabbitMQ blocks publishers
 
 	life context.Context // until Close
 	end  context.CancelFunc

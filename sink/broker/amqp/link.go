@@ -51,7 +51,7 @@ func (p *Publisher) set(l *link) {
 	p.link = l
 }
 
-// get returns the link, or nil if there is none after a moment.
+// get waits a moment for the link, and returns nil if it is not established.
 func (p *Publisher) get(ctx context.Context) *link {
 	if !p.away.Await(ctx) {
 		return nil

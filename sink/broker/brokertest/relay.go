@@ -43,7 +43,7 @@ func NewRelay(t testing.TB, server string, ways func(client, server net.Conn) (r
 	return r
 }
 
-// URL is the broker's as one that leads through the relay.
+// URL returns the broker's URL with the address of the relay.
 func (r *Relay) URL(server string) string {
 	u, _ := url.Parse(server) // parsed before
 	u.Host = r.l.Addr().String()
