@@ -11,7 +11,7 @@ import (
 
 // Schedule is a sequence of due times. It is pure: the same schedule gives the same times on every machine.
 type Schedule interface {
-	// Next returns the first due time strictly after the given one; ok is false when there is none.
+	// Next returns the first due time strictly after the given one; ok is false if none follows.
 	Next(after Instant) (next Instant, ok bool)
 }
 
@@ -211,7 +211,7 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 	return occ.Due == t.Due
 }
 
-// advance moves on to what comes after occ, which has ended.
+// advance moves the timer to the occurrence after occ, which has ended.
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	began := t.Began
 	w := walk{t, now, s, t.streak(occ, now)}
@@ -328,8 +328,8 @@ func (t *Timer) pauseEnds() Instant {
 	return t.Until
 }
 
-// Expired reports whether an attempt of the occurrence may not start any more at now, as the deadline has
-// passed.
+// Expired reports whether the deadline has passed at now, so that no further attempt of the occurrence may
+// start.
 func (t *Timer) Expired(occ Occurrence, now Instant) bool {
 	return t.Spec.Deadline != 0 && !occ.Manual && !t.Asked && now.Sub(t.SentAt(occ.Due)) > t.Spec.Deadline
 }
@@ -349,7 +349,7 @@ func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, c Cause, wh
 	return t.record(occ, EndSkipped, c, o, sent, now)
 }
 
-// ended is the record of an occurrence that its attempt ended, whatever the timer's policies.
+// ended returns the record of an occurrence that its attempt ended, regardless of the timer's policies.
 func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
 	switch o.Verdict {
 	case Done:

@@ -140,7 +140,7 @@ func (c *Calendar) Check() error {
 	return nil
 }
 
-// CheckCalendarName refuses what cannot be the name of a calendar.
+// CheckCalendarName refuses names that a calendar cannot have.
 func CheckCalendarName(field, name string) error {
 	if wrong := textFault(name, 64); name == "" || wrong != "" || strings.ContainsAny(name, " ,=/") {
 		return Refuse(field, name, "is no name of a calendar", "use 1 to 64 bytes of printable UTF-8 without space, ',', '=' and '/'")

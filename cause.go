@@ -91,7 +91,7 @@ func (c Cause) missed() bool {
 	return c <= lastCause && c != CauseUnknown && slices.Contains(causes[c].endings, EndMissed)
 }
 
-// Causes returns the causes that go with an ending, but for CauseUnknown.
+// Causes returns the causes of an ending, except CauseUnknown.
 func Causes(e Ending) (list []Cause) {
 	for c := CauseUnknown + 1; c <= lastCause; c++ {
 		if slices.Contains(causes[c].endings, e) {
@@ -132,8 +132,8 @@ func (t *Timer) Waited(c Cause, from, to Instant) {
 	t.Waits = append(slices.Clip(slices.Clone(kept)), Wait{c, from, to})
 }
 
-// streak is the time in which occurrences of a timer were in progress, one right after another, and the last of them. The zero streak is
-// none.
+// streak is the time in which occurrences of a timer were in progress, one right after another, and the last
+// of them. The zero value is no streak.
 type streak struct {
 	Span
 	occ Occurrence

@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/internal/codec"
 )
 
-// bodyVersion is the first byte of a row's body. A reader refuses what it does not know; a new field gets a new version, and
-// the reader keeps the old ones.
+// bodyVersion is the first byte of a row's body. A reader refuses unknown versions. A new field needs a new
+// version, and readers continue to support the old ones.
 const bodyVersion = 2
 
 // recordVersion is the same for records.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How CheckCost looks at a schedule: at costNear times from the beginning, and at costProbes more, costApart apart, which are at
-// all times of the day and days of the week in a year. It stops when that has taken maxCheckSteps.
+// CheckCost searches from costNear times at the beginning, and from costProbes more, costApart apart, which
+// cover all times of the day and days of the week in a year. It stops after maxCheckSteps steps.
 const (
 	costNear      = 8
 	costProbes    = 24
@@ -15,8 +15,8 @@ const (
 	maxCheckSteps = 8 * MaxScheduleSteps
 )
 
-// CheckCost refuses, with an *Invalid, a schedule whose due times cost too much to find: one look at it, somewhere in the year after
-// from, takes more than MaxScheduleSteps.
+// CheckCost refuses, with an *Invalid, a schedule whose due times are too expensive to find: a search at some
+// time in the year after from takes more than MaxScheduleSteps.
 func (spec *Spec) CheckCost(from Instant, s Schedule) error {
 	if spec.Plain() && !strings.HasPrefix(spec.Schedule, "rrule:") {
 		return nil // always cheap

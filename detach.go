@@ -2,8 +2,8 @@ package rouse
 
 import "fmt"
 
-// SkipOverLimit gives up the due occurrences of a timer that has its maximum of occurrences in progress. The timer
-// needs attention again at again.
+// SkipOverLimit skips the due occurrences of a timer that has its maximum of occurrences in progress. The
+// timer needs attention again at again.
 func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 	to := *t
 	w := walk{t: &to, now: now, s: s}

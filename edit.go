@@ -48,7 +48,7 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 	return t, nil
 }
 
-// ends returns when no occurrence is due any more, for a timer created then; Never if there is no end.
+// ends returns the time from which no occurrence is due, for a timer created at a time; Never without an end.
 func (s *Spec) ends(created Instant) Instant {
 	switch {
 	case s.End != 0:
@@ -59,11 +59,11 @@ func (s *Spec) ends(created Instant) Instant {
 	return Never
 }
 
-// intervals is how many intervals of a schedule are looked at to find its shortest.
+// intervals is the number of intervals of a schedule that are checked to find the shortest one.
 const intervals = 64
 
-// CheckIntervals refuses, with an *Invalid, a retry policy or a jitter that does not fit between two occurrences of the schedule s,
-// whose first one is due then. It looks at the next few dozen.
+// CheckIntervals refuses, with an *Invalid, a retry policy or a jitter that does not fit between two
+// occurrences of the schedule s, whose first one is at due. It checks a few dozen occurrences.
 func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	stated := spec.Retry.Attempts > 1 && spec.Overlap == OverlapDefault
 	if !spec.Recurring() || !stated && spec.Jitter == 0 {
@@ -119,8 +119,8 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	return nil
 }
 
-// parks reports whether the occurrence in progress waits for the end of the timer's pause before it is tried
-// again. A run fires in spite of a pause, and so does what it waits for.
+// parks reports whether the occurrence in progress waits for the end of the timer's pause before its next
+// attempt. A run fires during a pause, and so does an occurrence that the run waits for.
 func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
 
 // PauseOver reports whether the timer's pause has ended by itself at now.
@@ -173,8 +173,8 @@ func (t *Timer) pauseAs(other *Timer) {
 	t.Paused, t.Reason, t.Until, t.PauseCause = true, other.Reason, other.Until, other.PauseCause
 }
 
-// waitedForPause notes a pause that is over as what a timer's only occurrence waited for. What it waited for after the pause may be
-// known already.
+// waitedForPause records a pause that is over as the wait of a timer's only occurrence. A wait after the
+// pause may be recorded already.
 func (t *Timer) waitedForPause(until Instant) {
 	from := t.SentAt(t.Due)
 	if t.Spec.Recurring() || t.Due == Never || from >= until {
@@ -197,7 +197,7 @@ func (w walk) passPause(until Instant) []Record {
 	})
 }
 
-// Skip gives up the next count occurrences, and returns the step with their record. If busy, the scheduled
+// Skip skips the next count occurrences, and returns the step with their record. If busy, the scheduled
 // occurrence at Due is in flight, and the skipped ones are those after it.
 func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy bool) (Step, error) {
 	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
@@ -224,7 +224,7 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 	return w.settled(log), nil
 }
 
-// skip gives up the next *n occurrences, and counts them down.
+// skip skips the next *n occurrences, and decrements *n.
 func (w walk) skip(n *uint32, text string) []Record {
 	left := *n
 	*n = 0
@@ -437,7 +437,7 @@ type Coalesce struct {
 	Every   time.Duration // throttle: fire at once, then at most once in so long
 }
 
-// Check refuses, with an *Invalid, what makes no sense.
+// Check refuses invalid values with an *Invalid.
 func (c Coalesce) Check() error {
 	const least, most = time.Millisecond, 366 * 24 * time.Hour
 	switch {

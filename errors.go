@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// What can go wrong with a request, apart from *Invalid. The server maps each to one code of gRPC and one of HTTP, the
+// The errors of requests, except *Invalid. The server maps each to one code of gRPC and one of HTTP, the
 // command line to one exit code.
 var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("already exists")
 	// ErrConflict: the row has another revision than the request expected, or the fire is not the one in progress.
 	ErrConflict = errors.New("conflict")
-	// ErrFull: the store has no room; nothing was changed, and what was accepted is safe.
+	// ErrFull: the store has no space; nothing was changed, and acknowledged timers are safe.
 	ErrFull = errors.New("the store is full")
 	// ErrOverloaded: the request was shed; try again later.
 	ErrOverloaded = errors.New("overloaded")
@@ -27,8 +27,9 @@ var (
 	ErrCorrupt = errors.New("the store is damaged")
 )
 
-// StoreError is the failure of a call to a store. It is ErrUnavailable. Its text is for logs and for programs that embed rouse: it can
-// contain the address of a server, so clients of the API get that of ErrUnavailable.
+// StoreError is the failure of a call to a store. It is ErrUnavailable. Its text is for logs and for programs
+// that embed rouse: it can contain the address of a server, so clients of the API get the text of
+// ErrUnavailable.
 type StoreError struct{ Err error }
 
 func (e *StoreError) Error() string {
@@ -36,8 +37,8 @@ func (e *StoreError) Error() string {
 }
 func (e *StoreError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
-// Unavailable returns the error of a call to a store as callers get it: a *StoreError, unless it is an error with a meaning of its own,
-// as are those of this package, or the caller canceled the call. A deadline that passed is a store that did not answer in time.
+// Unavailable wraps the error of a call to a store in a *StoreError, except errors of this package, and the
+// cancellation by the caller. An exceeded deadline is wrapped: the store did not answer in time.
 func Unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(*Invalid)) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkHeaders looks at the headers that a timer's callbacks are to carry.
+// checkHeaders checks the headers of a timer's callbacks.
 func (w *Webhook) checkHeaders(add func(field, value, wrong, cure string)) {
 	seen := map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(w.Headers)) {

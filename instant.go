@@ -74,9 +74,9 @@ func (i Instant) String() string {
 	return i.Time().Format(instantLayout)
 }
 
-// ParseInstant reads an RFC 3339 time with any offset, whose fraction of a second may follow a comma as in ISO 8601, and rounds it up to
-// a millisecond. It is the one form of times in every field and through every door. What it refuses, it refuses with an *Invalid
-// without a field: see Under.
+// ParseInstant reads an RFC 3339 time with any offset, whose fraction of a second may follow a comma as in
+// ISO 8601, and rounds it up to a millisecond. It is the only format of times in all fields and APIs. Its
+// error is an *Invalid without a field: see Under.
 func ParseInstant(s string) (Instant, error) {
 	const cure = "give RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T09:00:00.250+01:00"
 	if wrong := instantFault(s); wrong != "" {
@@ -126,8 +126,9 @@ func CheckRange(from, until Instant) error {
 	return nil
 }
 
-// instantFault returns what keeps a text from having the shape YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm), or nothing. Package time
-// lets hours of one digit pass, and cuts long fractions. Whether the numbers make a time is not looked at.
+// instantFault returns why a text does not have the format YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm), or "".
+// Package time accepts hours of one digit and truncates long fractions. instantFault does not check the
+// ranges of the numbers.
 func instantFault(s string) string {
 	const shape = "0000-00-00T00:00:00"
 	for i := range len(shape) {
@@ -171,9 +172,9 @@ func instantFault(s string) string {
 // quoted shows a part of a text in an error.
 func quoted(s string) string { return strconv.Quote(Shorten(s, 64)) }
 
-// ParseDuration reads a span of time as package time does, such as "90s", "1h30m" or "0": the one form of durations in every field and
-// through every door. Whether it is within the bounds of its field is not looked at. What it refuses, it refuses with an *Invalid
-// without a field: see Under.
+// ParseDuration reads a span of time as package time does, such as "90s", "1h30m" or "0": the only format of
+// durations in all fields and APIs. It does not check the bounds of a field. Its error is an *Invalid without
+// a field: see Under.
 func ParseDuration(s string) (time.Duration, error) {
 	const cure = "write a number and a unit of ms, s, m or h, such as 1h30m"
 	d, err := time.ParseDuration(s)

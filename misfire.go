@@ -2,8 +2,8 @@ package rouse
 
 import "time"
 
-// Misfired reports whether, at now, the misfire policy or the deadline gives up the scheduled occurrence that
-// is next, so that CatchUp would change the timer.
+// Misfired reports whether, at now, the misfire policy or the deadline ends the next scheduled occurrence
+// without an attempt, so that CatchUp would change the timer.
 func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
@@ -25,7 +25,8 @@ func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	return walk{t: &to, now: now, s: s}.settled(nil)
 }
 
-// gone returns why the occurrence cur, with next after it, is given up at now; empty if it is not.
+// gone returns why the occurrence cur, with next after it, is ended without an attempt at now; empty if it is
+// not.
 func (w walk) gone(cur, next Instant) string {
 	late := w.now.Sub(w.t.SentAt(cur))
 	switch {
@@ -39,7 +40,8 @@ func (w walk) gone(cur, next Instant) string {
 	return ""
 }
 
-// catchUp moves Due past the occurrences that the misfire policy or the deadline gives up, and returns their records.
+// catchUp moves Due past the occurrences that the misfire policy or the deadline ends, and returns their
+// records.
 func (w walk) catchUp() []Record {
 	if first := w.t.Due; first <= w.t.PassTo { // it may be out; what follows came due in a pause, and is no misfire
 		log := w.pass(0, EndMissed, func(cur, next Instant) (why why) {
@@ -65,7 +67,7 @@ func (w walk) catchUp() []Record {
 	return w.pass(near, EndMissed, w.missed)
 }
 
-// missed returns why the misfire policy or the deadline gives up the occurrence cur, with next after it.
+// missed returns why the misfire policy or the deadline ends the occurrence cur, with next after it.
 func (w walk) missed(cur, next Instant) (why why) {
 	if cur > w.now {
 		return why

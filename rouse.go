@@ -209,14 +209,14 @@ func (q *Query) Wants(s State) bool {
 	return slices.Contains(q.States, s)
 }
 
-// Page is a part of a list, in the order of keys. A page may be shorter than Limit, even empty, and still have a Next: a
-// store bounds the rows that it looks at for one page.
+// Page is a part of a list, in the order of keys. A page may be shorter than Limit, even empty, and still
+// have a Next: a store bounds the rows that it reads for one page.
 type Page struct {
 	Rows []Row
 	Next *Key // where to go on (Query.After); nil at the end
 }
 
-// RecordQuery selects the records to read: those of one namespace, or of one timer, newest first.
+// RecordQuery selects the records of one namespace, or of one timer, newest first.
 type RecordQuery struct {
 	Namespace string
 	Name      string       // empty: the whole namespace
@@ -259,10 +259,10 @@ type Timers interface {
 	// claims until then, atomically: no two claims get the same row for overlapping times.
 	Claim(ctx context.Context, w Window) (Batch, error)
 
-	// Apply makes the changes, each on its own condition and in their order, in one durable step: when it returns without
-	// error, what was applied survives a crash of process and machine, as far as the store's settings promise. A condition
-	// that does not hold is no error. Several changes of one key in one call see each other. A store on several servers may return
-	// results with a *Partial.
+	// Apply makes the changes, each on its own condition and in their order, in one durable step: when it
+	// returns without error, the applied changes survive a crash of the process and of the machine, if the
+	// store's settings guarantee that. A condition that does not hold is no error. Several changes of one key
+	// in one call see each other. A store on several servers may return results with a *Partial.
 	Apply(ctx context.Context, changes []Change) ([]Result, error)
 }
 
@@ -287,7 +287,7 @@ type Store interface {
 	Close() error
 }
 
-// Checkpointer is a store that can write a consistent copy of itself into a directory that does not exist yet, while serving.
+// Checkpointer is a store that can write a consistent copy of itself into a new directory, while serving.
 type Checkpointer interface {
 	Checkpoint(ctx context.Context, dir string) error
 }
@@ -332,7 +332,7 @@ type Attendance interface {
 	// its connections.
 	Server() string
 
-	// Absent returns those of the members that have no connection to the server now. It fails if this one is closed.
+	// Absent returns the members that have no connection to the server now. It fails if this one is closed.
 	Absent(ctx context.Context, members []string) ([]string, error)
 
 	Heard() <-chan struct{} // a member announced that there is something to look at
@@ -390,8 +390,8 @@ type Grant struct {
 
 // Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never rests on it.
 type Strategy interface {
-	// Grant returns what may be claimed now. It may block until there is something. The caller reports with
-	// done that the claim is over, and whether rows of the window may remain.
+	// Grant returns what the node may claim now. It may block until it can return something. The caller
+	// reports with done that the claim is over, and whether rows of the window may remain.
 	Grant(ctx context.Context) (g Grant, done func(more bool), err error)
 }
 
@@ -404,10 +404,12 @@ type Runner interface {
 	// Changed is signalled when Grant's answer has changed.
 	Changed() <-chan struct{}
 
-	// Left reports that nothing of these buckets is in progress here any more, after a Grant without them.
+	// Left reports that this node has nothing of these buckets in progress any more, after a Grant without
+	// them.
 	Left(buckets []uint32)
 
-	// Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until.
+	// Healthy returns why the last Grant may be invalid, or nil. It returns an error before the Grant's
+	// Until.
 	Healthy() error
 }
 
@@ -436,7 +438,7 @@ type Lane struct {
 	Burst   int     // fires that may go at once under Rate; 0 is a second's worth, at least 1
 	CatchUp float64 // fires a second, at most, of those that are more than CatchUpAfter late at their first attempt; 0 is no limit
 
-	// Paced means that receivers take fires at their own pace, by what they acknowledge: no rate of catching up applies.
+	// Paced means that receivers control their rate by acknowledgements: no rate of catching up applies.
 	Paced bool
 
 	// Spend asks to store an attempt as spent before its delivery: a fire whose delivery kills the process

@@ -42,8 +42,8 @@ func (t *Timer) stop(c PauseCause, reason string) {
 	t.Paused, t.Until, t.Reason, t.PauseCause = true, 0, reason, c
 }
 
-// buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the timer. Runs that were asked for
-// do not count, nor do occurrences next to their timer.
+// buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the
+// timer. Requested runs and detached occurrences do not count.
 func (t *Timer) buried(occ Occurrence) bool {
 	if t.Spec.PauseAfter == 0 || occ.Manual {
 		return false

@@ -34,8 +34,8 @@ type Spec struct {
 	Keep     time.Duration // how long the row is kept when the schedule has ended; 0 is not at all, negative is for ever
 	Webhook  Webhook
 
-	// PauseAfter pauses the timer when so many of its occurrences in a row have ended as dead letters, until a client resumes it; 0 is
-	// never. Occurrences that are skipped or missed do not count, and do not end the row of dead letters.
+	// PauseAfter pauses the timer after this number of consecutive dead letters, until a client resumes it; 0
+	// is never. Skipped and missed occurrences do not count, and do not interrupt the sequence.
 	PauseAfter uint32
 
 	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// CheckNamespace refuses what cannot be a namespace: 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a
-// letter or digit.
+// CheckNamespace refuses invalid namespaces. A namespace has 1 to 64 characters of a-z, 0-9, '-', '_' and
+// '.', and starts with a letter or digit.
 func CheckNamespace(ns string) error {
 	ok := ns != "" && len(ns) <= MaxNamespace
 	for i, c := range []byte(ns) {
@@ -22,8 +22,8 @@ func CheckNamespace(ns string) error {
 	return nil
 }
 
-// CheckName refuses what cannot be the name of a new timer: 1 to 256 bytes of printable UTF-8, without a space at either end, that
-// every program shows alike and every path keeps.
+// CheckName refuses names that a new timer cannot have. A name has 1 to 256 bytes of printable UTF-8, without
+// a space at either end; it must look different from all other names, and not change in a path.
 func CheckName(name string) error {
 	if err := checkOldName(name); err != nil {
 		return err
@@ -34,8 +34,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkOldName refuses what is the name of no timer. Earlier versions took names that CheckName refuses: timers that have them can
-// be read, changed, deleted and imported.
+// checkOldName refuses names that no timer can have. Earlier versions accepted names that CheckName refuses:
+// existing timers with such names can be read, changed, deleted and imported.
 func checkOldName(name string) error {
 	wrong := ""
 	switch {
@@ -80,7 +80,7 @@ func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// textFault returns what is wrong with a text that should be printable UTF-8 of at most limit bytes, or nothing.
+// textFault returns why a text is not printable UTF-8 of at most limit bytes, or "".
 func textFault(s string, limit int) string {
 	if len(s) > limit {
 		return fmt.Sprintf("has %d bytes, more than %d", len(s), limit)

@@ -81,8 +81,8 @@ type Timer struct {
 	Ended  uint64 // how many occurrences have ended, however they did
 	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
 
-	// How many of the ended ones fired, ended as dead letters and were missed; the others were skipped.
-	// Detached occurrences (OverlapAllow) are in none of these.
+	// How many of the ended occurrences fired, ended as dead letters and were missed; the others were
+	// skipped. Detached occurrences (OverlapAllow) are in none of these.
 	Fired, Dead, Missed uint64
 
 	// ConsecutiveDead is how many occurrences of the schedule have ended as dead letters since the last one that fired, or since the timer
@@ -96,7 +96,7 @@ type Timer struct {
 	Asked bool // a client asked for it, by redrive or backfill: it has no deadline
 }
 
-// Span is the time from From on until To, both included. The zero Span is none.
+// Span is the time from From on until To, both included. The zero Span is empty.
 type Span struct{ From, To Instant }
 
 // Attempt is how one attempt of an occurrence failed.
@@ -107,7 +107,7 @@ type Attempt struct {
 	Detail string // at most MaxFailureDetail bytes
 }
 
-// MaxFailures and MaxFailureDetail bound what is kept of failed attempts.
+// MaxFailures and MaxFailureDetail bound the stored data about failed attempts.
 const (
 	MaxFailures      = 8
 	MaxFailureDetail = 128

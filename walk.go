@@ -23,7 +23,7 @@ type walk struct {
 	b   streak // in which occurrences of the timer were in progress until now
 }
 
-// following returns the due time after cur, the passed-th of the schedule; Never if there is none.
+// following returns the due time after cur, the passed-th of the schedule; Never if none follows.
 func (w walk) following(cur Instant, passed uint64) Instant {
 	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() || w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
 		return Never
@@ -38,7 +38,7 @@ func (w walk) following(cur Instant, passed uint64) Instant {
 	return Never
 }
 
-// settled is the step to a timer with no attempt in progress, after the misfire policy has looked at it.
+// settled returns the step to a timer with no attempt in progress, after applying the misfire policy.
 func (w walk) settled(log []Record) Step {
 	t := w.t
 	if !t.Paused && t.Due < w.now {
@@ -58,8 +58,8 @@ func (w walk) settled(log []Record) Step {
 	return Step{To: t, Log: log}
 }
 
-// late returns why the occurrence that was due then is given up without a request: another one was in
-// progress at its due time, or what it waited for longest.
+// late returns why an occurrence is ended without an attempt: another one was in progress at its due time, or
+// else its longest wait.
 func (w walk) late(due Instant) (c Cause, other Occurrence) {
 	c = CauseBacklog
 	var longest Instant
@@ -86,8 +86,8 @@ type why struct {
 }
 
 // pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
-// run with the same reason. All occurrences before near are given up, so that it can jump over them if they
-// are too many to count.
+// run with the same reason. All occurrences before near are ended, so that it can jump over them if they are
+// too many to count.
 func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []Record {
 	t := w.t
 	var log []Record

@@ -52,8 +52,9 @@ type BulkFailure struct {
 }
 
 // Bulk executes r. It calls progress, unless that is nil, with the counts so far and the new failures and
-// names, and returns them all. An error of progress, or the end of ctx, ends it. After any error, changes
-// that were made stay, and changes in flight may still be made; the counts are what is known to be done.
+// names, and returns them all. It stops when progress returns an error, or ctx ends. After an error,
+// completed changes stay, and changes in flight may still complete; the counts include the confirmed changes
+// only.
 //
 // It is not retried. Most actions can be repeated and then do the rest; a skip would skip more.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {

@@ -61,8 +61,8 @@ func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calen
 	return out, err
 }
 
-// DeleteCalendar deletes a calendar. One that a timer uses is refused with rouse.ErrConflict. It is tried
-// again: a second try that finds nothing assumes that the first one succeeded.
+// DeleteCalendar deletes a calendar. One that a timer uses is refused with rouse.ErrConflict. It is retried:
+// a retry that finds no calendar assumes that an earlier try succeeded.
 func (c *Client) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	request := &rousev1.DeleteCalendarRequest{Namespace: namespace, Name: name}
 	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {

@@ -7,7 +7,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Skip gives up the next count occurrences, 1 if count is 0; the schedule continues after them. One in flight
+// Skip skips the next count occurrences, 1 if count is 0; the schedule continues after them. One in flight
 // ends normally, and those after it are skipped. It is not retried: that would skip more.
 func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32, reason string) (rouse.Timer, error) {
 	request := &rousev1.SkipRequest{Namespace: namespace, Name: name, Count: count, Reason: reason}

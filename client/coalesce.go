@@ -8,8 +8,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Debounce makes one fire of many calls with one name: it comes when there was no call for quiet, but at most maxWait after the
-// first call; a maxWait of 0 is no bound. The spec has no schedule, and that of the newest call wins.
+// Debounce combines the calls with one name into one fire: after no call for quiet, but at most maxWait after
+// the first call; a maxWait of 0 is no bound. The spec must have no schedule; the newest call's spec wins.
 //
 // It is not retried: if the first try has had its effect and its fire has come already, a second one would be another fire.
 // A caller that rather has one fire too many than none calls it again.
@@ -17,8 +17,9 @@ func (c *Client) Debounce(ctx context.Context, namespace, name string, spec rous
 	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Quiet: quiet, MaxWait: maxWait})
 }
 
-// Throttle makes few fires of many calls with one name: the first comes at once, and then at most one in every. The spec has no
-// schedule, and that of the newest call wins. It is not retried, for the reason that Debounce gives.
+// Throttle combines calls with one name: the first one fires immediately, later ones at most once in every.
+// The spec must have no schedule; the newest call's spec wins. It is not retried, for the reason that
+// Debounce gives.
 func (c *Client) Throttle(ctx context.Context, namespace, name string, spec rouse.Spec, every time.Duration) (Replaced, error) {
 	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Every: every})
 }

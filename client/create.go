@@ -10,7 +10,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Condition is what has to hold for a change to be made.
+// Condition is a precondition of a change.
 type Condition func(*condition)
 
 type condition struct {

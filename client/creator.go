@@ -11,8 +11,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Creator makes timers by a stream of batches, of which several are on their way at a time: the fastest way to make many. One
-// goroutine sends and another one receives.
+// Creator creates timers through a stream with several batches in flight, which is the fastest way to create
+// many. One goroutine sends and another one receives.
 type Creator struct {
 	stream    grpc.BidiStreamingClient[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]
 	namespace string
@@ -21,8 +21,8 @@ type Creator struct {
 	cancel    context.CancelFunc
 }
 
-// CreateStream opens a stream for timers of one namespace. Up to window batches, at least 1, are on their way at a time. The
-// stream lives until its last answer was received, Close, or the end of ctx.
+// CreateStream opens a stream for timers of one namespace. Up to window batches, at least 1, are in flight.
+// The stream ends with its last answer, Close, or the end of ctx.
 func (c *Client) CreateStream(ctx context.Context, namespace string, mode Mode, window int) (*Creator, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := c.timers.CreateStream(ctx)

@@ -21,10 +21,10 @@ import (
 //	link of a given address ──► stream ──► Peers ─┐
 //	link of a node's address ─► stream ──► Peers ─┴─► known ─► links begin and end
 //
-// A link stays until its address is no longer wanted, those of given addresses for ever. A given address may
-// lead to a node that another link is on already, because it is an alias or a balancer: such a link lets go
-// and waits until that node is lost. So that letting go costs no fire an attempt, a stream in addition to
-// others gets its credits only when its node is known to be new.
+// A link stays until its address is no longer wanted; links of given addresses always stay. A given address
+// may be an alias or a load balancer, and connect to a node that already has a link: then the new link closes
+// its stream and waits until that node is lost. An additional stream gets its credits only after its node is
+// known to be new, so closing it costs no fire an attempt.
 type follow struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc // ends ctx, with what Subscribe returns as a *refusal
@@ -42,7 +42,7 @@ type follow struct {
 	over   bool
 }
 
-// link is the way to one address. The follow's mutex guards what is below its line.
+// link is the connection to one address. The follow's mutex guards the fields after the blank line.
 type link struct {
 	address string
 	given   bool                                                                 // by the caller, not reported by a node

@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// hand is the fires that a subscription has in progress: it gathers outcomes into messages, and asks for more
-// time for what is still there.
+// hand has the fires that a subscription has in progress: it collects outcomes into messages, and requests
+// extensions for the other fires.
 type hand struct {
 	sub  *Subscription
 	wake chan struct{} // there is something to send, or an earlier time to look
@@ -129,7 +129,7 @@ func (h *hand) drop(tags []uint64) {
 	}
 }
 
-// close ends settleLoop, after it has sent what is left.
+// close ends settleLoop after it has sent the remaining outcomes.
 func (h *hand) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -137,7 +137,8 @@ func (h *hand) close() {
 	notify.Send(h.wake)
 }
 
-// settleLoop sends outcomes and extensions, whatever has gathered while the last message was sent, until close or gone.
+// settleLoop sends outcomes and extensions until close or gone; each message has all that were collected
+// while the last one was sent.
 func (h *hand) settleLoop(gone <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -36,7 +36,7 @@ func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
 	return p.conn, nil
 }
 
-// release gives back what acquire returned; the last one closes it.
+// release releases a connection from acquire; the last release closes it.
 func (c *Client) release(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,8 +33,8 @@ func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return r.pick(ctx).NewStream(ctx, desc, method, opts...)
 }
 
-// pick returns the connection for the next call: the next in turn that is up; if none is, the first that can
-// be connected; if none can, the next in turn, whose call returns what is wrong.
+// pick returns the connection for the next call: the next one in turn that is up; else the first one that
+// connects; else the next one in turn, so that the call returns its error.
 func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 	n := len(r.members)
 	if n == 1 {

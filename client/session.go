@@ -14,8 +14,8 @@ var (
 	errLost  = errors.New("the stream is lost: another subscriber gets the fire")
 	errDrain = errors.New("the drain has taken too long")
 
-	// ErrCancelled is the cause of the end of a handler's context when its fire need not be worked on any more: its time is over, or its timer
-	// was deleted or replaced.
+	// ErrCancelled is the cause with which a handler's context is cancelled when the fire's result is not
+	// needed any more: its time is over, or its timer was deleted or replaced.
 	ErrCancelled = errors.New("the fire is not wanted any more: its time is over, or its timer was deleted or replaced")
 )
 
@@ -33,8 +33,8 @@ type session struct {
 	dropped bool
 }
 
-// receive queues what comes until the stream is over. Once ctx has ended, it gives back what comes. A service that does not know of
-// that gives it to another subscriber when the stream ends.
+// receive queues received fires until the stream is over. After the end of ctx it returns them to the
+// service. An old service without that ability passes them to another subscriber when the stream ends.
 func (s *session) receive() error {
 	for {
 		fires, err := s.sub.Recv()

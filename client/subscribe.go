@@ -80,14 +80,14 @@ func fireOf(p *rousev1.Fire) Fire {
 
 // Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by
 // Permanent and RetryAfter. While it runs, the fire's deadline is extended, as far as the service allows. Its
-// ctx ends when the stream is lost, because another subscriber gets the fire then, and when a drain takes too
-// long.
+// ctx ends when the stream is lost, because another subscriber gets the fire, and when a drain exceeds its
+// limit.
 type Handler func(ctx context.Context, f Fire) error
 
 // Subscribe handles fires until ctx ends, and reconnects with backoff whenever a stream is lost. When ctx
-// ends, it takes no more, lets handlers end for up to Drain, settles what they did, and returns nil; fires
-// that no handler has started go to another subscriber. It returns an error only if the service refuses the
-// subscription.
+// ends, it accepts no more fires, waits up to Drain for running handlers, settles their fires, and returns
+// nil; fires that no handler has started go to another subscriber. It returns an error only if the service
+// refuses the subscription.
 //
 // Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on,
 // follows nodes that come and go, and continues with the others when any of them fails. A fire that a node

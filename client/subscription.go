@@ -130,8 +130,8 @@ func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 	return translate(err)
 }
 
-// Leave starts a shutdown: the client takes nothing more, and returns fires that it has not begun, which
-// spends no attempt. It settles what it has begun; then the service ends the stream.
+// Leave starts a shutdown: the client accepts no more fires, and returns those that it has not started, which
+// spends no attempt. It settles those that it has started; then the service ends the stream.
 func (s *Subscription) Leave(returned []uint64) error {
 	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }

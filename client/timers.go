@@ -20,7 +20,7 @@ func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string)
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Get(ctx, request) }))
 }
 
-// pageSize is how many timers or records are asked for at a time.
+// pageSize is the number of timers or records in one request.
 const pageSize = 500
 
 // List returns the timers that a query matches, in the order of namespace and name, as they are read page by page. A Limit that

@@ -89,8 +89,8 @@ type Reason struct {
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
 
-// Explain reports why a timer did or did not fire. With a time it explains the occurrence of that time, or
-// why there is none; 0 is no time. A timer that does not exist has an explanation, too. It is retried.
+// Explain reports why a timer did or did not fire. With a time other than 0 it explains the occurrence of
+// that time, or why there is none. A timer that does not exist has an explanation, too. It is retried.
 func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.Instant) (Explanation, error) {
 	request := &rousev1.ExplainRequest{Namespace: namespace, Name: name, AtMs: int64(at)}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse, error) { return c.timers.Explain(ctx, request) })

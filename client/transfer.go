@@ -11,9 +11,9 @@ import (
 // MaxImport bounds the timers of one call of Import.
 const MaxImport = 1000
 
-// Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before them calendars. Each
-// timer has an outcome of its own, in their order. It is retried in mode CreateOrReplace: writing the same state twice
-// is writing it once.
+// Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before
+// them calendars. It returns an outcome for each timer, in their order. It is retried in mode
+// CreateOrReplace, which is idempotent.
 func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, calendars []rouse.Calendar) ([]Created, error) {
 	request := &rousev1.ImportRequest{Mode: rousev1.Mode(mode), Timers: make([]*rousev1.Timer, len(timers))}
 	for i := range timers {

@@ -51,9 +51,9 @@ func newActors() *actors {
 // maxPlaced bounds the placements that are remembered.
 const maxPlaced = 100_000
 
-// Locate returns the host of an actor. If there is none, or the host is gone, the service picks a host of the
-// type at random, and later calls return the same host. A host caches the answer until the actor moves;
-// Activated is set once. It is rouse.ErrUnavailable if no host of the type is connected for as long as
+// Locate returns the host of an actor. If the actor has no host, or its host is gone, the service picks a
+// host of the type at random, and later calls return the same host. A host caches the answer until the actor
+// moves; Activated is set once. It is rouse.ErrUnavailable if no host of the type is connected for as long as
 // Options.Patience.
 func (c *Client) Locate(ctx context.Context, a Actor) (Placement, error) {
 	p, known, asked := c.actors.ask(a)

@@ -129,7 +129,7 @@ func (h *hand) remember(fire string) {
 
 var errDrain = errors.New("the client closes, and the drain has taken too long")
 
-// close lets nothing begin any more, and waits for the handlers that run. After drain their ctx ends.
+// close starts no more handlers, and waits for the running ones. After drain it cancels their ctx.
 func (h *hand) close(drain time.Duration) {
 	h.mu.Lock()
 	h.closing = true

@@ -28,7 +28,7 @@ type link struct {
 	conn    *grpc.ClientConn
 	stop    context.CancelFunc
 
-	// The client's mutex guards what follows.
+	// The client's mutex guards these.
 	life  context.Context         // of the open stream; nil: none is open
 	yield context.CancelCauseFunc // ends the try that is under way, or its stream, for another link
 	tried bool                    // it has been tried, and has failed or connected

@@ -47,7 +47,7 @@ func tableOf(p *reminderv1.TokenBucketsUpdate) *Table {
 	return t
 }
 
-// addresses returns those of all instances. A service that does not list them has at least those of the buckets.
+// addresses returns the addresses of all instances; if the service does not list them, those in the buckets.
 func (t *Table) addresses() []string {
 	var list []string
 	for _, i := range t.Instances {

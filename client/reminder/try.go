@@ -148,7 +148,7 @@ type verdict struct {
 	after     time.Duration // not before
 }
 
-// domain is that of the reasons that the service gives.
+// domain is the domain of the service's error details.
 const domain = "reminder"
 
 // judge reads an error of a call.

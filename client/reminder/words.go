@@ -90,7 +90,7 @@ func (a Actor) proto() *reminderv1.Actor {
 	return &reminderv1.Actor{ActorType: a.Type, ActorId: a.ID}
 }
 
-// reminderOf returns the reminder of a message. Of a key that is there more than once, the last counts.
+// reminderOf returns the reminder of a message. If a key occurs more than once, the last one counts.
 func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
 	r := Reminder{Name: p.GetReminderName(), NextExecution: timeOf(p.GetNextExecutionTime()), InitialDelay: p.GetInitialDelay(),
 		Schedule: p.GetSchedule(), TTL: timeOf(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
