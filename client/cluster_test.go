@@ -143,7 +143,7 @@ func newCluster(t *testing.T, buckets uint32, grant func(*cluster, *node) rouse.
 	return &cluster{t: t, store: mem.New(), buckets: buckets, grant: grant}
 }
 
-// nodes is what a server is told of the live ones.
+// nodes is the list of live nodes that a server gets.
 func (c *cluster) nodes(self *node) ([]server.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,8 +285,8 @@ func (w *witness) all(t *testing.T, names []string) {
 	}
 }
 
-// A client that was told of one node gets the fires of all, goes on when that one dies under load, follows one that joins, and
-// misses nothing.
+// A client with the address of one node gets the fires of all nodes, continues when that node dies under
+// load, follows a new node, and misses no fire.
 func TestKillTheNodeThatTheClientWasToldOf(t *testing.T) {
 	for _, s := range []struct {
 		name    string

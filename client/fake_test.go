@@ -22,7 +22,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// fake is a service in memory: it keeps timers, but never fires. It can be told to fail.
+// fake is an in-memory service that stores timers but never fires them. Tests can make it fail.
 type fake struct {
 	rousev1.UnimplementedTimersServer
 	rousev1.UnimplementedFiresServer

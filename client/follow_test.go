@@ -86,7 +86,7 @@ func (p *place) sub() *line {
 	return within(p.t, p.subs, "a subscription to "+p.id)
 }
 
-// granted waits for a subscription that got its credits after it stood.
+// granted waits for a subscription that gets its credits after it was opened.
 func (p *place) granted(credits uint32) *line {
 	p.t.Helper()
 	l := p.sub()
@@ -149,7 +149,7 @@ func TestSubscriptionFollowsTheNodes(t *testing.T) {
 	c.peers(lc, a, b)
 	lc.works(t, 3)
 
-	// The node that the client was told of dies: the others go on, and one of them tells of yet another.
+	// The node with the given address dies: the others continue, and one of them reports a new one.
 	a.kill()
 	if err := within(t, lost, "the loss of a"); !errors.Is(err, rouse.ErrUnavailable) {
 		t.Errorf("lost: %v", err)
@@ -163,7 +163,8 @@ func TestSubscriptionFollowsTheNodes(t *testing.T) {
 	ld := d.granted(7)
 	ld.works(t, 5)
 
-	// It comes back as another: it is one stream again, although it was given and is told of as well.
+	// It restarts with another id: the client opens one stream again, although the address is both given and
+	// reported.
 	a.id = "a2"
 	a.rise()
 	b.peers(lb, a, c, d)
@@ -317,7 +318,7 @@ func TestOneStreamToANodeWithTwoAddresses(t *testing.T) {
 		t.Errorf("the stream that is let go was granted %d credits", n)
 	default:
 	}
-	a.peers(kept) // the node tells of itself by the address that it was given by
+	a.peers(kept) // the node reports itself at the given address
 	kept.works(t, 1)
 	kept.hangUp <- errDown // then either address will do, and again both may be tried
 	again := a.sub()
@@ -432,7 +433,7 @@ func TestAllNodesAreLostAtATime(t *testing.T) {
 	lb.works(t, 1)
 	a.kill()
 	b.kill()
-	b.rise() // and not the one that the client was told of
+	b.rise() // not the one whose address was given
 	b.granted(32).works(t, 2)
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -452,7 +453,7 @@ func TestCallsPassNodesThatAreDown(t *testing.T) {
 	}
 	create(30)
 	for ps[0].fake.count("Create") == 0 || ps[1].fake.count("Create") == 0 || ps[2].fake.count("Create") == 0 {
-		_, _ = c.Count(t.Context(), rouse.Query{}) // until all connections stand
+		_, _ = c.Count(t.Context(), rouse.Query{}) // until all connections are open
 		create(3)
 		for _, p := range ps {
 			p.fake.mu.Lock()
@@ -475,7 +476,7 @@ func TestCallsPassNodesThatAreDown(t *testing.T) {
 	}
 }
 
-// ping reports whether the connection to a node is taken for one that stands.
+// ping reports whether a connection counts as open.
 func ping(t *testing.T, c *Client, p *place) bool {
 	t.Helper()
 	for _, m := range c.nodes.members {

@@ -118,7 +118,7 @@ func TestWhoNamesANodeMustLive(t *testing.T) {
 	})
 }
 
-// A connection that could not be made stands for the first call after its node is back.
+// A connection that failed is open for the first call after its node is back.
 func TestAConnectionIsMadeAfresh(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

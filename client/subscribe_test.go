@@ -22,7 +22,7 @@ type line struct {
 	open    *rousev1.Open
 	stream  rousev1.Fires_SubscribeServer
 	settles chan *rousev1.Settle // what the client sends; closed at its end
-	credits chan uint32          // that were granted after the subscription stood
+	credits chan uint32          // granted after the subscription was opened
 	hangUp  chan error           // ends the stream
 }
 

@@ -29,7 +29,7 @@ func parseAWS(expr, text string, o Options) (rouse.Schedule, error) {
 // rateUnits are the units of rate, singular.
 var rateUnits = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 
-// parseRate reads a number and a unit. Days are of 24 hours, as they are there.
+// parseRate reads a number and a unit. A day has 24 hours, as in EventBridge.
 func parseRate(expr, arg string, o Options) (rouse.Schedule, error) {
 	const shape = `write a number and a unit of minutes, hours or days, as in "aws:rate(5 minutes)" or "aws:rate(1 hour)"`
 	number, unit, _ := strings.Cut(arg, " ")

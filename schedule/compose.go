@@ -23,22 +23,24 @@ func (b *budget) spend() bool {
 	return b.left >= 0
 }
 
-// spendLooks takes the steps for looks at a month, a day of a calendar or a period of a rule, which are cheaper.
+// spendLooks takes the steps for checking a month, a day of a calendar or a period of a rule, which are
+// cheaper.
 func (b *budget) spendLooks(n int) {
 	b.looks += n
 	b.left -= b.looks / looksPerStep
 	b.looks %= looksPerStep
 }
 
-// looksPerStep is how many looks cost about as much as a step.
+// looksPerStep is the number of looks that cost about as much as a step.
 const looksPerStep = 16
 
 // composed is a schedule of several parts, with exceptions, calendars and bounds.
 //
-// What is planned for a local time goes this way: an exception that it lies in takes it out; the calendar rule leaves it, takes it out
-// or gives it another date; the clocks turn it into an instant, by the rule for their changes; and the instant counts unless
-// an exception or the bounds take it out. So nothing is ever due at a time that is taken out, moved or not. What is no local
-// time but an instant stays one, unless its day does not count: then it is moved as the local time that it was shown as.
+// An occurrence planned for a local time passes these steps. An exception that contains the local time
+// removes it. The calendar rule keeps it, removes it, or moves it to another date. The zone converts it to an
+// instant, by the rule for clock changes. An exception or the bounds may remove the instant. So nothing is
+// ever due at an excluded time, moved or not. An occurrence planned for an instant stays one, unless its day
+// does not count: then the calendar rule moves its local time.
 type composed struct {
 	parts   []*Schedule
 	sources []source
@@ -58,7 +60,7 @@ func (c *composed) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 	return next, ok
 }
 
-// Look is Next with the number of steps that it took: candidates that were looked at, stretches that are taken out, days that do not
+// Look is Next with the number of steps that it took: checked candidates, excluded ranges, days that do not
 // count. It gives up after most.
 func (c *composed) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, c.start-1, 0)
@@ -110,8 +112,8 @@ func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.I
 	return 0, false
 }
 
-// candidate returns the first time of a source after the given one, of which only exceptions have not been asked as yet. It
-// may give up on what is not before the bound.
+// candidate returns the first time of a source after the given one that passes everything but the exceptions
+// for instants. It may ignore times at or after the bound.
 func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
 	last := c.lastWall(bound)
 	if s.local != nil {
@@ -190,7 +192,8 @@ func (c *composed) plannedIn(z zone, wall int64) int64 {
 	if n == 0 {
 		return wall
 	}
-	// The clocks show what follows in order, all of it in the stretch, until they change or show what they show again.
+	// The following local times are in order and in the same range, until the clocks change or local times
+	// repeat.
 	s := z.span(at[0])
 	stop := spanMillis(s.end)
 	if z.rule.repeat != repeatFirst && s.end != math.MaxInt64 {
@@ -223,7 +226,7 @@ func (c *composed) moved(planned walls, b *budget) walls {
 				return midnight(target) + wall, true
 			}
 			clock = 0
-			// The next target is that of the next local time that is planned for a later day, if it has one.
+			// The next target is the one of the next local time planned for a later day, if it has one.
 			for day := last + 1; ; {
 				wall, ok := planned(midnight(day))
 				if !ok || !b.spend() {

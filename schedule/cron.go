@@ -77,7 +77,7 @@ func (d *dialect) takes(n int) bool {
 	return n == most || n == 6 && d == quartz
 }
 
-// parseCron reads what is no other form.
+// parseCron reads a schedule that has no other form.
 func parseCron(expr string, o Options) (rouse.Schedule, error) {
 	if err := checkCharacters(expr); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func parseCron(expr string, o Options) (rouse.Schedule, error) {
 	return nil, refuseCron(expr, texts)
 }
 
-// parseDialect reads what follows the prefix of a dialect.
+// parseDialect reads an expression without its dialect's prefix.
 func parseDialect(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
 	if name, _, ok := strings.Cut(text, "("); ok && d == aws && letter(name) && name != "H" && !strings.ContainsAny(name, " \t") {
 		return parseAWS(expr, text, o)

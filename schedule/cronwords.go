@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// words describes the schedule in English. What has no short form is described field by field, so that the
-// text is never wrong.
+// words describes the schedule in English. Expressions without a short form are described field by field, so
+// that the text is never wrong.
 func (c *cron) words() string {
 	at, whole := c.describeTimes()
 	days, every := c.describeDays()
@@ -275,7 +275,7 @@ func formatStep(step int64) string {
 	return each(int(step), "second")
 }
 
-// each returns what follows "every".
+// each returns the words after "every".
 func each(n int, unit string) string {
 	if n == 1 {
 		return unit
@@ -299,7 +299,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// formatNumbers lists the numbers of a set, runs of at least so many as ranges.
+// formatNumbers lists the numbers of a set, with runs of at least run numbers as ranges.
 func formatNumbers(set uint64, run int) string { return formatRuns(set, strconv.Itoa, run) }
 
 func formatRuns(set uint64, name func(int) string, least int) string {

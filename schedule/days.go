@@ -13,7 +13,7 @@ import (
 // maxMove is how many days an occurrence is moved at most; one that no day takes within them is not due.
 const maxMove = 366
 
-// days are those of a calendar rule that count.
+// days are the days that count by a calendar rule.
 type days struct {
 	off, only []calendar
 	shift     rouse.Shift
@@ -96,7 +96,8 @@ func (c *calendar) behind(d rouse.Date) rouse.Date {
 	return d + rouse.Date(sort.Search(len(c.dates)-i, func(n int) bool { return c.dates[i+n] != d+rouse.Date(n) }))
 }
 
-// behind returns the first date, from d on, that none of the calendars with d has in one stretch with d; d itself if none has it.
+// behind returns the end of the longest run of dates from d in one of the calendars; d itself if no calendar
+// contains d.
 func behind(list []calendar, d rouse.Date) rouse.Date {
 	end := d
 	for i := range list {
@@ -111,7 +112,7 @@ func in(list []calendar, d rouse.Date) bool {
 	return slices.ContainsFunc(list, func(c calendar) bool { return c.has(d) })
 }
 
-// looks takes the steps of one look at the calendars.
+// looks takes the steps of one check of the calendars.
 func (r *days) looks(b *budget) { b.spendLooks(len(r.off) + len(r.only)) }
 
 // count reports whether a date counts.

@@ -120,7 +120,7 @@ const (
 	allHours   = 1<<24 - 1
 )
 
-// wholeWeeks reports whether a cron expression matches every day, by looking at those of a leap year.
+// wholeWeeks reports whether a cron expression matches every day, by checking the days of a leap year.
 func wholeWeeks(c *cron) bool {
 	for m := 1; m <= 12; m++ {
 		if c.months>>m&1 == 0 {

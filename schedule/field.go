@@ -36,7 +36,7 @@ var fields = [...]*field{
 	&years,
 }
 
-// The years that a year field can name: those of EventBridge, which has more than Quartz.
+// The range of a year field is that of EventBridge, which is larger than that of Quartz.
 const firstYear, lastYear = 1970, 2199
 
 // bitset is a set of small numbers.
@@ -62,7 +62,7 @@ type values struct {
 	resolved string // the field's text with H replaced by its value
 }
 
-// fault is what is wrong with a field, and what would be right.
+// fault is an error in a field, with its correction.
 type fault struct{ wrong, cure string }
 
 // day reports whether the field is one of the two for days.
@@ -133,7 +133,7 @@ func (f *field) parse(text string, d *dialect, seed string) (v values, err *faul
 	return v, nil
 }
 
-// unset returns what is wrong with '?' in the field.
+// unset returns why '?' is wrong in the field.
 func (f *field) unset(d *dialect) *fault {
 	switch {
 	case !d.unless && !d.blank:

@@ -58,7 +58,7 @@ func ParseICalendar(data []byte) (days []rouse.Day, warnings []string, err error
 	return days, c.warnings, nil
 }
 
-// icalendar is a file on its way to days.
+// icalendar is a file that is being converted to days.
 type icalendar struct {
 	events   []event
 	replaced map[string][]property // by UID: the times in place of which there are other events
@@ -106,7 +106,7 @@ func (c *icalendar) say(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// sum warns of what was counted.
+// sum adds warnings for the counted problems.
 func (c *icalendar) sum() {
 	if c.endless > 0 {
 		c.say("%d rules without end are followed until the end of %d", c.endless, c.horizon())
@@ -401,7 +401,7 @@ func (c *icalendar) touch(begin, end int64, text string, line int) {
 	}
 }
 
-// days returns what has come together.
+// days returns the collected days.
 func (c *icalendar) days() []rouse.Day {
 	numbers := slices.Sorted(maps.Keys(c.texts))
 	if len(numbers) > rouse.MaxDays {

@@ -65,8 +65,8 @@ func (c *composed) mark(due rouse.Instant, b *budget) string {
 	return moved
 }
 
-// unmoved reports whether a source is due at a time on the day that it was planned for, and what the clocks
-// made of it.
+// unmoved reports whether a source is due at a time on its planned day, and describes the effect of a clock
+// change.
 func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string, ok bool) {
 	if s.local == nil {
 		at, ok := s.real.Next(due - 1)
@@ -92,7 +92,7 @@ func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string
 	return mark, ok
 }
 
-// movedTo describes from which days a source was moved to be due at a time; empty if it was not.
+// movedTo describes from which days an occurrence was moved to a time; empty if it was not moved.
 func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 	planned, z := c.shownOff(s.real, math.MaxInt64, b), c.zone
 	if s.local != nil {

@@ -29,8 +29,8 @@ func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int
 			next = rouse.Instant(due) * 1000
 			return next, next <= rouse.MaxInstant, steps
 		}
-		// The walls before this one do not match. If none of those that the span showed before at is shown again and matters
-		// then, nothing is due before the clocks come near this one.
+		// The local times before this one do not match. If no local time from before at repeats and matters
+		// then, nothing is due until shortly before this one.
 		jump := at == s.begin || c.zone.rule.repeat == repeatFirst
 		switch at = s.end; {
 		case jump && !found, at == math.MaxInt64:
@@ -99,9 +99,9 @@ func (c *cron) afterGap(s span, at, before int64, steps *int) int64 {
 	return wall - before
 }
 
-// match returns the first matching wall time that is not before the given one; ok is false if none lies in this calendar.
-// It looks at one month a step, of matching months only. If there are matching days at all there is one within 400 years,
-// after which the calendar repeats itself: two may lie 40 years apart (a February 29 on a certain day of the week, around a
+// match returns the first matching wall time that is not before the given one; ok is false if none lies in
+// this calendar. A step is one matching month. If any day matches, one does within 400 years, after which the
+// calendar repeats: two matches may be 40 years apart (a February 29 on a certain day of the week, around a
 // century without leap year).
 func (c *cron) match(wall int64, steps *int) (next int64, ok bool) {
 	t := time.Unix(wall, 0).UTC()

@@ -11,7 +11,7 @@ const (
 	dayLength    = 1440 // minutes
 )
 
-// minutes are those of a day, as bits.
+// minutes is a set of minutes of a day, as bits.
 type minutes [(dayLength + 63) / 64]uint64
 
 // clockMinutes returns the minutes of the hours and minutes that a cron expression has.
@@ -67,8 +67,8 @@ func (d *dayMinutes) has(month, day, weekday int) bool {
 	return inMonth || inWeek
 }
 
-// takeOut adds the minutes of a cron expression, together with those of the same days: however many expressions there are, a day is
-// looked at once.
+// takeOut adds the minutes of a cron expression to those of expressions for the same days, so that a day is
+// checked once, however many expressions match it.
 func (e *exceptions) takeOut(c *cron) {
 	clock := c.clockMinutes()
 	for i := range e.minutes {

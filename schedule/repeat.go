@@ -82,7 +82,8 @@ func (r *repeat) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 	case r.period.local():
 		return r.zone.due(max(after, 0), r.wallFrom)
 	}
-	// Months stray from their average length by less than four days in all, zones from each other by two.
+	// The sum of the deviations of months from their average length is less than four days; zones differ by
+	// at most two days.
 	const slack = 8 * dayMillis
 	after = max(after, 0)
 	for k := r.search(int64(after-r.start), slack, func(k int64) bool { return r.at(k) > after }); k <= r.last; k++ {

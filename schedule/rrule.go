@@ -248,7 +248,7 @@ func (r *rrule) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return next, ok
 }
 
-// look is Next with the number of steps that it took; it gives up after most.
+// look is Next with the number of its steps; it gives up after most.
 func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, 0)
 	if after >= rouse.MaxInstant {
@@ -324,7 +324,7 @@ type setText struct {
 	dates, except []property
 }
 
-// splitSet takes apart what follows "rrule:".
+// splitSet splits the text after "rrule:".
 func splitSet(text string) (setText, *fault) {
 	const shape = `write "rrule:FREQ=WEEKLY;BYDAY=MO,WE", "rrule:DTSTART=20270101T090000;FREQ=DAILY", or the lines DTSTART, RRULE, RDATE and EXDATE of RFC 5545`
 	var set setText

@@ -236,7 +236,7 @@ func (p *ruleParts) check() *fault {
 	return nil
 }
 
-// recur returns the rule, beginning at a time on the wall of a zone.
+// recur returns the rule that begins at a local time of a zone.
 func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
 	r := &recur{freq: p.freq, interval: p.interval, begin: begin.wall, last: math.MaxInt64, count: p.count, bounded: p.has("UNTIL")}
 	if begin.date && (p.freq < daily || p.lists[byHour] != nil || p.lists[byMinute] != nil || p.lists[bySecond] != nil) {

@@ -73,7 +73,8 @@ type recur struct {
 	cycle int64 // days after which the rule repeats, but for begin and last
 }
 
-// looks counts the months, days and periods that a walk looks at. It ends the walk, as if there were nothing more, after most.
+// looks counts the months, days and periods that a walk checks. After most it ends the walk, as if no more
+// times followed.
 type looks struct{ n, most int }
 
 // take counts a look, and reports whether it may be made.
@@ -88,7 +89,8 @@ func (l *looks) out() bool { return l.n > l.most }
 // maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few milliseconds.
 const maxRuleLooks = 400_000
 
-// next returns the first time of the rule that is not before wall, and counts the months and days that it looks at.
+// next returns the first time of the rule that is not before wall, and counts the months and days that it
+// checks.
 func (r *recur) next(wall int64, l *looks) (int64, bool) {
 	wall = max(wall, r.begin)
 	day, end := floorDiv(wall, secondsADay), r.end(wall)
@@ -115,7 +117,7 @@ func (r *recur) next(wall int64, l *looks) (int64, bool) {
 	return 0, false
 }
 
-// end returns the day on which a search from wall may stop: whatever it has not found by then does not exist.
+// end returns the day on which a search from wall may stop: a time that was not found by then does not exist.
 func (r *recur) end(wall int64) int64 {
 	return min(floorDiv(r.last, secondsADay), floorDiv(wall, secondsADay)+r.cycle+366, lastDay)
 }
@@ -130,8 +132,8 @@ func (r *recur) nextDay(from, end int64, l *looks) (int64, bool) {
 	return day, ok && day <= end
 }
 
-// nextDays returns the days of the first month, from m on, that has some of the rule's that are not before from. It gives up
-// behind end.
+// nextDays returns the days of the first month, from m on, that has some of the rule's that are not before
+// from. It gives up after end.
 func (r *recur) nextDays(m month, from, end int64, l *looks) (month, uint64, bool) {
 	for m.first <= end {
 		if !l.take() {
@@ -369,7 +371,7 @@ func (r *recur) nth(n int64, l *looks) (wall int64, ok bool) {
 	}
 }
 
-// prepare works out what follows from the parts: the first month, the phases and the cycle.
+// prepare computes the first month, the phases and the cycle from the parts.
 func (r *recur) prepare(l *looks) {
 	r.first = monthAt(floorDiv(r.begin, secondsADay))
 	period, rounds := r.interval, int64(gregorian) // in days

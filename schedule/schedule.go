@@ -76,7 +76,7 @@ type Options struct {
 	Timezone string        // IANA name for cron and for ISO 8601 calendar durations; empty is UTC
 	DST      string        // rule for local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
-	Start    rouse.Instant // where intervals begin instead; 0 is none
+	Start    rouse.Instant // where intervals begin instead; 0 is unset
 	Seed     string        // what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
 }
 
@@ -92,7 +92,8 @@ const offered = `give an RFC 3339 instant, "@after 90s", "@every 5m", five cron 
 	`"cron6:" and six with seconds first, "quartz:", "spring:" or "aws:" and theirs, @hourly, @daily, @weekly, @monthly, @yearly, ` +
 	`an ISO 8601 interval such as "R/PT30M", or "rrule:" and a recurrence rule`
 
-// Parse reads a schedule. What it refuses, it refuses with a *rouse.Invalid whose field is "schedule", "timezone" or "dst".
+// Parse reads a schedule. Its errors are of type *rouse.Invalid, with the field "schedule", "timezone" or
+// "dst".
 func Parse(expr string, o Options) (*Schedule, error) {
 	o.Anchor = min(max(o.Anchor, 0), rouse.MaxInstant) // so that sums with it do not overflow
 	times, err := parse(expr, o)
@@ -126,12 +127,12 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 	return parseCron(expr, o)
 }
 
-// Next returns the first due time strictly after the given one. A one-shot schedule has the one time that it names, however
-// long past; the others have times from 1970 to 9998.
+// Next returns the first due time strictly after the given one. A one-shot schedule has one time, which may
+// be past; the others have times from 1970 to 9998.
 func (s *Schedule) Next(after rouse.Instant) (rouse.Instant, bool) { return s.times.Next(after) }
 
-// Look is Next with the number of steps that it took. A rule's look gives up after most; the other forms are cheap whatever they
-// are.
+// Look is Next with the number of steps that it took. A search in a recurrence rule gives up after most; all
+// other forms are cheap.
 func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	switch t := s.times.(type) {
 	case *cron:
@@ -144,8 +145,8 @@ func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 	return next, ok, 1
 }
 
-// Between counts the due times after the first and not after the second, and returns the last of them. It is false but for
-// intervals without an end: the other forms would have to look at each.
+// Between counts the due times after the first and not after the second, and returns the last of them. ok is
+// true only for intervals without an end: the other forms would have to visit each time.
 func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Instant, ok bool) {
 	e, ok := s.times.(every)
 	if r, is := s.times.(*repeat); is && !r.period.calendar() && r.last == math.MaxInt64 {

@@ -98,7 +98,7 @@ func (z zone) comesAgain(wall int64, s span) bool {
 	return wall >= (s.end+z.span(s.end).offset)*1000
 }
 
-// spanMillis turns an end of a span into milliseconds; what has no end keeps none.
+// spanMillis converts the end of a span to milliseconds; no end stays no end.
 func spanMillis(second int64) int64 {
 	switch second {
 	case math.MinInt64:
@@ -120,7 +120,7 @@ func (z zone) until(at rouse.Instant, wall int64) rouse.Instant {
 	return rouse.Instant(min(wall-s.offset*1000, spanMillis(s.end)))
 }
 
-// shown returns the first local time, not before the given one, that the clocks show at a time of the schedule.
+// shown returns the first local time, at or after the given one, of a due time of the schedule.
 func (z zone) shown(times rouse.Schedule, from int64) (int64, bool) {
 	at, _ := z.instant(floorDiv(from, 1000))
 	next, ok := times.Next(rouse.Instant(at*1000 - 1))

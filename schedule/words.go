@@ -42,7 +42,7 @@ func (s *Schedule) words() string {
 	return s.text
 }
 
-// words names the zone and its rule after a comma, as far as they are not the usual ones.
+// words returns the zone and its rule after a comma, unless they are the defaults.
 func (z zone) words() string {
 	var text string
 	if z.loc != time.UTC {

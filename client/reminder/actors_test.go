@@ -178,7 +178,8 @@ func knows(t *testing.T, c *Client, a Actor, want bool) {
 	}
 }
 
-// Where an actor is, is asked once, and again when it has moved, its host is gone, or the stream over which that would be told.
+// The host of an actor is requested once, and again after the actor moved, or its host or the stream that
+// reports moves was lost.
 func TestPlacementsAreRemembered(t *testing.T) {
 	h := open(t, 1)
 	s := h.direct()[0]
@@ -268,7 +269,7 @@ func TestExecutionsOfActorsElsewhere(t *testing.T) {
 	}
 	s.put("7", "me", 6)
 	tell <- moveUpdate("7", "me", 6)
-	for n := 2; ; n++ { // until the move was heard
+	for n := 2; ; n++ { // until the move was received
 		st.execute(execution("f", uint32(n)))
 		if h.answered(st, n)[n-1].Success {
 			break
@@ -286,7 +287,7 @@ func TestExecutionsOfActorsElsewhere(t *testing.T) {
 	}
 }
 
-// A host whose instance is silent finds another one; one that closes sends a farewell.
+// A host whose instance is silent finds another one; a host that closes deregisters.
 func TestHostStream(t *testing.T) {
 	h := open(t, 2)
 	h.heartbeat = 200 * time.Millisecond

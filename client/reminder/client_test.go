@@ -109,7 +109,7 @@ func TestReminderIsAskedForWhereItIs(t *testing.T) {
 	}
 }
 
-// A stream that is cut is opened again; so is one to an instance that was away.
+// A cut stream is opened again, and so is a stream to an instance that was unavailable.
 func TestStreamsComeBack(t *testing.T) {
 	h := open(t, 2)
 	var mu sync.Mutex
@@ -213,7 +213,7 @@ func TestTableChanges(t *testing.T) {
 	h.sees(c, 1)
 }
 
-// An address that is none of an instance's own has no stream, as long as there is one to an instance.
+// An alias has no stream while an instance has one.
 func TestAliasYields(t *testing.T) {
 	h := open(t, 1)
 	l := forward(t, h.inns[0].address, func() bool { return true })
@@ -227,7 +227,7 @@ func TestAliasYields(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// An address that is none of an instance's own is used if the instance's cannot be reached, and as soon as it can, that one is.
+// An alias is used if the instance's own address cannot be reached; as soon as it can, that one is used.
 func TestAliasIsUsedIfNothingElseIs(t *testing.T) {
 	h := open(t, 1)
 	real := h.inns[0].address
@@ -266,7 +266,7 @@ func TestServiceThatListsNoInstances(t *testing.T) {
 	}
 }
 
-// A service that refuses the sidecar for good is not asked for ever.
+// The client stops retrying if the service refuses the sidecar permanently.
 func TestRefusedForGood(t *testing.T) {
 	h := open(t, 1)
 	h.inns[0].refuse = func(string) error { return status.Error(codes.Unauthenticated, "who are you?") }
@@ -319,7 +319,7 @@ func TestNoInstance(t *testing.T) {
 	}
 }
 
-// What is missing is reported at once.
+// Missing options are reported immediately.
 func TestOpenRefuses(t *testing.T) {
 	handle := func(context.Context, Execution) error { return nil }
 	for _, x := range []struct {
@@ -341,7 +341,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What the service tells is taken for an address only, and never weakens what the caller asked for.
+// A reported address is only an address, and never weakens the security that the caller asked for.
 func TestLearnedAddresses(t *testing.T) {
 	for _, x := range []struct {
 		seed, told string

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeService is a reminder service of several instances, each with a server of its own, that does what it is told: it keeps reminders, but
-// fires none by itself.
+// fakeService is a reminder service of several instances, each with its own server, which the test controls:
+// it stores reminders, but fires none by itself.
 type fakeService struct {
 	t         *testing.T
 	heartbeat time.Duration
@@ -56,7 +56,7 @@ type fakeInstance struct {
 	mute     bool          // it sends nothing over streams
 	stuck    chan struct{} // set: calls hang until it is closed
 	gone     bool
-	beats    int // that it has heard
+	beats    int // received
 }
 
 // standing is a stream of a sidecar's.
@@ -122,7 +122,7 @@ func (i *fakeInstance) stop() {
 	i.serving.Wait()
 }
 
-// row sets whose a bucket is, and tells everybody.
+// row sets the owner of a bucket, and publishes the table.
 func (h *fakeService) row(bucket, sidecar, instance string) {
 	h.mu.Lock()
 	r := &reminderv1.TokenBucketInstanceSync{TokenBucketId: bucket, Vector: vector, AppId: app, State: reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE}
@@ -136,7 +136,7 @@ func (h *fakeService) row(bucket, sidecar, instance string) {
 	h.publish()
 }
 
-// publish tells all sidecars the table, as of a new generation.
+// publish sends the table to all sidecars, with a new generation.
 func (h *fakeService) publish() {
 	h.mu.Lock()
 	h.generation++
@@ -445,7 +445,7 @@ func (h *fakeService) opening(target string, change func(*Options)) *Client {
 	return c
 }
 
-// sees waits until the client's table is of the fakeService's generation, and streams stand to so many instances.
+// sees waits until the client's table has the fakeService's generation, and that many streams are open.
 func (h *fakeService) sees(c *Client, streams int) {
 	h.t.Helper()
 	end := time.After(20 * time.Second)

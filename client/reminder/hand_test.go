@@ -66,8 +66,9 @@ func TestExecutionsAreAnswered(t *testing.T) {
 	}
 }
 
-// An attempt that comes while an earlier one is in hand, over whichever stream, is no second execution: it is answered by what the first one
-// comes to. One that was done is answered at once, and an echo not at all.
+// An attempt that arrives on any stream while an earlier one is running or queued is no second execution: the
+// outcome of the first one answers it. An attempt of a finished execution is answered immediately, an
+// outdated attempt not at all.
 func TestExecutionInHandIsNotBegunTwice(t *testing.T) {
 	h := open(t, 2)
 	b := newBegan()
@@ -121,7 +122,7 @@ func TestFailureIsNotRemembered(t *testing.T) {
 	h.answered(s, 4)
 }
 
-// So many handlers run at a time, and so many executions of a stream are in hand; what is beyond fails.
+// The numbers of running handlers and of executions of a stream are bounded; further executions fail.
 func TestWhatIsInHandIsBounded(t *testing.T) {
 	h := open(t, 1)
 	b := newBegan()
@@ -196,7 +197,7 @@ func TestCloseEndsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A service that gives no fire ids is served: its reminders tell executions apart.
+// Without fire ids, executions are identified by their reminders.
 func TestServiceWithoutFireIDs(t *testing.T) {
 	h := open(t, 1)
 	b := newBegan()
@@ -205,7 +206,7 @@ func TestServiceWithoutFireIDs(t *testing.T) {
 	plain := &reminderv1.ExecuteReminderRequest{ReminderId: "reminder||B||1||" + vector, Reminder: &reminderv1.Reminder{}}
 	s.execute(plain)
 	<-b.begun
-	s.execute(plain)             // it is in hand
+	s.execute(plain)             // it is running
 	s.execute(execution("f", 1)) // which shows that the other was taken
 	<-b.begun
 	b.end <- nil

@@ -106,7 +106,7 @@ func TestClientFollowsInstructions(t *testing.T) {
 		case 2:
 			return reasoned(codes.FailedPrecondition, "NOT_REGISTERED", nil)
 		}
-		h.mu.Lock() // it is at another one, and the client has yet to hear of it
+		h.mu.Lock() // another instance has it, and the client does not know yet
 		defer h.mu.Unlock()
 		h.rows[0].RemSerInstance = h.inns[2].address
 		return reasoned(codes.FailedPrecondition, "WRONG_INSTANCE", map[string]string{"instances": h.inns[2].address})
