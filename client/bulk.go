@@ -31,7 +31,7 @@ type BulkRequest struct {
 	Reason        string
 	Until         rouse.Instant
 	When          *rouse.Spec // as of Reschedule
-	Limit         uint64      // at most so many; 0 is no limit
+	Limit         uint64      // maximum number of timers; 0 is no limit
 	ErrorContains string      // only dead letters whose last error contains it
 }
 

@@ -29,7 +29,7 @@ func (c *Client) Reschedule(ctx context.Context, namespace, name string, when ro
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64   // occurrences of the range
-	Waiting uint64   // of them on their way already, so that nothing was done
+	Waiting uint64   // of them already scheduled or in progress, so that nothing was done
 	Fires   []Coming // the first hundred
 }
 

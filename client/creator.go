@@ -17,7 +17,7 @@ type Creator struct {
 	stream    grpc.BidiStreamingClient[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]
 	namespace string
 	mode      Mode
-	window    chan int // sizes of the batches on their way
+	window    chan int // sizes of the batches in flight
 	cancel    context.CancelFunc
 }
 

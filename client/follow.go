@@ -52,7 +52,7 @@ type link struct {
 	news    chan struct{} // signals that it should retry
 
 	node     string         // the id of the node that its last stream was on
-	expect   string         // the id of the node that others say is there
+	expect   string         // the id that other nodes report for the address
 	standing bool           // its stream is open
 	parked   bool           // it waits until another link has lost the node
 	peers    *rousev1.Peers // what the node of the stream reported last

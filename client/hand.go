@@ -27,7 +27,7 @@ type hand struct {
 
 // held is a fire in progress.
 type held struct {
-	timeout time.Duration // the attempt's time in all: how much is asked for
+	timeout time.Duration // the attempt's whole time, which an extension requests
 	extend  time.Time     // when to ask for more
 
 	stop context.CancelCauseFunc // ends the context of its handler, once that runs

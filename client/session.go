@@ -24,7 +24,7 @@ type session struct {
 	sub   *Subscription
 	hand  *hand
 	pool  *pool
-	ctx   context.Context // when it ends, nothing begins any more
+	ctx   context.Context // when it ends, no more handlers start
 	life  context.Context // of handlers
 	queue chan *rousev1.Fire
 
@@ -101,7 +101,7 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 	settler.Go(func() { s.hand.settleLoop(gone) })
 
 	select {
-	case <-ctx.Done(): // the handlers finish what they have begun
+	case <-ctx.Done(): // running handlers finish
 		p.drop(s)
 		s.leave()
 		late := time.AfterFunc(drain, func() { end(errDrain) })

@@ -24,7 +24,7 @@ type SubscribeOptions struct {
 	Concurrency int           // handlers running at a time, for the fires of all nodes; default 16
 	Credits     int           // fires of one node that are handled or wait for a handler; default 2·Concurrency
 	Drain       time.Duration // how long handlers may go on when ctx ends; default 10 s
-	OneNode     bool          // stay on one node at a time: another node's fires do not come
+	OneNode     bool          // use one node at a time: fires of other nodes are not received
 
 	// Lost is called with each error that ended a stream or kept it from opening, before Subscribe retries,
 	// one at a time; default: no call. errors.As finds a *NodeError with the address.

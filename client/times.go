@@ -60,7 +60,7 @@ func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error)
 // Simulation is what would fire in a range of time, in its order.
 type Simulation struct {
 	Fires  []Coming
-	Timers uint64 // that were looked at
+	Timers uint64 // that were checked
 	More   bool   // the limit ended the list
 }
 

@@ -21,7 +21,7 @@ type hand struct {
 	turns   chan struct{} // of running handlers
 	life    context.Context
 	end     context.CancelCauseFunc
-	closed  chan struct{} // nothing begins any more
+	closed  chan struct{} // closed when no more handlers start
 	running sync.WaitGroup
 
 	mu      sync.Mutex

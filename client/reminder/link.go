@@ -30,7 +30,7 @@ type link struct {
 
 	// The client's mutex guards these.
 	life  context.Context         // of the open stream; nil: none is open
-	yield context.CancelCauseFunc // ends the try that is under way, or its stream, for another link
+	yield context.CancelCauseFunc // ends the current try, or its stream, in favor of another link
 	tried bool                    // it has been tried, and has failed or connected
 }
 

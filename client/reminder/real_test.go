@@ -99,7 +99,7 @@ func (x *executed) await(t *testing.T, want string) {
 	x.anyOf(t, want)
 }
 
-// anyOf waits until one of several sidecars has executed something, and returns which.
+// anyOf waits for the first of several executions, each "SIDECAR …", and returns its sidecar.
 func (x *executed) anyOf(t *testing.T, wants ...string) string {
 	t.Helper()
 	late := time.After(30 * time.Second)

@@ -55,10 +55,10 @@ type Moved struct {
 type Execution struct {
 	ID       string // of the reminder, the one that it has now
 	Reminder Reminder
-	FireID   string // the same for every attempt of the execution, for ever: what to remember against duplicates
+	FireID   string // the same for every attempt of the execution, for ever: the key for deduplication
 	Attempt  int    // 1 is the first
 	Due      time.Time
-	Token    uint64 // grows from attempt to attempt of a reminder: refuse what is older than you saw
+	Token    uint64 // grows with each attempt of a reminder: refuse an execution with an older token than one you have seen
 }
 
 // Handler executes a reminder. Nil means that it is done; after an error the execution is retried with

@@ -33,7 +33,7 @@ type arrival struct {
 	held   int64     // bytes of memory
 }
 
-// take takes memory for what is decoded.
+// take reserves memory for the decoded message.
 func (a *arrival) take(n int64) bool {
 	a.held += n
 	return a.memory.take(a.conn, n)

@@ -72,7 +72,7 @@ func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.Batc
 	}
 }
 
-// finish sends the outcomes of what was read before the server began to drain.
+// finish sends the outcomes of the messages that were read before the server began to drain.
 func (c *createStream) finish() error {
 	for {
 		select {

@@ -183,8 +183,8 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	}
 }
 
-// giveUp deletes a request of which nothing is kept, because no client waits any more, unless it has just
-// ended.
+// giveUp deletes a request whose outcome is not kept, because no client waits for it any more, unless it has
+// just ended.
 func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -228,7 +228,7 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	return out, err
 }
 
-// became returns what is known of a request.
+// became returns the state of a request.
 func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 	t, err := s.timers.Get(ctx, key)
 	switch {

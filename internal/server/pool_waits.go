@@ -22,7 +22,7 @@ type wait struct {
 	users  int
 	answer *rouse.Answer
 	record rouse.Record
-	ended  chan struct{} // closed when record is there
+	ended  chan struct{} // closed when record is set
 	over   bool
 }
 

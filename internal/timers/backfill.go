@@ -13,7 +13,7 @@ import (
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64         // occurrences of the range
-	Waiting uint64         // of them on their way already, or dead letters
+	Waiting uint64         // of them already scheduled or in progress, or dead letters
 	First   []rouse.Coming // the first hundred
 	FireIDs []string       // of First
 	Zone    *time.Location

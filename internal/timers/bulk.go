@@ -22,7 +22,8 @@ type BulkRequest struct {
 	ErrorContains string
 }
 
-// BulkProgress is how far a bulk request has come. Failures and Names hold what is new since the last report.
+// BulkProgress is the progress of a bulk request. Failures and Names contain only the entries since the last
+// report.
 type BulkProgress struct {
 	Matched, Changed, Failed uint64
 	Failures                 []BulkFailure

@@ -185,7 +185,7 @@ func forFires(key rouse.Key) error {
 	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
 
-// Skip gives up the next count occurrences of a timer.
+// Skip skips the next count occurrences of a timer.
 func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail)); err != nil {
 		return rouse.Timer{}, err
@@ -200,9 +200,8 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 	})
 }
 
-// Reschedule replaces the schedule of a timer by that of the spec when, and leaves the rest of it as it is;
-// with an ifRevision other than 0, only if the timer has that revision. A new generation begins, as when a
-// timer is replaced.
+// Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
+// ifRevision other than 0, only if the timer has that revision. A new generation begins, as in a replace.
 func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
@@ -359,8 +358,8 @@ func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.T
 	return last, err
 }
 
-// maxTries bounds how often an edit starts again because the row changed under it. Each time another client's
-// change was first; for a timer that changes so often, the edit gives up.
+// maxTries bounds the retries of an edit whose row another client changed concurrently. If a timer changes
+// that often, the edit fails.
 const maxTries = 16
 
 // edited is the result of an edit.

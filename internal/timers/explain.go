@@ -170,7 +170,7 @@ func (ts *Timers) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant
 	}
 	if ts.Engine.Unclaimed(t.Key.Namespace) {
 		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace)
-		if current && t.SentAt(occ.Due) <= now { // that is why, not what comes first
+		if current && t.SentAt(occ.Due) <= now { // this is the main reason
 			last := len(x.Reasons) - 1
 			x.Reasons[0], x.Reasons[last] = x.Reasons[last], x.Reasons[0]
 		}

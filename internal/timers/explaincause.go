@@ -44,7 +44,7 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 	return text
 }
 
-// tellWaits explains what has kept the next occurrence from beginning, the latest first.
+// tellWaits explains the waits of the next occurrence, the latest first.
 func (x *Explanation) tellWaits(t *rouse.Timer) {
 	for i := len(t.Waits) - 1; i >= 0; i-- {
 		w := t.Waits[i]

@@ -28,7 +28,7 @@ type Put struct {
 	Spec       rouse.Spec
 	Mode       Mode
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
-	Given      bool   // what Spec and the result refer to is not changed any more: the engine may keep it
+	Given      bool   // the caller does not change the data of Spec and the result any more: the engine may keep it
 }
 
 // PutResult is the result of one Put.
@@ -112,7 +112,7 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	return nil
 }
 
-// inProgress are the states that a timer may be in while an occurrence of it has begun and not ended.
+// inProgress are the possible states of a timer with an occurrence in progress.
 var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
 
 // recordReplaced adds, to puts that may replace a timer, the record of the occurrence that they end: one that
@@ -157,7 +157,7 @@ func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engin
 			continue // it will be refused
 		}
 		if was[j] = ts.replaces(items[j], row); ts.opts.Engine.Shared && puts[at[j]].Mode == CreateOrReplace {
-			items[j].Change.If = row.Revision // what may be out is judged by this version
+			items[j].Change.If = row.Revision // this version decides what may be in progress
 		}
 	}
 	return was, release, nil

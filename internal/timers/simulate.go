@@ -15,7 +15,7 @@ import (
 // Simulated is the fires of a range of time, in order.
 type Simulated struct {
 	Fires  []SimulatedFire
-	Timers uint64 // that were looked at
+	Timers uint64 // that were checked
 	More   bool   // the limit ended the list
 }
 
@@ -53,7 +53,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 		return sim, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxSimulated))
 	}
 	if from >= ts.Engine.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
-		q.DueUntil = until // what is due next later than that fires nothing before
+		q.DueUntil = until // timers that are next due after that do not fire before
 	}
 	var earliest latestFirst
 	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
@@ -99,7 +99,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 		return nil
 	}
 	if err != nil {
-		return nil // a schedule that cannot be read any more fires nothing
+		return nil // a schedule that is no longer valid fires nothing
 	}
 	left := uint64(1<<64 - 1)
 	if t.Spec.MaxOccurrences != 0 {

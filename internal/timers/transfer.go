@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Import writes timers, detached occurrences and dead letters as List returned them, here or elsewhere, each
-// with an outcome of its own. Timers keep their state, due time and counts, and begin a new generation, so
-// their fires have new ids; a dead letter keeps its fire id. An attempt that was in progress is made again.
+// Import writes timers, detached occurrences and dead letters as List of this or another service returned
+// them, each with its own outcome. Timers keep their state, due time and counts, and begin a new generation,
+// so their fires have new ids; a dead letter keeps its fire id. An attempt that was in progress is repeated.
 func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([]PutResult, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err

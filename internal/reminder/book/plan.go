@@ -34,9 +34,9 @@ type Cut struct {
 // Plan returns the book and the seats for a situation, and whether they have changed.
 //
 // Every connected client gets a bucket with tokens; missing ones are created. A bucket whose client or
-// instance is gone goes to the ones with the fewest, and a new client or instance takes its share from those
-// with more. Nothing else moves: a remaining owner keeps its buckets. A bucket of an app without connected
-// clients has no client.
+// instance is gone goes to the client and the instance with the fewest buckets, and a new client or instance
+// gets its share from those with more. No other bucket moves. A bucket of an app without connected clients
+// has no client.
 func Plan(s Situation) (Book, map[string]Seat, bool) {
 	next := s.Book.Clone()
 	changed := false

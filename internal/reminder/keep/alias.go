@@ -44,7 +44,7 @@ func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	return nil
 }
 
-// DropAlias removes an alias, if it is there.
+// DropAlias removes an alias, if it exists.
 func (k *Notes) DropAlias(ctx context.Context, id string) error {
 	notes, err := k.notes.Get(ctx, aliasPrefix+id)
 	if err != nil || notes[0].Revision == 0 {

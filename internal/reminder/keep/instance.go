@@ -9,7 +9,7 @@ import (
 
 const instancePrefix = "instance||"
 
-// Instance is what an instance reports of itself.
+// Instance is the published state of an instance.
 type Instance struct {
 	Address string   `json:"address"`
 	Node    string   `json:"node"`
@@ -28,7 +28,7 @@ type Client struct {
 	Address string `json:"address"`
 }
 
-// Say writes what an instance reports of itself.
+// Say writes the state of an instance.
 func (k *Notes) Say(ctx context.Context, i *Instance) error {
 	notes, err := k.notes.Get(ctx, instancePrefix+i.Address)
 	if err != nil {

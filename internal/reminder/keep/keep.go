@@ -22,7 +22,7 @@ import (
 // Notes are the notes in one namespace of a store. They are safe for concurrent use, and nothing of them is cached.
 type Notes struct{ notes note.Notes }
 
-// New returns the notes in a namespace of a store that has so many buckets.
+// New returns the notes in a namespace of a store with the given number of buckets.
 func New(store note.Store, namespace string, buckets uint32) *Notes {
 	return &Notes{note.Notes{Store: store, Namespace: namespace, Prefix: Prefix, Buckets: buckets, Patience: patience}}
 }

@@ -22,7 +22,7 @@ type prefixes struct {
 // tries bounds how often a write is repeated because another instance has written.
 const tries = 32
 
-// Prefix returns the prefix of an app, which has it for ever from the first call on.
+// Prefix returns the prefix of an app. The first call assigns it permanently.
 func (k *Notes) Prefix(ctx context.Context, app string) (string, error) {
 	for range tries {
 		notes, err := k.notes.Get(ctx, prefixesNote)

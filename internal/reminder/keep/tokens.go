@@ -10,12 +10,13 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
-// Till is how far the tokens of a bucket are given out. What was given out lies at or below Reserved, whatever died when: the bound is
-// written before the tokens below it are given. ConsumedTill is as of the last look, for people.
+// Till is the progress of assigning the tokens of a bucket. All assigned tokens are at or below Reserved,
+// also after a crash, because Reserved is written before the tokens are assigned. ConsumedTill is
+// informational and may lag.
 type Till struct {
 	ConsumedTill int32 `json:"consumedTill,string"`
 	Reserved     int32 `json:"reserved,string"`
-	Closed       bool  `json:"closed,omitempty"` // no instance reserves any more: ConsumedTill is the last that may have been given out
+	Closed       bool  `json:"closed,omitempty"` // no instance reserves any more: ConsumedTill is the last token that may have been assigned
 }
 
 func tillNote(bucket string) string { return "tokenBucket||" + bucket + "||consumedTill" }
@@ -99,7 +100,7 @@ type Dispenser struct {
 	bucket book.Bucket
 	chunk  int32
 
-	turn     chan struct{} // holds one: guards what follows
+	turn     chan struct{} // a mutex, with room for one value, which guards the fields below
 	known    bool          // next, reserved and revision match the store, and no other instance reserves tokens
 	next     int32
 	reserved int32
@@ -161,7 +162,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 				d.reserved = d.bucket.To
 			}
 			d.reserved = max(d.reserved, d.bucket.From-1)
-			d.next = d.reserved + 1 // the instance that reserved what is below may have given it out
+			d.next = d.reserved + 1 // the instance that reserved the tokens below may have assigned them
 		}
 		if d.reserved >= d.bucket.To {
 			if d.next > d.reserved {
@@ -211,7 +212,7 @@ func (d *Dispenser) Save(ctx context.Context) error {
 	return err
 }
 
-// Close gives back what was reserved and not given out. It gives out nothing afterwards.
+// Close returns the reserved tokens that were not assigned. It assigns no tokens afterwards.
 func (d *Dispenser) Close(ctx context.Context) error {
 	if err := d.lock(ctx); err != nil {
 		return err

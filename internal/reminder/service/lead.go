@@ -15,11 +15,11 @@ type leader struct {
 	read  *keep.Read           // the book, as long as no other was written
 	seen  map[caller]time.Time // when each sidecar was last connected to an instance
 	hot   map[string]time.Time // since when buckets are hot
-	gone  map[string]time.Time // since when instances are gone that have reported something
+	gone  map[string]time.Time // when instances with a note were first missing
 	level int                  // how many quarters of the most buckets there were last
 }
 
-// rest drops what was seen while leading.
+// rest drops the observations of a leader.
 func (l *leader) rest() {
 	*l = leader{}
 }
@@ -39,7 +39,7 @@ func (l *leader) begin(t *book.Table, now time.Time) {
 const (
 	MostBuckets  = 20_000 // those that are spent are merged long before
 	mergeBuckets = MostBuckets / 4
-	deleteAfter  = time.Minute // what an instance that is gone has reported
+	deleteAfter  = time.Minute // the note of a missing instance
 	leastToSplit = 4           // tokens
 )
 
@@ -127,7 +127,7 @@ func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.I
 		s.Kick() // another instance leads, too: look again
 		return nil
 	}
-	for i := range read.Book.Buckets { // what was collected, or merged into another
+	for i := range read.Book.Buckets { // buckets that were collected, or merged into another one
 		id := read.Book.Buckets[i].ID
 		if _, stays := seats[id]; stays {
 			continue

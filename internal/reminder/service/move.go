@@ -39,7 +39,7 @@ const (
 	maxDetached = 1000             // rows that are read in addition to the reminders' timers
 )
 
-// moving is a reminder on its way to a bucket of the caller.
+// moving is a reminder that is being moved to a bucket of the caller.
 type moving struct {
 	at    int // its place in the request
 	timer rouse.Timer
@@ -109,8 +109,8 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 // maxUnmoved bounds the results in the error of a call that could not move all, in bytes: they are sent in a header.
 const maxUnmoved = 4 << 10
 
-// unmoved returns the error of a call that could not move all; nil if it could. Its code is that of one of them: one that another try may
-// help goes first.
+// unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
+// them, preferably of one that a retry may help.
 func unmoved(results []*reminderv1.SubscribeReminderResult) error {
 	var first *reminderv1.SubscribeReminderResult
 	detail := &reminderv1.SubscribeReminderResponse{}
@@ -217,7 +217,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 		groups[key], asked[key] = append(groups[key], m), at[i]
 	}
 	var mu sync.Mutex
-	var going sync.WaitGroup // an instance that does not answer delays what it may have, and nothing else
+	var going sync.WaitGroup // an instance that does not answer delays only the reminders that it may have
 	for key, group := range groups {
 		going.Go(func() {
 			for part := range slices.Chunk(group, moveBatch) {
@@ -281,7 +281,7 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	if err := s.opts.Notes.SetAliases(within, ids, names); err != nil {
 		return append(again, refuse(free, err)...)
 	}
-	for range moveTries { // what was executed until the hold was there is settled a moment later
+	for range moveTries { // executions from before the hold are settled a moment later
 		var left []moving
 		if free, left = s.moveHeld(within, form.Place{App: who.app, Bucket: bucket}, at, free, moved, say); len(left) > 0 {
 			s.dropAliases(ctx, left)

@@ -81,7 +81,7 @@ func (p *peers) take(ctx context.Context, row *book.Row, n int) ([]string, error
 	return res.ReminderIds, nil
 }
 
-// lendAgain is after how long another instance is asked again to execute what it has not executed.
+// lendAgain is the interval between requests to another instance for the same execution.
 const lendAgain = 500 * time.Millisecond
 
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
@@ -102,7 +102,8 @@ func (s *Service) Lend(ctx context.Context, address, app, timer string, r *remin
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 }
 
-// recallLength is how long an instance holds what it is to return. It is short because nothing ends that hold.
+// recallLength is how long an instance holds the executions that it has to return. It is short because
+// nothing ends that hold.
 const recallLength = 100 * time.Millisecond
 
 // Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an answer they are waited for.

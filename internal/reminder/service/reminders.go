@@ -80,8 +80,8 @@ func stamp(at rouse.Instant) *timestamppb.Timestamp {
 	return timestamppb.New(at.Time())
 }
 
-// tokens takes ids out of a bucket of the caller, at this instance, or with elsewhere at whichever instance has one. It waits a moment for the
-// table to give the caller a bucket.
+// tokens takes ids from a bucket of the caller at this instance or, with elsewhere, at any instance. It waits
+// a moment until the table has a bucket for the caller.
 func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool) (ids []string, bucket string, err error) {
 	within, cancel := context.WithTimeout(ctx, bucketWithin)
 	defer cancel()

@@ -34,8 +34,9 @@ const (
 	mostRates   = 32                    // buckets whose rates are reported
 )
 
-// handovers are when, after instances have come or gone, what waits is given back: a bucket of timers moves to another node when
-// nothing of it is in progress any more, and the nodes may learn later than this instance that it is to move.
+// handovers are the times after a change of the instances at which waiting executions are returned. A bucket
+// of timers moves to another node when nothing of it is in progress, and the nodes may detect the change
+// later than this instance.
 var handovers = [...]time.Duration{0, 5 * time.Second, 15 * time.Second}
 
 // roundLoop looks around until ctx ends.
@@ -157,8 +158,8 @@ func (s *Service) say(ctx context.Context) error {
 	return nil
 }
 
-// measure counts the executions a second of each bucket, and the load factor: the greater of the executions a second, and of those that
-// wait or are under way, each relative to what this instance is set to be able to do.
+// measure computes the executions per second of each bucket, and the load factor: the greater of the
+// executions per second and of the pending executions, each relative to its configured limit.
 func (s *Service) measure() {
 	now := time.Now()
 	passed := now.Sub(s.round.rated)

@@ -52,7 +52,8 @@ type Instance struct {
 	Leader  bool
 }
 
-// Options say what is served. Timers, Calls, Notes and Address are required; zero fields have the defaults that their comments name.
+// Options configure the service. Timers, Calls, Notes and Address are required; zero fields have the defaults
+// in their comments.
 type Options struct {
 	Timers    Timers
 	Calls     *call.Sink // the one that the engine delivers to
@@ -72,9 +73,9 @@ type Options struct {
 	Size      int           // tokens of a bucket; default 100,000
 	Metadata  int           // bytes of a reminder's metadata, at most; default 128
 	Poll      time.Duration // how often the table and the list of instances are polled; default 500 ms
-	Linger    time.Duration // for how long a sidecar that is gone keeps its buckets; default two heartbeats
+	Linger    time.Duration // how long a disconnected sidecar keeps its buckets; default two heartbeats
 	Capacity  float64       // executions a second that are a load factor of 1; default 10,000
-	Pending   int           // executions that wait or are under way that are a load factor of 1; default 65,536
+	Pending   int           // pending executions at which the load factor is 1; default 65,536
 	Hot       float64       // executions a second of one bucket that have it divided, if there is another sidecar; default half of Capacity
 	HotFor    time.Duration // if they last so long; default 30 s
 	Collect   time.Duration // how often buckets without reminders are looked for; default 10 min
@@ -105,7 +106,7 @@ func (o Options) withDefaults() Options {
 // mostMoved bounds the ids in one SubscribeReminder, unless Options do.
 const mostMoved = 1000
 
-// chunk is how many tokens are reserved at a time.
+// chunk is the number of tokens in one reservation.
 func (o *Options) chunk() int32 { return int32(max(1, min(1000, o.Size/20))) }
 
 // low is how many tokens of a bucket are left when the next one is prepared.
@@ -129,7 +130,7 @@ type Service struct {
 	spent    map[string]bool            // of which it has given all
 	empty    map[string]bool            // buckets without tokens and without reminders
 	load     float64
-	prefixes map[string]string // of apps, as far as they were asked for
+	prefixes map[string]string // of apps, once requested
 
 	round  round  // belongs to the goroutine that makes rounds
 	leader leader // belongs to it too
@@ -163,7 +164,8 @@ type sidecarServer struct {
 	*Service
 }
 
-// Run takes part until ctx ends; then it gives back what it reserved. It returns when all of its goroutines have ended.
+// Run runs the service until ctx ends, and then returns its reserved tokens. It returns when all of its
+// goroutines have ended.
 func (s *Service) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { s.opts.Calls.Run(ctx) })

@@ -63,7 +63,7 @@ func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
 	return d
 }
 
-// keepDispensers closes the dispensers of buckets that are not this instance's any more, and deletes what is over.
+// keepDispensers closes the dispensers of buckets that this instance no longer has, and deletes their state.
 func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
 	var gone []*keep.Dispenser
 	s.mu.Lock()
