@@ -74,11 +74,11 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	}
 	switch o.Verdict {
 	case Deferred:
-		to.Attempts = occ.Attempt - 1 // one that was written down as spent before it was sent is not
+		to.Attempts = occ.Attempt - 1 // an attempt that was stored as spent before it was sent does not count
 		to.Visible = now.Add(max(o.After, time.Millisecond))
 		if to.Attempts == 0 {
 			from := sent
-			if from == 0 { // it did not get as far as its sink
+			if from == 0 { // it did not reach its sink
 				from = t.at(occ)
 			}
 			cause := o.Cause
@@ -126,7 +126,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	case Rejected:
 		return to.die(occ, CauseRejected, o, sent, now, s)
 	case Expired:
-		occ.Attempt = t.Attempts // the one that did not start does not count
+		occ.Attempt = t.Attempts // the attempt that did not start does not count
 		o.Detail = fmt.Sprintf("the deadline of %v has passed: %s", t.Spec.Deadline, t.LastError)
 		return to.die(occ, CauseDeadline, o, sent, now, s)
 	case Gone:

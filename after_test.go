@@ -202,8 +202,9 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestARunAfterAPauseBringsNothingOfThePauseBack: an occurrence may be out while its timer is paused and resumed, and a run ends before
-// it does. What came due in the pause is skipped under every misfire policy, and what was out is left to the policy.
+// TestARunAfterAPauseBringsNothingOfThePauseBack: an occurrence may be in progress while its timer is paused
+// and resumed, and a run ends before it. Occurrences that came due in the pause are skipped under every
+// misfire policy, and the one in progress is subject to the policy.
 func TestARunAfterAPauseBringsNothingOfThePauseBack(t *testing.T) {
 	for _, policy := range []Misfire{MisfireLatest, MisfireAll, MisfireSkip} {
 		tm, s := recurring(policy)
@@ -531,7 +532,7 @@ func TestPauseEndsWithoutAClaim(t *testing.T) {
 	}
 }
 
-// starts is a schedule that begins at an instant that it names, and goes on from there.
+// starts is a schedule that begins at a given instant.
 type starts struct{ every }
 
 func (s starts) Next(after Instant) (Instant, bool) {

@@ -93,8 +93,8 @@ func ParseShift(name string) (Shift, error) {
 	return 0, Refuse("calendar.shift", name, "is no shift", "give one of skip, next, previous")
 }
 
-// Ordered returns the calendar with its days in order. It refuses, with an *Invalid, a calendar that cannot be kept, and one that has
-// a day twice.
+// Ordered returns the calendar with its days in order. It refuses, with an *Invalid, an invalid calendar, and
+// one with a duplicate day.
 func (c Calendar) Ordered() (Calendar, error) {
 	if len(c.Days) > MaxDays {
 		return c, c.Check()
@@ -111,7 +111,7 @@ func (c Calendar) Ordered() (Calendar, error) {
 	return c, c.Check()
 }
 
-// Check refuses, with an *Invalid, a calendar that cannot be kept.
+// Check refuses, with an *Invalid, an invalid calendar.
 func (c *Calendar) Check() error {
 	if err := CheckNamespace(c.Namespace); err != nil {
 		return err
@@ -172,7 +172,8 @@ type Described interface {
 
 // MeteredMarks is a Described schedule that counts what a mark costs.
 type MeteredMarks interface {
-	// MarkSteps is Mark with the number of steps that it took; one that takes more than MaxScheduleSteps is left out.
+	// MarkSteps is Mark with the number of its steps; a mark that takes more than MaxScheduleSteps is
+	// omitted.
 	MarkSteps(due Instant) (mark string, steps int)
 }
 

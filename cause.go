@@ -33,7 +33,7 @@ const (
 	CauseBacklog           Cause = 19 // missed: it waited for its turn: behind other fires of its target, or in a node that was behind
 	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
 	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
-	CauseInvalid           Cause = 22 // dead: no timer could be made of the draft that a transaction wrote
+	CauseInvalid           Cause = 22 // dead: the draft that a transaction wrote was invalid
 	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
 	lastCause                    = CauseOverlapLimit
 )
@@ -110,8 +110,8 @@ type Wait struct {
 // MaxWaits bounds the waits of a timer that are kept: the latest ones.
 const MaxWaits = 4
 
-// Waited notes that the timer's next occurrence could not begin, or be settled, between two times. A wait that goes on from the last
-// one for the same cause extends that one. The list that t had is left as it is.
+// Waited records that the timer's next occurrence could not begin, or be settled, between two times. A wait
+// that continues the last one, for the same cause, extends it. The previous slice of t is not changed.
 func (t *Timer) Waited(c Cause, from, to Instant) {
 	if n := len(t.Waits); n > 0 {
 		last := t.Waits[n-1]

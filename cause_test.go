@@ -45,14 +45,14 @@ func TestEveryCauseIsDocumented(t *testing.T) {
 	}
 }
 
-// TestWaitsAreKeptBounded: a wait that goes on extends the last one, and of many the latest are kept.
+// TestWaitsAreKeptBounded: a continued wait extends the last one, and only the latest waits are kept.
 func TestWaitsAreKeptBounded(t *testing.T) {
 	var tm Timer
 	tm.Waited(CauseNoSubscriber, 1000, 2000)
 	first := tm.Waits
 	tm.Waited(CauseNoSubscriber, 2500, 4000)
 	tm.Waited(CauseServerDown, 3000, 9000)
-	tm.Waited(CauseBacklog, 1, 9000) // it lies within what is known already
+	tm.Waited(CauseBacklog, 1, 9000) // it is within the last wait
 	want := []Wait{{CauseNoSubscriber, 1000, 4000}, {CauseServerDown, 4000, 9000}}
 	if !slices.Equal(tm.Waits, want) || first[0].To != 2000 {
 		t.Errorf("%v, %v", tm.Waits, first)

@@ -15,7 +15,7 @@ const (
 	MaxSchedule    = 512
 	MaxTarget      = 2048
 	MaxPayload     = 256 << 10
-	MaxJob         = 2 << 20 // of a payload whose target begins with "dapr:": what Dapr's own scheduler takes
+	MaxJob         = 2 << 20 // of a payload whose target begins with "dapr:": the limit of Dapr's own scheduler
 	MaxContentType = 128
 	MaxLabels      = 32 // labels
 	MaxLabelKey    = 64

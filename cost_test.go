@@ -31,7 +31,8 @@ func (w budgeted) Next(after Instant) (Instant, bool) {
 
 func (w budgeted) Exhausted() bool { return *w.left <= 0 }
 
-// TestCountingComesToTheSameAsLookingAtEach compares what follows from an outcome for a schedule that counts with one that does not.
+// TestCountingComesToTheSameAsLookingAtEach compares the step after an outcome for a schedule that counts
+// with one that does not.
 func TestCountingComesToTheSameAsLookingAtEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// There are fewer than missedCount occurrences in the 200 s, because looking at each stops counting there.

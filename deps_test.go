@@ -144,7 +144,7 @@ var links = []struct {
 		"node", "schedule", "sink", "sink/broker", "sink/cloudevent", "sink/function", "sink/webhook", "store", "store/mem", "store/pebble"}},
 }
 
-// rpc is what a client of the API needs.
+// rpc lists the modules that a client of the API needs.
 var rpc = map[string]string{
 	"golang.org/x/net":            "of gRPC: HTTP/2",
 	"golang.org/x/sys":            "of gRPC",

@@ -22,8 +22,8 @@ func DraftSpec(row *Row) ([]byte, bool) {
 	return row.Body[1:], true
 }
 
-// Unreadable is a draft that no timer can be made of, or a row that this version cannot read: a paused timer
-// whose reason holds the error, for an operator to inspect, replace or delete.
+// Unreadable returns a paused timer in place of an invalid draft, or of a row that this version cannot read.
+// Its reason contains the error, so that an operator can inspect, replace or delete it.
 func Unreadable(row *Row, why error) Timer {
 	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, PauseCause: PauseUnreadable, Reason: CleanText(why.Error(), MaxDetail),
 		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}
@@ -36,5 +36,5 @@ func Unreadable(row *Row, why error) Timer {
 
 const draftTarget = "draft:"
 
-// IsDraft reports whether the timer is a draft that no timer can be made of.
+// IsDraft reports whether the timer is an invalid draft.
 func (t *Timer) IsDraft() bool { return t.Spec.Target == draftTarget }

@@ -110,7 +110,7 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
 	switch {
-	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these go on
+	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these continue
 	case t.Attempts != 0:
 		t.Visible = t.pauseEnds()
 	default:
@@ -157,13 +157,13 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Spec.Recurring() {
 		log = w.passPause(until)
 	}
-	if t.Attempts != 0 { // a run in progress goes on
+	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: t, Log: log}
 	}
 	return w.settled(log)
 }
 
-// unpause makes the timer one that is not paused, and counts its dead letters again from none.
+// unpause ends the pause, and resets the count of dead letters.
 func (t *Timer) unpause() {
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, "", 0, PauseRequested, 0
 }
@@ -218,7 +218,7 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 	}
 	w := walk{t: &to, now: now, s: s}
 	log := w.skip(&count, why)
-	if t.Attempts != 0 { // a run in progress goes on
+	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: &to, Log: log}, nil
 	}
 	return w.settled(log), nil

@@ -58,9 +58,10 @@ func cmpString(a, b string) int {
 	return 0
 }
 
-// Row is what a store keeps of a timer: its place in time, its version, the few columns that List filters on, and a body
-// that only this package can read (Timer.Row, DecodeTimer). A store that is handed a Row may keep its slices and maps; the
-// caller does not change them afterwards, and the same holds for rows that a store hands out.
+// Row is the stored form of a timer: its visible time, its version, the few columns that List filters on, and
+// a body that only this package can read (Timer.Row, DecodeTimer). A store may keep the slices and maps of a
+// Row that it receives; the caller must not change them afterwards. The same holds for rows that a store
+// returns.
 type Row struct {
 	Key        Key
 	Bucket     uint32  // the share of the timers it belongs to: a function of namespace and name
@@ -280,7 +281,7 @@ type History interface {
 	Trim(ctx context.Context, before Instant, max int64) (int64, error)
 }
 
-// Store is what rouse keeps timers in.
+// Store stores timers.
 type Store interface {
 	Timers
 	History
@@ -422,7 +423,7 @@ type Fire struct {
 	Due        Instant
 	At         Instant // when it was to be sent first: Due, or later by the timer's jitter
 	Attempt    uint32  // 1 is the first
-	Token      uint64  // the fencing token: grows from attempt to attempt; a receiver may refuse what is older than it saw
+	Token      uint64  // the fencing token: grows with each attempt; a receiver may refuse a fire with an older token than one that it has seen
 	Manual     bool    // asked for by run, not by the schedule
 	Last       bool    // no attempt follows this one
 	Spec       *Spec
@@ -468,7 +469,7 @@ type Sink interface {
 
 // Obstructed is a sink that can report what delays its fires, in text for users.
 type Obstructed interface {
-	// Obstacle returns what keeps fires of the spec from being delivered now, such as an open circuit; empty
-	// if nothing does.
+	// Obstacle returns what currently prevents the delivery of fires of the spec, such as an open circuit, or
+	// "".
 	Obstacle(namespace string, spec *Spec) string
 }

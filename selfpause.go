@@ -14,7 +14,7 @@ const (
 	PauseRequested    PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
 	PauseDeadLetters                    // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
 	PauseScheduleCost                   // finding its next occurrence takes more than MaxScheduleSteps
-	PauseUnreadable                     // no timer can be made of its row
+	PauseUnreadable                     // its row is invalid
 )
 
 var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable"}

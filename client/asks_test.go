@@ -129,7 +129,7 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// What has an effect each time it is asked for is asked for once, whatever comes back.
+// Calls that are not idempotent are made once, whatever the response is.
 func TestWhatIsNotTriedAgain(t *testing.T) {
 	c, f := start(t, Options{})
 	ctx := t.Context()
@@ -257,7 +257,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// A bulk request that breaks returns what was done before, and an error.
+// A bulk request that is cut off returns its progress, and an error.
 func TestBulkThatDoesNotEnd(t *testing.T) {
 	c, f := start(t, Options{})
 	for what, end := range map[string]struct{ returned, is error }{"breaks": {errDown, rouse.ErrUnavailable}, "just ends": {nil, io.ErrUnexpectedEOF}} {

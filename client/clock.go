@@ -8,7 +8,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Clock is what a service takes for now.
+// Clock is the current time of a service.
 type Clock struct {
 	Now     rouse.Instant
 	Ahead   time.Duration // of the real clock

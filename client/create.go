@@ -86,7 +86,7 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
-// Mode is what a batch does with names that are taken.
+// Mode defines what a batch does with existing names.
 type Mode uint8
 
 const (

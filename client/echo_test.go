@@ -11,7 +11,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// What the fake answers without doing anything: it keeps the request for the test.
+// Calls that the fake answers without an effect: it stores the request for the test.
 
 func echo[T any](f *fake, method string, request proto.Message, answer T) (T, error) {
 	return do(f, method, func() (T, error) { f.last = request; return answer, nil })

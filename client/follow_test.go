@@ -291,7 +291,8 @@ func TestStreamsTakeTurns(t *testing.T) {
 	}
 }
 
-// Two addresses of one node are one stream, and the one that is let go costs no attempt: it never had credits.
+// Two addresses of one node share one stream, and closing the second one costs no attempt: it never had
+// credits.
 func TestOneStreamToANodeWithTwoAddresses(t *testing.T) {
 	a := places(t, "a")[0]
 	_, port, _ := net.SplitHostPort(a.address)

@@ -12,8 +12,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// TestDrainGivesBack: of a service that knows it, a drain gives back what no handler has begun, what was on its way too, and settles the
-// rest; then the service ends the stream.
+// TestDrainGivesBack: if the service supports it, a drain returns the fires that no handler has started,
+// including those in transit, and settles the others; then the service ends the stream.
 func TestDrainGivesBack(t *testing.T) {
 	c, f := start(t, Options{})
 	ready, over := make(chan struct{}), make(chan error, 1)

@@ -18,8 +18,8 @@ func once[T any](call func() (T, error)) (T, error) {
 	return v, translate(err)
 }
 
-// again makes a call that may be made twice, for as long as it seems worth it. call gets whether an earlier
-// try may have had its effect.
+// again makes an idempotent call, and retries it until the patience is over. It passes to call whether an
+// earlier try may have succeeded.
 func again[T any](ctx context.Context, patience time.Duration, call func(unsure bool) (T, error)) (T, error) {
 	end := time.Now().Add(patience)
 	unsure := false

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// ring is the connections to the addresses that a client was given. Calls go to them in turn, skipping those
-// that are down, so that a node which is down costs no call, not even one that must not be made twice.
+// ring has the connections to the addresses of a client. Calls use them in turn and skip those that are down,
+// so that an unavailable node costs no call, not even one that must not be retried.
 type ring struct {
 	members []member
 	turn    atomic.Uint32

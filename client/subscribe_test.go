@@ -262,7 +262,8 @@ func TestLostStreamIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// The connection is cut in the middle of a fire: the subscription goes on by another one, and the lost fire's handler is stopped.
+// The connection is cut in the middle of a fire: the subscription continues on another one, and the lost
+// fire's handler is stopped.
 func TestSubscriptionOutlivesTheConnection(t *testing.T) {
 	c, f := start(t, Options{})
 	subs := lines(f)

@@ -36,8 +36,8 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 	return createdOf(p.Created), nil
 }
 
-// Backup writes a consistent copy of the service's store to w, as a tar archive, while the service goes on, and returns how many
-// bytes it wrote. After an error, what w has is no backup. It is not retried.
+// Backup writes a consistent copy of the service's store to w, as a tar archive, while the service continues,
+// and returns how many bytes it wrote. After an error, the data in w is no backup. It is not retried.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -126,7 +126,7 @@ func parseFields(expr, text string, d *dialect, o Options) (rouse.Schedule, erro
 	return nil, refuse(expr, "has "+count(texts)+", "+d.fields, cure)
 }
 
-// refuseCron guesses what a text was meant to be that has not the shape of a cron expression.
+// refuseCron guesses the intended form of a text that is no cron expression.
 func refuseCron(expr string, texts []string) error {
 	if text := strings.TrimSpace(expr); text != expr && prefixed(text) {
 		return refuse(expr, "begins with a space", "write "+quote(text))
@@ -185,7 +185,7 @@ func refuseWord(expr, word, rest string) error {
 	return refuse(expr, "the word "+quote(word+":")+" is not offered", offered)
 }
 
-// letter reports whether a text begins with one.
+// letter reports whether a text begins with a letter.
 func letter(s string) bool {
 	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z'
 }

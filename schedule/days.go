@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxMove is how many days an occurrence is moved at most; one that no day takes within them is not due.
+// maxMove bounds the days by which an occurrence is moved; if none of them counts, the occurrence is not due.
 const maxMove = 366
 
 // days are the days that count by a calendar rule.

@@ -14,7 +14,7 @@ import (
 
 // Limits on the result of an iCalendar file.
 const (
-	icalYears    = 30        // a rule without end goes on so long after the latest date of its file
+	icalYears    = 30        // years that a rule without end continues after the latest date of its file
 	icalTouched  = 400_000   // days that all events touch together
 	icalSteps    = 4_000_000 // steps of all rules together
 	icalWarnings = 50
@@ -30,9 +30,9 @@ const (
 // that the file names. An event with RECURRENCE-ID takes the place of that time of the event with the same UID. Events that
 // are cancelled are left out, and so is everything that is no VEVENT; VTIMEZONE is not read, as zones are known by name.
 //
-// What cannot be kept is left out with a warning: days outside the years 1970 to 9998, days beyond
-// rouse.MaxDays, rules that cannot be read, zones that are not known. A file that is no iCalendar file is
-// refused with a *rouse.Invalid that names the line.
+// These are omitted with a warning: days outside the years 1970 to 9998, days beyond rouse.MaxDays, rules
+// that cannot be read, unknown zones. A file that is no iCalendar file is refused with a *rouse.Invalid that
+// names the line.
 func ParseICalendar(data []byte) (days []rouse.Day, warnings []string, err error) {
 	events, zoneName, others, err := readICalendar(data)
 	if err != nil {
@@ -69,7 +69,7 @@ type icalendar struct {
 	touched  int
 	steps    int
 	outside  int // times with days outside of what can be kept
-	endless  int // rules that go on after the horizon
+	endless  int // rules that continue after the horizon
 	stopped  int // the line at which the file had had its share of work
 	warnings []string
 	more     int // warnings
@@ -254,7 +254,7 @@ func (c *icalendar) zoneFor(p property) zone {
 	return c.utc
 }
 
-// zoneOf returns the zone of a name; names that are not known are taken for UTC.
+// zoneOf returns the zone of a name; unknown names become UTC.
 func (c *icalendar) zoneOf(name string) zone {
 	if z, ok := c.zones[name]; ok {
 		return z

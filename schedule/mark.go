@@ -132,8 +132,8 @@ func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 	return text
 }
 
-// explain returns the local time of the set that is due at an instant, and what the clocks made of it; ok is false if no
-// local time of the set is due then.
+// explain returns the local time of the set that is due at an instant, and the effect of a clock change on
+// it; ok is false if no local time of the set is due at the instant.
 func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, ok bool) {
 	s := z.span(floorDiv(int64(due), 1000))
 	begin, end, offset := spanMillis(s.begin), spanMillis(s.end), s.offset*1000

@@ -72,7 +72,7 @@ func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool
 		}
 	}
 	if rule.repeat == repeatSecond && end != math.MaxInt64 {
-		end = min(end, s.end+c.zone.span(s.end).offset) // what comes again is due then
+		end = min(end, s.end+c.zone.span(s.end).offset) // repeated local times are due in the next span
 	}
 	if due == s.begin {
 		return due, 0, false

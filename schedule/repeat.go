@@ -154,7 +154,8 @@ func (r *repeat) wallFrom(from int64) (int64, bool) {
 	return wall, k <= r.last && wall < midnight(lastDate+1)
 }
 
-// sources returns what a period of the calendar is made of: its start, which is an instant, and the local times after it.
+// sources returns the parts of a calendar period: its start, which is an instant, and the local times after
+// it.
 func (r *repeat) sources() []source {
 	local := source{zone: r.zone, local: func(from int64, _ *budget) (int64, bool) { return r.wallFrom(from) }}
 	if r.first == 0 {

@@ -265,7 +265,7 @@ func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool
 	return next, ok && next <= rouse.MaxInstant, most - b.left
 }
 
-// sources returns what the set is made of.
+// sources returns the sources of the set.
 func (r *rrule) sources() []source {
 	s := []source{{zone: r.zone, local: r.wallFrom}}
 	if len(r.real) > 0 {

@@ -17,7 +17,7 @@ type month struct {
 	weekday      int // of its 1st; 0 is Sunday
 }
 
-// monthOf returns a month; numbers above 12 go on in the years after.
+// monthOf returns a month; numbers above 12 continue in the following years.
 func monthOf(year, number int) month {
 	year, number = year+(number-1)/12, (number-1)%12+1
 	t := time.Date(year, time.Month(number), 1, 0, 0, 0, 0, time.UTC)

@@ -274,8 +274,8 @@ func (r *recur) timeOf(day, from int64, l *looks) (int64, bool) {
 	return 0, false
 }
 
-// pick returns the first time that is not before wall of those that BYSETPOS picks from the period that a day lies in, and
-// the first day behind the period.
+// pick returns the first time that is not before wall of those that BYSETPOS picks from the period that a day
+// lies in, and the first day after the period.
 func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	var months [12]month
 	var sets [12]uint64

@@ -58,7 +58,7 @@ func (r *rrule) describeDates() string {
 	return listed(list)
 }
 
-// describeExcept describes what EXDATE takes out.
+// describeExcept describes the times that EXDATE removes.
 func (r *rrule) describeExcept() string {
 	n := len(r.days) + len(r.except)
 	switch {

@@ -24,7 +24,8 @@ type source struct {
 	real  rouse.Schedule
 }
 
-// sources returns what a parsed schedule is made of. The zone and its rule are those for schedules that have none.
+// sources returns the sources of a parsed schedule. The zone and its rule are the defaults for schedules
+// without them.
 func (s *Schedule) sources(z zone) []source {
 	switch t := s.times.(type) {
 	case *cron:
@@ -61,7 +62,7 @@ func (z zone) due(after rouse.Instant, from walls) (rouse.Instant, bool) {
 		if at-begin < shiftMillis && s.begin != math.MinInt64 {
 			switch before := z.span(s.begin-1).offset * 1000; {
 			case before > offset && z.rule.repeat == repeatFirst:
-				wall = max(wall, begin+before) // what lies before was shown in the span before
+				wall = max(wall, begin+before) // earlier local times were in the previous span
 			case before < offset && z.rule.gap == gapNext && at == begin:
 				if w, ok := from(begin + before); ok && w < begin+offset {
 					return rouse.Instant(begin), true
@@ -83,7 +84,7 @@ func (z zone) due(after rouse.Instant, from walls) (rouse.Instant, bool) {
 			return 0, false
 		}
 		at = end
-		if !first { // the set is empty up to w, and what was before this span is not shown again
+		if !first { // the set is empty up to w, and local times from before this span do not repeat
 			at = max(at, w-2*shiftMillis)
 		}
 	}
@@ -114,7 +115,7 @@ func (z zone) wall(at rouse.Instant) int64 {
 	return int64(at) + z.span(floorDiv(int64(at), 1000)).offset*1000
 }
 
-// until returns how long the clocks go on from an instant without a change and without reaching the local time.
+// until returns the time from an instant until a clock change or until the local time is reached.
 func (z zone) until(at rouse.Instant, wall int64) rouse.Instant {
 	s := z.span(floorDiv(int64(at), 1000))
 	return rouse.Instant(min(wall-s.offset*1000, spanMillis(s.end)))

@@ -321,7 +321,7 @@ func TestHostStream(t *testing.T) {
 	}
 }
 
-// What calls say of actors is passed on.
+// The calls for actors pass on their arguments and results.
 func TestActorCalls(t *testing.T) {
 	h := open(t, 1)
 	c := h.client(h.inns[0].address, func(o *Options) { o.Patience = 50 * time.Millisecond })

@@ -47,7 +47,7 @@ func TestOneAddressIsEnough(t *testing.T) {
 	}
 }
 
-// What a reminder is made of comes back as it was.
+// The fields of a reminder are returned unchanged.
 func TestReminderGoesAndComesBack(t *testing.T) {
 	h := open(t, 1)
 	c := h.client(h.inns[0].address, nil)

@@ -44,7 +44,7 @@ func ExampleClient_Create() {
 }
 
 func ExampleClient_Subscribe() {
-	// What another sidecar has made comes here from now on, under new ids.
+	// Reminders of another sidecar are executed here from now on, with new ids.
 	moved, err := c.Subscribe(ctx, "reminder||B||200143||drftghrq", "reminder||B||200156||drftghrq")
 	if err != nil {
 		log.Fatal(err)

@@ -100,7 +100,7 @@ func TestExecutionInHandIsNotBegunTwice(t *testing.T) {
 	}
 }
 
-// One that failed is begun again.
+// A failed execution is started again.
 func TestFailureIsNotRemembered(t *testing.T) {
 	h := open(t, 1)
 	b := newBegan()

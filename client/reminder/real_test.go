@@ -298,7 +298,8 @@ func TestRealActors(t *testing.T) {
 	x.await(t, "three tick 1")
 }
 
-// Of two nodes one ends: sidecars go on with the other, hosts stay hosts, and actors stay where they are, with their reminders.
+// When one of two nodes ends, sidecars continue with the other one, hosts stay hosts, and actors stay on
+// their hosts, with their reminders.
 func TestRealActorsOfTwoNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -146,7 +146,8 @@ func (s *stream) signal() {
 	notify.Send(s.wake)
 }
 
-// sendLoop sends what there is, and an empty message when there was nothing for a heartbeat, until the stream is over.
+// sendLoop sends the queued messages, and an empty one after each heartbeat without any, until the stream is
+// over.
 func (s *stream) sendLoop(ctx context.Context) {
 	beat := time.NewTimer(s.heartbeat)
 	defer beat.Stop()

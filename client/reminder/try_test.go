@@ -39,7 +39,7 @@ func TestCreateIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// A delete is made again, and what its first try has deleted is no error.
+// A delete is retried; it is no error if its first try has deleted the reminder.
 func TestDeleteIsMadeAgain(t *testing.T) {
 	h := open(t, 2)
 	c := h.client(h.inns[0].address, nil)

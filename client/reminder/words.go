@@ -14,7 +14,7 @@ import (
 // Reminder defines when to execute, and with what data.
 type Reminder struct {
 	Name          string            // for the app; it need not be unique
-	NextExecution time.Time         // of one that is created the first; past: now; zero: see InitialDelay
+	NextExecution time.Time         // of a new reminder, the first one; past: now; zero: see InitialDelay
 	InitialDelay  string            // until the first execution, if NextExecution is zero: "10s", "PT10S"
 	Schedule      string            // executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty: none
 	Metadata      map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
@@ -34,7 +34,7 @@ type Created struct {
 
 // State is a reminder as the service has it.
 type State struct {
-	ID        string // the one that it has now
+	ID        string // the current id
 	Reminder  Reminder
 	App       string
 	Bucket    string
@@ -47,13 +47,13 @@ type State struct {
 // Moved is the result for one of the reminders that Subscribe was asked for.
 type Moved struct {
 	Asked string // the id that was given
-	ID    string // the one that it has now; empty if it could not be moved
+	ID    string // the current id; empty if it could not be moved
 	Err   error
 }
 
 // Execution is one attempt to execute a reminder.
 type Execution struct {
-	ID       string // of the reminder, the one that it has now
+	ID       string // current id of the reminder
 	Reminder Reminder
 	FireID   string // the same for every attempt of the execution, for ever: the key for deduplication
 	Attempt  int    // 1 is the first

@@ -87,7 +87,7 @@ func (h *Hub[K, S, T]) Expire() {
 		return
 	}
 	now := h.Now()
-	h.next = Never // what the reports add comes before it again
+	h.next = Never // the reports lower it again
 	next := Never
 	if h.opts.Check != nil {
 		next = h.opts.Check(now)

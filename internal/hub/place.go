@@ -216,7 +216,7 @@ func (c *Channel[K, S, T]) passed(it *Item[K, S, T]) {
 	}
 }
 
-// Assign gives an item to a subscriber, behind or in front of those that it has not been sent. Locked.
+// Assign assigns an item to a subscriber, before or after the items that were not sent yet. Locked.
 func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) {
 	gate := h.gateOf(it)
 	h.Detach(it)

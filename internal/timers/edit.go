@@ -320,8 +320,8 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	return deadline, err
 }
 
-// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is
-// in flight already is left alone.
+// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. If it is in
+// flight already, Redrive does nothing.
 func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Mode is what Put does with a name that is taken.
+// Mode defines what Put does with an existing name.
 type Mode uint8
 
 const (

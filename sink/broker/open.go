@@ -2,8 +2,8 @@ package broker
 
 import "fmt"
 
-// Opener connects to a broker. It returns at once and goes on trying; changed is called with an error when the broker goes away, and with nil
-// when it is back.
+// Opener connects to a broker. It returns immediately and retries until it is connected; changed is called
+// with an error when the connection is lost, and with nil when it is restored.
 type Opener func(c Connection, changed func(error)) (Publisher, error)
 
 var openers = map[string]Opener{}

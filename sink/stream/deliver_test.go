@@ -102,7 +102,7 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// A subscriber with a filter looks past what others are to take, and goes on from there.
+// A subscriber with a filter skips the fires for others, and continues from there.
 func TestFilteredSubscriberFindsItsOwnAmongTheWaiting(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		d.deliver(fire("x1"), fire("m1"), fire("x2"), fire("m2"), fire("m3"), fire("x3"))
@@ -215,14 +215,14 @@ func TestNoSubscriber(t *testing.T) {
 		d.deliver(fire("hour, in vain since a moment", late(time.Hour)))
 		time.Sleep(2100 * time.Millisecond)
 		d.want("hour, in vain since a moment", rouse.Deferred, time.Second)
-		_ = join(s, jobs(0)) // one who takes nothing has heard of it
+		_ = join(s, jobs(0)) // a subscriber exists, but has no credits
 		d.deliver(fire("hour, not taken", late(time.Hour)))
 		time.Sleep(2100 * time.Millisecond)
 		d.want("hour, not taken", rouse.Deferred, 30*time.Second)
 	})
 }
 
-// What is remembered of channels without subscribers is bounded.
+// The state of channels without subscribers is bounded.
 func TestUnservedChannelsAreDropped(t *testing.T) {
 	l := unserved{}
 	for i := range 2 * maxUnserved {
@@ -276,7 +276,7 @@ func TestEndOfContext(t *testing.T) {
 		p := join(s, jobs(2))
 		d.deliver(fire("sent-1"), fire("sent-2"), fire("waits"))
 		got := p.got()
-		other := newSender(t, s) // another context, which goes on
+		other := newSender(t, s) // another context, which continues
 		other.deliver(fire("goes on"))
 		cancel()
 		d.running.Wait()

@@ -20,7 +20,8 @@ func (p *peer) quit(returned ...*rousev1.Fire) {
 	synctest.Wait()
 }
 
-// One that leaves in good order gets nothing more and settles what it has begun. What it gives back goes to another, as the same attempt.
+// A subscriber that leaves gets no more fires and settles those that it has started. Fires that it returns go
+// to another one, as the same attempt.
 func TestOneThatLeavesInGoodOrder(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(3))
@@ -50,7 +51,7 @@ func TestOneThatLeavesInGoodOrder(t *testing.T) {
 	})
 }
 
-// One that leaves with nothing in hand is let go at once, and what waits for anybody goes on waiting.
+// A subscriber that leaves without fires is removed immediately, and waiting fires continue to wait.
 func TestOneThatLeavesWithNothing(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(3))
@@ -85,7 +86,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// A fire whose deadline passes while it waits is put off then, whatever waits before it; one that comes after its deadline waits as others.
+// A waiting fire is deferred when its deadline passes, whatever waits before it; a fire that arrives after
+// its deadline waits like others.
 func TestDeadlinesOfFiresThatWait(t *testing.T) {
 	bubble(t, Options{Wait: 10 * time.Second}, func(t *testing.T, s *Sink, d *sender) {
 		within := func(span time.Duration) func(*rouse.Fire) {

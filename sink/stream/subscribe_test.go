@@ -53,7 +53,7 @@ func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
 	}
 }
 
-// What was never sent to the one who leaves is no attempt: it waits for the next.
+// A fire that was not sent to the leaving subscriber spends no attempt: it waits for the next one.
 func TestUnsentFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 	s := New(Options{})
 	sub, err := s.join(channelKey{"default", "jobs"}, jobs(10))

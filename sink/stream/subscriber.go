@@ -65,7 +65,7 @@ func sizeOf(it *item) int {
 	return it.Of.size
 }
 
-// assigned adds a fire to the next message, and back takes it out of it, or out of those that were sent.
+// assigned adds a fire to the next message, and back removes it from the next message or from the sent fires.
 func assigned(sub *subscriber, it *item) { sub.Of.bytes += sizeOf(it) }
 
 func back(sub *subscriber, it *item) {

@@ -73,7 +73,8 @@ func done(t *testing.T, o rouse.Outcome) {
 	}
 }
 
-// What a receiver does to a connection between two requests never meets the second one: it gets another connection.
+// If a receiver breaks a connection between two requests, the second request does not fail: it gets another
+// connection.
 func TestConnectionsThatCannotBeReused(t *testing.T) {
 	for name, answer := range map[string]string{
 		"closed without a word": answered,

@@ -19,8 +19,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestALoginThatIsRefusedForAWhile: the password of the user is another one for a while, as while secrets are rotated. The queue
-// goes on as soon as it is accepted again.
+// TestALoginThatIsRefusedForAWhile: the user's password is different for a while, as during a rotation of
+// secrets. The queue continues as soon as the login is accepted again.
 func TestALoginThatIsRefusedForAWhile(t *testing.T) {
 	servers.NATS(t) // it is installed, or the test is skipped
 	dir := t.TempDir()

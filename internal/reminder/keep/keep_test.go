@@ -132,7 +132,8 @@ func TestWhatIsGivenBackIsGiven(t *testing.T) {
 	}
 }
 
-// TestADividedBucketGivesNothingTwice: the bucket is closed while a dispenser gives, and its parts go on after what it may have given.
+// TestADividedBucketGivesNothingTwice: the bucket is closed while a dispenser assigns tokens, and its parts
+// continue after the tokens that it may have assigned.
 func TestADividedBucketGivesNothingTwice(t *testing.T) {
 	k := newNotes(t)
 	d := k.NewDispenser(bucket, 50)
@@ -237,7 +238,8 @@ func TestTokensAreGivenOnceThoughAnswersAreLost(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoLeadersWins: of two who make the table from the same one, one is refused, and goes on from what the other has written.
+// TestOneOfTwoLeadersWins: if two leaders write the next table from the same one, one write is refused, and
+// that leader continues from the other's table.
 func TestOneOfTwoLeadersWins(t *testing.T) {
 	k := newNotes(t)
 	plan := func(read *Read, clients ...string) (book.Book, map[string]book.Seat) {

@@ -62,7 +62,7 @@ func newElsewhere(t *testing.T) *elsewhere {
 type by struct {
 	mu sync.Mutex
 	at map[string][]string
-	// then is what it is from the second time on that it is asked for a reminder.
+	// then is its answer from the second request for a reminder on.
 	then map[string][]string
 	// swap are instances that all reminders go to in turn; none: they stay.
 	swap []string
@@ -174,7 +174,7 @@ func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 		t.Error("an instance was asked that has nothing to do with it")
 	}
 
-	// One that changes hands all the time does not move.
+	// A reminder whose instance changes all the time does not move.
 	e := makes()
 	at.set(map[string][]string{e: {"here"}}, nil)
 	at.swap = []string{"here", far.address}

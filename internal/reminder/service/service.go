@@ -56,7 +56,7 @@ type Instance struct {
 // in their comments.
 type Options struct {
 	Timers    Timers
-	Calls     *call.Sink // the one that the engine delivers to
+	Calls     *call.Sink // the sink that the engine delivers to
 	Notes     *keep.Notes
 	Namespace string // of the reminders' timers; default "reminders"
 
@@ -123,9 +123,9 @@ type Service struct {
 	mu       sync.Mutex
 	table    *book.Table
 	changed  chan struct{} // closed when the table is another one
-	read     uint64        // the revision of the book that the table was made of
+	read     uint64        // the revision of the book that the table was built from
 	living   []Instance
-	givers   map[string]*keep.Dispenser // by bucket, of those that are this instance's
+	givers   map[string]*keep.Dispenser // by bucket, for the buckets of this instance
 	low      map[string]bool            // buckets of which this instance has given nearly all
 	spent    map[string]bool            // of which it has given all
 	empty    map[string]bool            // buckets without tokens and without reminders

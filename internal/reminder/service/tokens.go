@@ -88,7 +88,7 @@ func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
 	}
 }
 
-// saveEvery is how often it is written down how far tokens are given out.
+// saveEvery is how often the progress of assigning tokens is stored.
 const saveEvery = 2 * time.Second
 
 func (s *Service) saveLoop(ctx context.Context) {
