@@ -423,7 +423,7 @@ type Fire struct {
 	Due        Instant
 	At         Instant // when it was to be sent first: Due, or later by the timer's jitter
 	Attempt    uint32  // 1 is the first
-	Token      uint64  // the fencing token: grows with each attempt; a receiver may refuse a fire with an older token than one that it has seen
+	Token      uint64  // the fencing token: grows with each attempt; a receiver may refuse a token older than one that it has seen
 	Manual     bool    // asked for by run, not by the schedule
 	Last       bool    // no attempt follows this one
 	Spec       *Spec

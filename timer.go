@@ -66,7 +66,7 @@ type Timer struct {
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
-	PassTo  Instant   // occurrences due until then came due in a pause: they are skipped when the one in progress has ended; 0 is none
+	PassTo  Instant   // occurrences due until then came due in a pause: skipped when the one in progress has ended; 0 is none
 	Backlog Span      // occurrences due in it came due while another one was in progress; empty when none of them is left
 	Waits   []Wait    // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
 

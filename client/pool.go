@@ -48,7 +48,7 @@ func (p *pool) add(s *session) {
 	p.more.Signal()
 }
 
-// drop lets no more handlers of the session begin. Those that run, s.running waits for.
+// drop prevents further handlers of the session. s.running waits for the running ones.
 func (p *pool) drop(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ type Call struct {
 	ContentType string
 	Labels      map[string]string
 
-	ID       string        // identifies the request, for Fetch, and so that a repeated call is not executed twice; default a random id
+	ID       string        // for Fetch, and for deduplication of repeated calls; default a random id
 	Wait     time.Duration // for the answer; 0 does not wait: use Fetch
 	Deadline time.Duration // the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and nothing is kept
 	Keep     time.Duration // how long the outcome can be fetched; default 10 min with an ID or without Wait, else 0

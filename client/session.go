@@ -66,7 +66,7 @@ func (s *session) receive() error {
 
 // leave returns fires that no handler has begun, and announces that nothing more is taken. ctx has ended.
 func (s *session) leave(tags ...uint64) {
-	s.pool.drop(s) // first, because it reads the queue
+	s.pool.drop(s) // first, because the pool expects the queued fires
 	if !s.sub.leaves {
 		return
 	}

@@ -13,7 +13,7 @@
 //     been without subscribers for long, because a client that follows the nodes may be on its way (unserved.go).
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
-//   - A subscriber that announces that it leaves gets no more fires, and those that it has not started go to another one without spending an attempt.
+//   - A subscriber that leaves gets no more fires. Those that it has not started go to another one and spend no attempt.
 //
 // The channels, turns, deadlines and contexts are those of internal/hub, whose lock is taken once per batch: a
 // delivery, a message, a settle. There is no goroutine and no timer per fire: a subscriber has the two of its
