@@ -229,7 +229,7 @@ func TestARunAfterAPauseBringsNothingOfThePauseBack(t *testing.T) {
 	}
 }
 
-// A run fires in spite of a pause, and so the occurrence in progress that is before it does not wait for the pause's end.
+// A run fires during a pause, so the occurrence in progress before it does not wait for the end of the pause.
 func TestRunsDoNotWaitForTheEndOfAPause(t *testing.T) {
 	failed := func() (Timer, Schedule) {
 		tm, s := recurring(MisfireLatest)
@@ -289,7 +289,7 @@ func TestRunNeverUsesUpAnOccurrence(t *testing.T) {
 		t.Error("a run and an occurrence of the same millisecond share a fire id")
 	}
 
-	// A run asked for while the scheduled occurrence is on its way: both end once.
+	// A run requested while the scheduled occurrence is in flight: both end once.
 	tm, s = recurring(MisfireLatest)
 	sched := mustCurrent(t, &tm)
 	if _, err = tm.Run(tm.Due + 1); err != nil {

@@ -124,7 +124,8 @@ func TestARecordComesBack(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds damaged bodies: they are refused or read, never a panic, and what is read can be written again.
+// FuzzDecode decodes damaged bodies: each is refused or read without a panic, and a decoded timer can be
+// encoded again.
 func FuzzDecode(f *testing.F) {
 	tm := oneShot(t0)
 	tm.Spec.Webhook.Headers = map[string]string{"a": "b"}

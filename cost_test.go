@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counted is an interval that counts its due times without a look at each.
+// counted is an interval that counts its due times without visiting each.
 type counted struct{ every }
 
 func (c counted) Between(after, until Instant) (n uint64, last Instant, ok bool) {
@@ -18,7 +18,7 @@ func (c counted) Between(after, until Instant) (n uint64, last Instant, ok bool)
 	return n, last, true
 }
 
-// budgeted is a schedule that allows so many searches for a next time.
+// budgeted is a schedule that allows a number of searches for a next time.
 type budgeted struct {
 	Schedule
 	left *int
@@ -79,7 +79,7 @@ func TestAScheduleOutOfBudgetIsJumpedOver(t *testing.T) {
 	if step.To.Due != exact.To.Due || len(step.Log) != 1 || step.Log[0].Due != exact.Log[0].Due || step.Log[0].LastDue != exact.Log[0].LastDue || step.Log[0].Count != 0 {
 		t.Errorf("%+v, %+v; one by one %+v", step.To, step.Log, exact.Log)
 	}
-	// Where each occurrence counts, nothing is jumped over: the rest is for the next step.
+	// If each occurrence counts, none is jumped over: the remaining ones are left for the next step.
 	tm.Spec.MaxOccurrences = 1_000_000
 	total := uint32(0)
 	for range 1000 {
@@ -115,7 +115,7 @@ func TestAScheduleThatCannotBeAffordedPausesItsTimer(t *testing.T) {
 	}
 }
 
-// dear is a schedule of which every look gives up.
+// dear is a schedule whose searches all give up.
 type dear struct{}
 
 func (dear) Next(Instant) (Instant, bool)                  { return 0, false }

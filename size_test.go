@@ -15,7 +15,7 @@ const maxMethods = 60
 // tooMany are the types that have more, and how many. They may only get fewer.
 var tooMany = map[string]int{}
 
-// TestTypesAreSmall counts the methods of each type, not those of tests.
+// TestTypesAreSmall counts the methods of each type, except in tests.
 func TestTypesAreSmall(t *testing.T) {
 	methods := map[string]int{}
 	for _, file := range strings.Fields(output(t, "git", "ls-files", "*.go")) {

@@ -191,7 +191,7 @@ func (c *cluster) start(id string) *node {
 	return n
 }
 
-// witness is a subscriber that remembers what came.
+// witness is a subscriber that records its fires.
 type witness struct {
 	mu  sync.Mutex
 	ids map[string][]string // fire ids, by name
@@ -209,7 +209,7 @@ func (w *witness) handle(_ context.Context, f client.Fire) error {
 	return nil
 }
 
-// subscribe has a witness told by a client that knows one address, until the test ends.
+// subscribe starts a witness with a client that has one address, until the test ends.
 func (c *cluster) subscribe(address string) *witness {
 	c.t.Helper()
 	s, err := client.Dial(address, client.Options{})

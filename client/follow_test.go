@@ -24,7 +24,7 @@ import (
 	"github.com/rousehq/rouse/internal/grpclink"
 )
 
-// place is one node of a service in the hands of a test, at an address of its own.
+// place is a node of a service that the test controls, at its own address.
 type place struct {
 	t       *testing.T
 	id      string
@@ -258,7 +258,7 @@ func TestHandlersOfAllNodesAreBoundedTogether(t *testing.T) {
 	_ = stop()
 }
 
-// Streams take turns: one with many fires does not keep those of another waiting.
+// Streams take turns: a stream with many fires does not delay the fires of another one.
 func TestStreamsTakeTurns(t *testing.T) {
 	p := &pool{}
 	p.more = sync.NewCond(&p.mu)
@@ -421,7 +421,7 @@ func TestStayOnOneNode(t *testing.T) {
 	}
 }
 
-// When all nodes are lost at a time, all that were known are tried until one is there.
+// When all nodes are lost at the same time, the client retries all known addresses until one is available.
 func TestAllNodesAreLostAtATime(t *testing.T) {
 	ps := places(t, "a", "b")
 	a, b := ps[0], ps[1]

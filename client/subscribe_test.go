@@ -99,7 +99,7 @@ func (l *line) outcomes(t *testing.T, n int) map[uint64]*rousev1.Failure {
 	return out
 }
 
-// run runs Subscribe until stop, which returns what it returned.
+// run runs Subscribe until stop, which returns Subscribe's result.
 func run(t *testing.T, c *Client, o SubscribeOptions, handle Handler) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// FuzzExcept compiles a schedule with any exceptions, and asks whether the times that it has are in none of them: taking the
-// same exceptions out of a second schedule that has every minute leaves those times in.
+// FuzzExcept compiles a schedule with arbitrary exceptions, and checks that its times are in none of them: a
+// second schedule of every minute, with the same exceptions, has all these times.
 func FuzzExcept(f *testing.F) {
 	for _, s := range []string{"2027-12-24", "2027-12-24/2027-12-31", "2027-12-24T00:00:00Z/2027-12-24T01:00:00+01:00", "* * 25 12 *", "* 12-13 * * *",
 		"2027-12-24 ", "2027-12-24/", "/", "* * * * *", "@daily", "2027-13-24", "9999-01-01", "*/7 * * * MON\n2027-03-28/2027-03-29\n30 2 * * *"} {
@@ -47,7 +47,7 @@ func FuzzExcept(f *testing.F) {
 	})
 }
 
-// FuzzCompile compiles any spec, and walks from what it gets.
+// FuzzCompile compiles an arbitrary spec, and walks through its times.
 func FuzzCompile(f *testing.F) {
 	for i, expr := range accepted {
 		f.Add(expr, accepted[(i*7+3)%len(accepted)], "2027-12-24/2027-12-31", "shift,both", "off", uint8(i), int64(1_800_000_000_000), int64(0), int64(1_774_742_400_000+i*1_000_000))
@@ -97,7 +97,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// fuzzCompile compiles a spec, or looks at why not.
+// fuzzCompile compiles a spec, or checks its error.
 func fuzzCompile(t *testing.T, spec *rouse.Spec) (rouse.Schedule, bool) {
 	s, err := schedule.Compile(spec, rouse.ScheduleInput{Key: rouse.Key{Namespace: "n", Name: "t"}, Anchor: 1_800_000_000_000, Calendar: func(name string) ([]rouse.Date, bool) {
 		if name == "off" {
@@ -126,8 +126,8 @@ func fuzzCompile(t *testing.T, spec *rouse.Spec) (rouse.Schedule, bool) {
 	return nil, false
 }
 
-// fuzzNext asks for the next time and checks what holds for every schedule: it lies after, depends on nothing but the
-// schedule, does not fall as time goes on, and takes a bounded number of steps.
+// fuzzNext checks the properties of the next time of every schedule: it is later, depends only on the
+// schedule, is monotonic, and takes a bounded number of steps.
 func fuzzNext(t *testing.T, s rouse.Schedule, at rouse.Instant) (rouse.Instant, bool) {
 	if steps := schedule.ComposedSteps(s, at); steps > rouse.MaxScheduleSteps+1 {
 		t.Fatalf("%d steps", steps)

@@ -8,8 +8,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// naive tells what a compiled schedule does by listing every minute of a stretch of time and applying the rules to each, one
-// after another, as they are written. It shares nothing with the package but the words of the spec.
+// naive computes the times of a compiled schedule by listing every minute of a range of time and applying the
+// rules to each, one after another, as they are documented. It shares only the words of the spec with the
+// package.
 type naive struct {
 	loc      *time.Location
 	spec     *rouse.Spec

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// lookup returns the calendars of a test as a ScheduleInput wants them.
+// lookup returns the calendars of a test for a ScheduleInput.
 func lookup(calendars map[string]map[string]bool) func(string) ([]rouse.Date, bool) {
 	return func(name string) ([]rouse.Date, bool) {
 		days, ok := calendars[name]

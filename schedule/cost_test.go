@@ -47,8 +47,8 @@ func alternate(name string) ([]rouse.Date, bool) {
 	return dates, name == "even" || name == "odd"
 }
 
-// TestALookIsBounded asks costly schedules at many times: whatever they are, a look takes no more than its steps, and one that gives
-// up has no answer.
+// TestALookIsBounded searches costly schedules from many times: a search never exceeds its steps, and one
+// that gives up returns no time.
 func TestALookIsBounded(t *testing.T) {
 	for name, spec := range costly() {
 		t.Run(name, func(t *testing.T) {

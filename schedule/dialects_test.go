@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// FuzzCron parses anything in any dialect, and walks from what it gets: each time lies after the last and
-// shows a matching local time, unless the clocks were just put forward; nothing lies between; few steps find
-// it; H has the value that is reported.
+// FuzzCron parses arbitrary texts in all dialects, and walks through the times: each is later than the last
+// and has a matching local time, unless it is at the end of a gap; no time is missed; the search takes few
+// steps; H has the reported value.
 func FuzzCron(f *testing.F) {
 	for i, expr := range []string{"30 2 * * *", "H H(0-6)/2 * * H", "*/7 1-3 29 2 */2", "cron6:*/10 30 2 31 * 5", "quartz:0 30 2 ? 3 1L", "quartz:0 0 0 ? 2 6#5",
 		"quartz:H 0/15 22-2 LW,1W,L-30 NOV-FEB ? 2027/3", "aws:cron(0/20 1-3 ? MAR 1#2,7L 1990/3)", "aws:*/30 * 15W * ? 2199", "aws:rate(90 minutes)",
@@ -88,7 +88,7 @@ func moved(t time.Time) bool {
 	return false
 }
 
-// TestStepsAreFew looks at the schedules that are the hardest to find a time of.
+// TestStepsAreFew checks the schedules whose times are the most expensive to find.
 func TestStepsAreFew(t *testing.T) {
 	for _, c := range []struct {
 		expr, zone, dst string

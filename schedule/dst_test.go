@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 		{"both", "30 2 * * *", spring, "2026-03-29T03:00:00+02:00 2026-03-30T02:30:00+02:00"},
 		{"second,skip", "30 2 * * *", autumn, "2026-10-25T02:30:00+01:00"},
 		{"second,skip", "30 2 * * *", spring, "2026-03-30T02:30:00+02:00"},
-		// What follows real time does so under every rule.
+		// Schedules of elapsed time are the same under every rule.
 		{"skip,second", "*/30 2 * * *", autumn, "2026-10-25T02:00:00+02:00 2026-10-25T02:30:00+02:00 2026-10-25T02:00:00+01:00 2026-10-25T02:30:00+01:00"},
 		{"next,first", "0 * * * *", "2026-10-24T23:30:00Z", "2026-10-25T02:00:00+02:00 2026-10-25T02:00:00+01:00 2026-10-25T03:00:00+01:00"},
 		{"shift", "*/30 2 * * *", spring, "2026-03-30T02:00:00+02:00"},
@@ -61,7 +61,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRefusedRules has what dst cannot be, and what it does not go with.
+// TestRefusedRules checks invalid values of dst, and schedules that it cannot be combined with.
 func TestRefusedRules(t *testing.T) {
 	const cure = `; give "vixie", or a word for skipped times (next, shift or skip), one for repeated times (first, second or both), ` +
 		`or one of each, as in "skip,both"`

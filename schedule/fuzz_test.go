@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// FuzzParse parses anything, and walks from what it gets: errors say what and how, the next time lies after and depends on
-// nothing but the schedule, it never falls as time goes on, and it takes few steps to find.
+// FuzzParse parses arbitrary texts, and walks through the times: errors contain the problem and the cure; the
+// next time is later, depends only on the schedule, is monotonic, and takes few steps to find.
 func FuzzParse(f *testing.F) {
 	for i, expr := range accepted {
 		f.Add(expr, []string{"", "Europe/Berlin", "Australia/Lord_Howe"}[i%3], int64(1_800_000_000_000), int64(1_774_742_400_000+i*1_000_000))

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestHashStays keeps timers with H where they are: what it stands for does not change from release to release.
+// TestHashStays keeps the due times of timers with H: its value does not change between releases.
 func TestHashStays(t *testing.T) {
 	for _, c := range []struct{ expr, want string }{
 		{"H H * * *", "57 19 * * *"},
@@ -39,7 +39,7 @@ func TestHashStays(t *testing.T) {
 	}
 }
 
-// TestResolvedIsTheSame parses what H stands for, and compares.
+// TestResolvedIsTheSame parses the resolved text, and compares the schedules.
 func TestResolvedIsTheSame(t *testing.T) {
 	for i, expr := range []string{"H H * * *", "H/15 H(0-5) * * *", "cron6:H H/20 * H * *", "quartz:H H 22-2 ? * H", "aws:cron(H H ? * H *)", "aws:H H H H ? *",
 		"spring:H H H H(1-31) * *", "H H(1-5)/2,12 H/7 H(1-6) *"} {

@@ -19,7 +19,7 @@ func file(t testing.TB, name string) string {
 	return string(data)
 }
 
-// ical returns what a file comes to: a line for each day, and one for each warning.
+// ical returns the result of a file: a line for each day, and one for each warning.
 func ical(t testing.TB, text string) string {
 	t.Helper()
 	days, warnings, err := schedule.ParseICalendar([]byte(text))
@@ -140,7 +140,7 @@ func TestICalendarBounds(t *testing.T) {
 	}
 }
 
-// TestICalendarRefused has files that are none, and the errors.
+// TestICalendarRefused checks the errors for invalid files.
 func TestICalendarRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":               "is empty",

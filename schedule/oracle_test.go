@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// oracle tells what cron does by looking at every local time and at every instant of a window. It shares nothing with the
-// package: it knows neither spans nor bits, only package time's local fields and the calendar.
+// oracle computes the times of cron by checking every local time and every instant of a window. It shares no
+// code with the package: it uses neither spans nor bits, only the local fields of package time and the
+// calendar.
 type oracle struct {
 	second  [60]bool
 	minute  [60]bool
@@ -226,7 +227,7 @@ func (o *oracle) weekdayItem(item string, date time.Time) bool {
 // warmUp is how long before and behind a window the clocks are watched, to know which local times they show.
 const warmUp = 30 * 60 * 60
 
-// shown are the instants at which the clocks show a local time; 0 is none.
+// shown are the instants of a local time; 0 is none.
 type shown struct{ first, last int64 }
 
 // walk returns, for each oracle, the unix seconds of its occurrences from ≤ t < to, found by watching the clocks through the

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/refused.txt again")
 
-// TestRefused reads testdata/refused.txt: a line with a schedule and a time zone, both quoted, and an indented line with the
-// error that they get. In the errors "…" stands for the list of forms that are offered.
+// TestRefused reads testdata/refused.txt: a line with a schedule and a time zone, both quoted, and an
+// indented line with the error that they get. In the errors "…" is short for the list of suggested forms.
 func TestRefused(t *testing.T) {
 	const file = "testdata/refused.txt"
 	text, err := os.ReadFile(file)

@@ -2,7 +2,8 @@ package schedule
 
 import "github.com/rousehq/rouse"
 
-// RRuleSteps returns how many months, days and periods a recurrence rule looks at to find the next time; 0 for other forms.
+// RRuleSteps returns how many months, days and periods a recurrence rule checks to find the next time; 0 for
+// other forms.
 func RRuleSteps(s *Schedule, after rouse.Instant) int {
 	r, ok := s.times.(*rrule)
 	if !ok {

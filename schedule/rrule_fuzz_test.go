@@ -12,8 +12,8 @@ import (
 // them, and a day of minutes.
 const maxRRuleSteps = 300_000
 
-// FuzzRRule reads anything as a rule, and walks from what it gets: errors say what and how, the next time lies after and
-// depends on nothing but the schedule, and it takes few steps to find.
+// FuzzRRule reads arbitrary texts as rules, and walks through the times: errors contain the problem and the
+// cure; the next time is later, depends only on the schedule, and takes few steps to find.
 func FuzzRRule(f *testing.F) {
 	for i, text := range []string{
 		"FREQ=DAILY", "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;COUNT=10", "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-2", "FREQ=YEARLY;BYWEEKNO=1,-1;WKST=SU",
@@ -66,7 +66,7 @@ func FuzzRRule(f *testing.F) {
 	})
 }
 
-// FuzzICalendar reads anything as an iCalendar file: what it takes makes a calendar that can be kept.
+// FuzzICalendar reads arbitrary texts as iCalendar files: an accepted file gives a valid calendar.
 func FuzzICalendar(f *testing.F) {
 	f.Add([]byte(file(f, "officeholidays.ics")))
 	f.Add([]byte(file(f, "outlook.ics")))

@@ -209,7 +209,7 @@ func (r *recurrence) times(n int, before time.Time) (all []time.Time) {
 	}
 }
 
-// randomRule makes up a rule that the RFC allows.
+// randomRule returns a random rule that the RFC allows.
 func randomRule(rnd *rand.Rand) *recurrence {
 	r := &recurrence{freq: []string{"YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"}[rnd.IntN(7)], interval: 1, weekStart: time.Monday}
 	r.begin = time.Date(1995+rnd.IntN(40), time.Month(1+rnd.IntN(12)), 1+rnd.IntN(31), rnd.IntN(24), rnd.IntN(60), rnd.IntN(60), 0, time.UTC)

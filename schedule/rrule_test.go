@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestRRuleAgainstOracle makes up rules and compares their first times with the oracle's, one after the other and from moments
-// between and far behind.
+// TestRRuleAgainstOracle generates rules and compares their first times with the oracle's: one after the
+// other, from moments between them, and from much later ones.
 func TestRRuleAgainstOracle(t *testing.T) {
 	rules := 800
 	if testing.Short() || raceEnabled {
@@ -23,7 +23,7 @@ func TestRRuleAgainstOracle(t *testing.T) {
 	kinds := make(map[string]int)
 	for range rules {
 		r := randomRule(rnd)
-		// So far the oracle walks: many periods, but not too many of its candidates.
+		// Bounds of the oracle: many periods, but not too many candidates.
 		horizon := r.begin.AddDate(12, 0, 0)
 		if n := r.short(); n > 0 {
 			horizon = r.begin.Add(time.Duration(min(10_000*n*r.interval, 400*86400)) * time.Second)

@@ -137,12 +137,12 @@ func (c *check) difference(a, b []int64) string {
 	return fmt.Sprintf("%d, alone: %s", len(a), strings.Join(s, " "))
 }
 
-// long asks for everything that the tests of changes can look at, which takes many minutes.
+// long makes the tests of clock changes check everything, which takes many minutes.
 var long = os.Getenv("ROUSE_LONG") != ""
 
-// TestEveryZone goes through the changes of all zones from 1970 to 2104. Changes that move the clocks by the same at the same
-// moment count as one. Unless ROUSE_LONG is set, those from 2024 to 2027 are looked at, and a part of the others; in short
-// runs and with the race detector, fewer of both.
+// TestEveryZone checks the clock changes of all zones from 1970 to 2104. Changes by the same amount at the
+// same moment count as one. Unless ROUSE_LONG is set, it checks those from 2024 to 2027, and a part of the
+// others; in short runs and with the race detector, fewer of both.
 func TestEveryZone(t *testing.T) {
 	sample := testing.Short() || raceEnabled
 	near, part, before, behind := year(2028), uint32(24), int64(30*60*60), int64(30*60*60)
@@ -188,9 +188,9 @@ func TestEveryZone(t *testing.T) {
 	}
 }
 
-// TestOddZones goes through the changes since 2000 of zones that do it their own way: by half an hour, by a whole day, back
-// in winter, for Ramadan, at midnight, at a minute past it, by three hours, with another offset altogether. Each is looked at
-// with several rules.
+// TestOddZones goes through the changes since 2000 of zones that do it their own way: by half an hour, by a
+// whole day, back in winter, for Ramadan, at midnight, at a minute past it, by three hours, with another
+// offset altogether. Each is checked with several rules.
 func TestOddZones(t *testing.T) {
 	odd := []string{"Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Apia", "Africa/Casablanca", "Europe/Dublin", "America/St_Johns",
 		"Asia/Pyongyang", "America/Caracas", "Antarctica/Casey", "Antarctica/Troll", "Africa/Cairo", "Asia/Beirut", "America/Havana",

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestSpans looks at the ends of all years in all zones: each instant lies in its span, whose offset is that of both ends.
+// TestSpans checks the ends of all years in all zones: each instant is in its span, and both ends of the span
+// have the span's offset.
 func TestSpans(t *testing.T) {
 	for _, name := range zoneNames() {
 		z, err := loadZone(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/sink"
 )
 
-// fake is a sink that answers as it is told, and counts.
+// fake is a sink that counts, with outcomes that the test sets.
 type fake struct {
 	name    string
 	sent    int

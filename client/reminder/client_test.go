@@ -74,7 +74,7 @@ func TestReminderGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// A reminder is asked for where its bucket is, and elsewhere when that is gone.
+// A reminder is requested from the instance of its bucket, and from others when that one is gone.
 func TestReminderIsAskedForWhereItIs(t *testing.T) {
 	h := open(t, 2)
 	c := h.client(h.inns[0].address, nil)
@@ -139,7 +139,8 @@ func TestStreamsComeBack(t *testing.T) {
 	}
 }
 
-// An instance that is silent for three heartbeats counts as gone: calls to it end, and others are asked.
+// An instance that is silent for three heartbeats counts as lost: calls to it end, and other instances are
+// called.
 func TestSilentInstanceIsGone(t *testing.T) {
 	h := open(t, 2)
 	h.heartbeat = 100 * time.Millisecond

@@ -18,7 +18,7 @@ func execution(f string, attempt uint32) *reminderv1.ExecuteReminderRequest {
 		Attempt: attempt, Token: uint64(attempt), Actor: &reminderv1.Actor{ActorType: "Cat", ActorId: "7"}}
 }
 
-// began is a handler that reports what it has begun, and ends on request.
+// began is a handler that reports the executions that it has started, and ends on request.
 type began struct {
 	begun chan Execution
 	end   chan error

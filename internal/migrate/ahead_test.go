@@ -52,8 +52,8 @@ func TestAFaultIsToldBehindWhatCameBefore(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutShortIsNoEnd: a list whose reading was cancelled must not be taken for a complete one, because
-// the remaining rows would be removed from the target.
+// TestWhatIsCutShortIsNoEnd: a cancelled list must not count as complete, because the remaining rows would be
+// removed from the target.
 func TestWhatIsCutShortIsNoEnd(t *testing.T) {
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -65,7 +65,7 @@ func TestNodesThatCannotBeTold(t *testing.T) {
 	})
 }
 
-// rostered runs a roster in virtual time. told returns what the subscriber was told since the last call.
+// rostered runs a roster in virtual time. told returns the lists that the subscriber got since the last call.
 func rostered(t *testing.T, nodes func(context.Context) ([]Node, error), test func(t *testing.T, r *roster, told func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var news []string

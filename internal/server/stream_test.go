@@ -205,7 +205,7 @@ func TestOverloadIsShed(t *testing.T) {
 	if _, err := c.Create(t.Context(), &rousev1.CreateRequest{Name: "a", Spec: goodSpec()}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	// What is larger than everything comes in alone.
+	// A message larger than the budget is admitted alone.
 	if _, err := c.BatchCreate(t.Context(), request(0, "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21")); err != nil {
 		t.Errorf("a large batch: %v", err)
 	}

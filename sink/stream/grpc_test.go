@@ -52,7 +52,7 @@ func serveOn(t testing.TB, s *Sink, l net.Listener, target string, opts ...grpc.
 	}
 }
 
-// subscribe opens a subscription and waits until it stands.
+// subscribe opens a subscription and waits until it is established.
 func subscribe(t testing.TB, ctx context.Context, c rousev1.FiresClient, open *rousev1.Open) rousev1.Fires_SubscribeClient {
 	t.Helper()
 	stream, err := c.Subscribe(ctx)

@@ -36,7 +36,7 @@ type peer struct {
 	messages int
 }
 
-// join opens a subscription. It stands when the bubble is quiet.
+// join opens a subscription. It is established when the bubble is quiet.
 func join(s *Sink, open *rousev1.Open) *peer {
 	p := &peer{requests: make(chan *rousev1.SubscribeRequest, 100), blocked: make(chan struct{}), over: make(chan error, 1)}
 	close(p.blocked)
@@ -130,7 +130,7 @@ func (p *peer) leave() error {
 	return <-p.over
 }
 
-// sender delivers fires and keeps what is reported of them.
+// sender delivers fires and records their outcomes.
 type sender struct {
 	t        *testing.T
 	sink     *Sink

@@ -18,7 +18,7 @@ func peersOf(self string, others ...string) *rousev1.Peers {
 	return p
 }
 
-// heard takes what a peer was told of the others.
+// heard receives the list of nodes that a subscriber gets.
 func (p *peer) heard() (news []string) {
 	synctest.Wait()
 	p.mu.Lock()

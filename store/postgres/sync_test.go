@@ -241,7 +241,7 @@ func TestSyncedRowsCountAsWritten(t *testing.T) {
 	}
 }
 
-// TestMarksRefuseNothing: a row that is marked during a write is written nevertheless.
+// TestMarksRefuseNothing: a row that is marked during a write is still written.
 func TestMarksRefuseNothing(t *testing.T) {
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()

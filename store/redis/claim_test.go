@@ -101,8 +101,8 @@ func TestACrowdedWindowIsTakenInItsOrder(t *testing.T) {
 	}
 }
 
-// Thousands of rows that a claim does not want come before those that it wants, more than one script looks
-// at.
+// Thousands of rows that a claim does not select come before those that it selects, more than one script
+// reads.
 func TestAFewRowsAreFoundAmongMany(t *testing.T) {
 	for shards, url := range map[int]string{1: servers.Redis(t), 3: servers.Redis(t)} {
 		for _, hold := range []time.Duration{0, time.Hour} {

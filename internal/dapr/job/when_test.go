@@ -131,7 +131,7 @@ func TestTicks(t *testing.T) {
 		{"0 0 0 */1 * fri", "-", "-", 2, []time.Duration{2*day - 12*h, 9*day - 12*h}, false}, // of more than 1
 		{"0 0 0 1,* * fri", "-", "-", 2, []time.Duration{2*day - 12*h, 9*day - 12*h}, false}, // a star anywhere is one
 		{"0 0 0 *,1 * fri", "-", "-", 2, []time.Duration{2*day - 12*h, 9*day - 12*h}, false},
-		{"0 0 0 1-31 * fri", "-", "-", 2, []time.Duration{day / 2, day + 12*h}, false}, // and all days without one is none
+		{"0 0 0 1-31 * fri", "-", "-", 2, []time.Duration{day / 2, day + 12*h}, false}, // all days without a star do not count as a star
 		{"0 0 0 ? * 0-6", "-", "-", 2, []time.Duration{day / 2, day + 12*h}, false},
 		{"@daily", "-", "-", 2, []time.Duration{12 * h, 36 * h}, false},
 		{"@midnight", "-", "-", 1, []time.Duration{12 * h}, false},

@@ -422,7 +422,7 @@ func TestHostsHearOfMoves(t *testing.T) {
 	}
 }
 
-// A host that has missed moves is told to clear its cache: its stream ends.
+// A host that has missed moves has to clear its cache: its stream ends.
 func TestMissedMoves(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one := w.host(1, "one", "Cat")

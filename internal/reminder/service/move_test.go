@@ -145,8 +145,9 @@ func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 		t.Errorf("the instance is told of the moves %v", r.Moved)
 	}
 
-	// What no instance may be executing moves although one hangs, and so does what is executed elsewhere; only what the one that hangs may be
-	// executing does not, and its error tells so.
+	// If one instance hangs, reminders that it cannot be executing still move, also those that other
+	// instances execute. Only reminders that it may be executing do not move, and their error contains the
+	// reason.
 	b, c, d := makes(), makes(), makes()
 	at.set(map[string][]string{b: nil, c: {"here"}, d: {hangs.address}}, nil)
 	moving = moves(b, c, d)

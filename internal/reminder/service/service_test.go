@@ -90,7 +90,7 @@ type connected struct {
 	table  *reminderv1.TokenBucketsUpdate
 }
 
-// connect connects a sidecar, and waits until it is told the table.
+// connect connects a sidecar, and waits until it gets the table.
 func (h *fixture) connect(t *testing.T, app, address string) *connected {
 	t.Helper()
 	c := &connected{caller: &reminderv1.Caller{AppId: app, Address: address}, came: map[string]int{}}
@@ -308,7 +308,8 @@ func TestSubscribe(t *testing.T) {
 	}
 	a := h.make(t, one, &reminderv1.Reminder{ReminderName: "a", Schedule: "100ms"}).ReminderId
 	b := h.make(t, two, &reminderv1.Reminder{ReminderName: "b", InitialDelay: "1h"}).ReminderId
-	// A call is OK if it has moved all. If not, it has moved the rest, and its error tells of those that it could not move.
+	// A call is OK if it has moved all reminders. If not, its error contains those that it could not move;
+	// the others have moved.
 	const none = "reminder||A||77||abcdefgh"
 	res, err := ask(two, a, b, a, "no id", none)
 	if res != nil || status.Code(err) != codes.InvalidArgument {

@@ -65,7 +65,7 @@ func openPeer(t *testing.T, url, options string) *sinktest.Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !publisher.away.Await(t.Context()) { // the contract has no time for one that connects
+	for !publisher.away.Await(t.Context()) { // the contract allows no time for connecting
 	}
 	s := broker.New()
 	s.Add(c, publisher)

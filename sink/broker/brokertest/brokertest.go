@@ -232,7 +232,7 @@ func lostConfirm(t *testing.T, h bench) {
 			t.Errorf("fire %d: %v %q, and it was not confirmed", i, o.Verdict, o.Detail)
 		}
 	}
-	h.has(t, target, list) // what was sent has arrived all the same
+	h.has(t, target, list) // the sent messages have arrived
 	h.Proxy.Heal()
 	insist(t, s, list)
 	if ids := h.Arrived(t, target); !h.Once && len(ids) <= len(list) {

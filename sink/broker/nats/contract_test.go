@@ -66,7 +66,7 @@ func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !p.away.Await(t.Context()) { // the contract has no time for one that connects
+	for !p.away.Await(t.Context()) { // the contract allows no time for connecting
 	}
 	s := broker.New()
 	s.Add(c, p)

@@ -19,7 +19,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// strict starts a NATS that wants certificates, knows the users admin, rouse and deaf, and takes messages of up to 2,000 bytes.
+// strict starts a NATS server that requires certificates, has the users admin, rouse and deaf, and accepts
+// messages of up to 2,000 bytes.
 func strict(t *testing.T) (addr string, f brokertest.Files) {
 	t.Helper()
 	servers.NATS(t) // it is installed, or the test is skipped
