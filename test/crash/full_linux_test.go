@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -31,6 +32,10 @@ func TestDiskFull(t *testing.T) {
 			w.subscribe(s)
 			l := w.begin(s, 24, harness.Seed(t))
 			l.Progress(200)
+			for i := range 200 { // some are pending whenever the disk is full
+				delay := time.Duration(i) * 150 * time.Millisecond
+				l.Put(fmt.Sprint("steady-", i), l.URL, harness.When{Text: "@after " + delay.String(), Spec: history.Spec{Delay: delay}}, false)
+			}
 
 			heal := w.Fault("disk-full", "", 0)
 			d.fill(16 << 20)

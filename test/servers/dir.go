@@ -22,8 +22,14 @@ type home struct {
 	held *os.File // the broom's input, which is open while the test binary runs
 }
 
-var ours = sync.OnceValues(func() (home, error) {
-	dir, err := os.MkdirTemp(parent(), "rouse-servers-")
+// onDisk and inMemory are made when they are first used.
+var (
+	onDisk   = sync.OnceValues(func() (home, error) { return newHome("") })
+	inMemory = sync.OnceValues(func() (home, error) { return newHome(memory()) })
+)
+
+func newHome(parent string) (home, error) {
+	dir, err := os.MkdirTemp(parent, "rouse-servers-")
 	if err != nil {
 		return home{}, err
 	}
@@ -32,18 +38,18 @@ var ours = sync.OnceValues(func() (home, error) {
 	}
 	held, err := sweep(dir)
 	return home{dir: dir, held: held}, err
-})
+}
 
-// parent is the directory for the data of servers: memory, if the machine has enough of it, "" for the usual one otherwise.
-// A busy disk takes seconds for a sync, after which RabbitMQ refuses operations on its queues; and no test needs the data after
-// the machine.
-func parent() string {
-	const memory, enough = "/dev/shm", 4 << 30
+// memory is the directory for the data of brokers that are not killed: memory, if the machine has enough of it, "" for the usual one
+// otherwise. A busy disk takes seconds for a sync, after which RabbitMQ refuses operations on its queues. A broker that is killed needs the
+// disk: its definitions of queues are written soon after they are acknowledged, which memory is too fast for.
+func memory() string {
+	const shared, enough = "/dev/shm", 4 << 30
 	var st unix.Statfs_t
-	if unix.Statfs(memory, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough || unix.Access(memory, unix.W_OK) != nil {
+	if unix.Statfs(shared, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough || unix.Access(shared, unix.W_OK) != nil {
 		return ""
 	}
-	return memory
+	return shared
 }
 
 // broom waits until its input ends, which is when the test binary has ended for whatever reason. Files that a
@@ -79,8 +85,8 @@ func sweep(dir string) (*os.File, error) {
 var dirs atomic.Int64
 
 // newDir makes a directory that belongs to a server's user.
-func newDir(name string, as *syscall.Credential) (string, error) {
-	home, err := ours()
+func newDir(in func() (home, error), name string, as *syscall.Credential) (string, error) {
+	home, err := in()
 	if err != nil {
 		return "", err
 	}

@@ -15,11 +15,15 @@ var taken = regexp.MustCompile(`(?i)address already in use|eaddrinuse`)
 //
 // describe sets what is specific to the server; dir and ports are set already.
 func launch(name string, ports int, as *syscall.Credential, describe func(*process) error) (*process, error) {
+	return launchIn(onDisk, name, ports, as, describe)
+}
+
+func launchIn(in func() (home, error), name string, ports int, as *syscall.Credential, describe func(*process) error) (*process, error) {
 	const tries = 3
 	var err error
 	for range tries {
 		p := &process{name: name, as: as}
-		if err = p.prepare(ports, describe); err == nil {
+		if err = p.prepare(in, ports, describe); err == nil {
 			if err = p.start(); err == nil {
 				return p, nil
 			}
@@ -32,8 +36,8 @@ func launch(name string, ports int, as *syscall.Credential, describe func(*proce
 	return nil, err
 }
 
-func (p *process) prepare(ports int, describe func(*process) error) error {
-	dir, err := newDir(p.name, p.as)
+func (p *process) prepare(in func() (home, error), ports int, describe func(*process) error) error {
+	dir, err := newDir(in, p.name, p.as)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func StartManagedRabbitMQ(t testing.TB) (s *Server, api string) {
 
 func startServer(t testing.TB, managed bool) (*Server, *broker) {
 	t.Helper()
-	b, err := startBroker(findBroker(t), managed)
+	b, err := startBroker(onDisk, findBroker(t), managed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ var plain, managed sharedBroker
 func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 	t.Helper()
 	bin := findBroker(t)
-	s.once.Do(func() { s.b, s.err = startBroker(bin, managed) })
+	s.once.Do(func() { s.b, s.err = startBroker(inMemory, bin, managed) })
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
@@ -143,7 +143,7 @@ func findBroker(t testing.TB) brokerPrograms {
 	return programs
 }
 
-func startBroker(programs brokerPrograms, managed bool) (*broker, error) {
+func startBroker(in func() (home, error), programs brokerPrograms, managed bool) (*broker, error) {
 	as, err := asUser("rabbitmq")
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func startBroker(programs brokerPrograms, managed bool) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.p, err = launch("rabbitmq", 3, as, func(p *process) error { return b.describe(p) })
+	b.p, err = launchIn(in, "rabbitmq", 3, as, func(p *process) error { return b.describe(p) })
 	if err != nil {
 		_ = b.epmd.close() // the important error is the broker's
 		return nil, err
