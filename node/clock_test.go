@@ -38,7 +38,7 @@ func ticking(t *testing.T, clock *Clock) (n *Node, fired func() []time.Time) {
 func TestAdvanceGoesFromFireToFire(t *testing.T) {
 	n, fired := ticking(t, NewStillClock(begin))
 	if got := advance(t, n, begin.Add(3*time.Hour)); got != 3 {
-		t.Errorf("it says %d", got)
+		t.Errorf("the clock reads %d", got)
 	}
 	for i, at := range fired() {
 		if want := begin.Add(time.Duration(i+1) * time.Hour); !at.Equal(want) {
@@ -49,7 +49,7 @@ func TestAdvanceGoesFromFireToFire(t *testing.T) {
 		t.Errorf("%d fires, the clock shows %v", len(fired()), n.cfg.Clock.Now())
 	}
 	if got := advance(t, n, begin.Add(3*time.Hour+59*time.Minute)); got != 0 {
-		t.Errorf("nothing was due, and it says %d", got)
+		t.Errorf("nothing was due, and it reports %d", got)
 	}
 }
 

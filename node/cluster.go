@@ -270,7 +270,7 @@ func Buckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	}
 	n, err := strconv.ParseUint(string(list[0].Data), 10, 32)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("the store says that it has %q buckets", list[0].Data)
+		return 0, fmt.Errorf("the store has %q buckets, which is no number of them", list[0].Data)
 	}
 	return uint32(n), nil
 }

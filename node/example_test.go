@@ -23,12 +23,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	spec := rouse.Spec{Schedule: "@after 1ms", Target: "func:greet", Payload: []byte("world")}
+	spec := rouse.Spec{Schedule: "@after 1ms", Target: "func:greet", Payload: []byte("Gopher")}
 	if _, err := n.Create(ctx, "hello", spec); err != nil {
 		log.Fatal(err)
 	}
 	if err := n.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
-	// Output: hello world
+	// Output: hello Gopher
 }

@@ -138,10 +138,10 @@ func TestLeaderByKubernetes(t *testing.T) {
 			b, bAdmin, stopB := start("b")
 			poll.Until(t, "b knows of a", func() bool { return leaderOf(t, b) == "a" })
 			if !strings.Contains(get(t, "http://"+bAdmin+"/metrics"), "rouse_leader 0\n") {
-				t.Error("b says that it leads")
+				t.Error("b reports that it leads")
 			}
 			kubernetes.setAway(true)
-			poll.Until(t, "nobody leads", func() bool { return leaderOf(t, a) == "" && leaderOf(t, b) == "" })
+			poll.Until(t, "no node leads", func() bool { return leaderOf(t, a) == "" && leaderOf(t, b) == "" })
 			fires(b, "without-a-leader-again")
 			stopB() // does not wait for the API server
 			kubernetes.setAway(false)

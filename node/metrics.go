@@ -70,7 +70,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds", Help: "How long commits took.", Buckets: seconds})
 	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
 	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total", Help: "Due rows put off because memory was full and their target slow."})
-	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were made anew."})
+	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were repeated."})
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
 	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total", Help: "Timers that paused themselves, by why."}, []string{"cause"})

@@ -236,7 +236,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 		n.add(Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
 	}
 	if n.api == nil && !cfg.embedded && cfg.Has("executor") {
-		cfg.Log.Info("without the role api nobody can subscribe at this node: fires of stream: targets pass on to another, or wait")
+		cfg.Log.Info("without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func waitUntilItRuns(t *testing.T, n *Node) {
 	}
 }
 
-func TestAnEndedNodeSaysSo(t *testing.T) {
+func TestCallsToAnEndedNodeFail(t *testing.T) {
 	for name, end := range map[string]func(n *Node){
 		"closed":         func(n *Node) { _ = n.Close() },
 		"run and ended":  func(n *Node) { run(t, n)() },
@@ -333,7 +333,7 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 		if what == "create" || what == "replace" {
 			continue
 		}
-		if err := call("nobody"); !errors.Is(err, rouse.ErrNotFound) {
+		if err := call("unknown"); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("%s of a timer that is not there: %v", what, err)
 		}
 	}
@@ -365,7 +365,7 @@ func TestAnEmbeddedNodeServesTheAPI(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	stop()
 	if n.Addr() == "" {
-		t.Error("the address is forgotten")
+		t.Error("the address is missing")
 	}
 }
 

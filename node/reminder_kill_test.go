@@ -67,7 +67,7 @@ func anywhere(t *testing.T, s *remindee, r *reminderv1.Reminder, living func() [
 			last = err
 		}
 	}
-	t.Errorf("nobody makes a reminder: %v", last)
+	t.Errorf("no instance makes a reminder: %v", last)
 	return ""
 }
 
@@ -129,9 +129,9 @@ func processWith(t *testing.T, store, name string, size int, lease time.Duration
 	return in
 }
 
-// TestRemindersOutliveWhoeverIsKilled creates reminders while instances and sidecars are killed: no id is
+// TestRemindersOutliveKilledInstances creates reminders while instances and sidecars are killed: no id is
 // assigned twice, and every acknowledged reminder is executed.
-func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
+func TestRemindersOutliveKilledInstances(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)
 	stays, killed := runReminderNode(t, url, named("stays", 1000)), process(t, url, "killed", 1000)
@@ -183,7 +183,7 @@ func TestRemindersOutliveWhoeverIsKilled(t *testing.T) {
 	poll.Until(t, "they go on with a new one", func() bool { return count() >= before+50 })
 	close(stop)
 	makers.Wait()
-	poll.Until(t, "all are executed by somebody", func() bool {
+	poll.Until(t, "all are executed", func() bool {
 		for id := range made { // not by name: a call whose answer is lost is made again, and there are two of the name
 			if len(one.fires(id))+len(two.fires(id)) == 0 {
 				return false
@@ -260,7 +260,7 @@ func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 		now[got.ReminderId] = true
 		if other := told[id]; other != "" {
 			if same, err := stays.GetReminder(t.Context(), &reminderv1.GetReminderRequest{ReminderId: other}); err != nil || same.ReminderId != got.ReminderId {
-				t.Errorf("by %s, which somebody was told: %v, %v", other, same, err)
+				t.Errorf("by %s, which a client was told: %v, %v", other, same, err)
 			}
 		}
 		name := fmt.Sprint("m", k)

@@ -11,10 +11,10 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestNobodyExecutesWhatMoves moves reminders back and forth between two sidecars, through two instances,
+// TestNoSidecarExecutesWhatMoves moves reminders back and forth between two sidecars, through two instances,
 // while they are executed. After a move, the old sidecar does not execute the reminder; executions of one
 // reminder never overlap; and no reminder stops.
-func TestNobodyExecutesWhatMoves(t *testing.T) {
+func TestNoSidecarExecutesWhatMoves(t *testing.T) {
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()

@@ -72,14 +72,14 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 		return len(x) == 1 && len(y) == 1 && x[0] != y[0] && len(one.table().Instances) == 2
 	})
 
-	t.Run("a call at the wrong instance says which is right", func(t *testing.T) {
+	t.Run("a call at the wrong instance names the right one", func(t *testing.T) {
 		wrong := a
 		if seats(one)[0] == a.address {
 			wrong = b
 		}
 		_, err := wrong.CreateReminder(t.Context(), &reminderv1.CreateReminderRequest{Caller: one.caller, Reminder: &reminderv1.Reminder{InitialDelay: "1h"}})
 		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), seats(one)[0]) {
-			t.Errorf("it says %v", err)
+			t.Errorf("it answers %v", err)
 		}
 	})
 
@@ -167,7 +167,7 @@ func TestRemindersOfTwoNodes(t *testing.T) {
 			if r := (<-results)[0]; r.Code == 0 {
 				told = append(told, r.ReminderId)
 			} else if codes.Code(r.Code) != codes.Aborted {
-				t.Errorf("one says %v", r)
+				t.Errorf("one answers %v", r)
 			}
 		}
 		got, err := a.GetReminder(t.Context(), &reminderv1.GetReminderRequest{ReminderId: id})

@@ -45,7 +45,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
 		if r.fire && !logged {
-			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced meanwhile")}
+			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced during the attempt")}
 		}
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
 		log, err := s.unrecorded(r, log)
