@@ -363,8 +363,12 @@ func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
 func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
 	began := t.Began
 	began = cmp.Or(began, sent)
-	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
+	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
 		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
+	if e != EndFired { // those are many, and searches for a target are for what failed
+		r.Target = t.Spec.Target
+	}
+	return r
 }
 
 // detail is the text of an outcome as it is kept: a receiver may answer anything; only printable text is

@@ -35,7 +35,8 @@ const (
 	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
 	CauseInvalid           Cause = 22 // dead: the draft that a transaction wrote was invalid
 	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
-	lastCause                    = CauseOverlapLimit
+	CauseNoSecret          Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
+	lastCause                    = CauseNoSecret
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -67,6 +68,7 @@ var causes = [lastCause + 1]struct {
 	CauseCreatedLate:       {"created_late", []Ending{EndMissed}},
 	CauseOverlapLimit:      {"overlap_limit", []Ending{EndSkipped}},
 	CauseInvalid:           {"invalid", []Ending{EndDead}},
+	CauseNoSecret:          {"no_secret", []Ending{EndMissed}},
 }
 
 func (c Cause) String() string {
@@ -101,7 +103,8 @@ func Causes(e Ending) (list []Cause) {
 	return list
 }
 
-// Wait is a time in which the next occurrence of a timer was due and could not begin, or be settled, and what prevented it.
+// Wait is a time in which the next occurrence of a timer was due and could not begin, or be settled, and what
+// prevented it.
 type Wait struct {
 	Cause    Cause
 	From, To Instant

@@ -18,7 +18,10 @@ import (
 const bodyVersion = 2
 
 // recordVersion is the same for records.
-const recordVersion = 3
+const recordVersion = 4
+
+// plainRecord is the version of a record without a target: the form that earlier versions read, too.
+const plainRecord = 3
 
 // The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
 const (
@@ -34,6 +37,7 @@ const (
 	partWaits                // Waits
 	partCounts               // Fired, Dead, Missed
 	partPause                // PauseAfter, ConsecutiveDead, PauseCause
+	partTrace                // Trace
 	partAll      = 1<<iota - 1
 )
 
@@ -50,6 +54,9 @@ func (t *Timer) bodySize() int {
 		len(t.Reason) + len(t.LastError) + 10*len(t.Runs)
 	for k, v := range t.Spec.Webhook.Headers {
 		n += len(k) + len(v) + 4
+	}
+	if t.Trace != nil {
+		n += 25
 	}
 	if t.Answer != nil {
 		n += len(t.Answer.ContentType) + len(t.Answer.Payload) + 8
@@ -124,6 +131,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partAnswer, t.Answer != nil)
 	has(partWaits, len(t.Waits) > 0)
 	has(partPause, s.PauseAfter != 0 || t.ConsecutiveDead != 0 || t.PauseCause != 0)
+	has(partTrace, t.Trace != nil)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -194,6 +202,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.PauseAfter)), uint64(t.ConsecutiveDead))
 		b = append(b, byte(t.PauseCause))
 	}
+	if parts&partTrace != 0 {
+		b = appendTrace(b, t.Trace)
+	}
 	return b
 }
 
@@ -247,6 +258,9 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partPause != 0 {
 		s.PauseAfter, t.ConsecutiveDead, t.PauseCause = uint32(d.Uvarint()), uint32(d.Uvarint()), PauseCause(d.Byte())
+	}
+	if parts&partTrace != 0 {
+		t.Trace = readTrace(d)
 	}
 }
 
@@ -317,7 +331,12 @@ func DecodeTimer(row *Row) (Timer, error) {
 
 // AppendRecord appends the record without namespace and name, which a store keeps in its key.
 func AppendRecord(b []byte, r *Record) []byte {
-	b = append(b, recordVersion, byte(r.Ending))
+	if r.Target == "" {
+		b = append(b, plainRecord)
+	} else {
+		b = codec.AppendText(append(b, recordVersion), r.Target)
+	}
+	b = append(b, byte(r.Ending))
 	if r.Manual {
 		b = append(b, 1)
 	} else {
@@ -350,7 +369,11 @@ func DecodeRecord(b []byte) (Record, error) {
 	if v < 1 || v > recordVersion {
 		return Record{}, fmt.Errorf("record version %d, this rouse reads %d", v, recordVersion)
 	}
-	r := Record{Ending: Ending(d.Byte()), Manual: d.Byte() != 0, Generation: d.Uvarint()}
+	var r Record
+	if v > plainRecord {
+		r.Target = d.prose()
+	}
+	r.Ending, r.Manual, r.Generation = Ending(d.Byte()), d.Byte() != 0, d.Uvarint()
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {
 		*p = Instant(d.Varint())
 	}
@@ -371,7 +394,8 @@ func DecodeRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// decoder reads bodies, and what they share with records. Texts share the bytes they were read from: bodies are never changed.
+// decoder reads bodies, and what they share with records. Texts share the bytes they were read from: bodies
+// are never changed.
 type decoder struct{ codec.Reader }
 
 func (d *decoder) failures() []Attempt {
@@ -386,8 +410,8 @@ func (d *decoder) failures() []Attempt {
 	return list
 }
 
-// prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one of them does not break
-// the list that it is in.
+// prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one
+// of them does not break the list that it is in.
 func (d *decoder) prose() string { return CleanText(d.Text(), math.MaxInt) }
 
 // calendarName begins the names of rows that are no timers: no timer's name has a control character.

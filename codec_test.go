@@ -57,6 +57,11 @@ func drawTimer(t *rapid.T) Timer {
 		if rapid.Bool().Draw(t, "answered") {
 			tm.Answer = &Answer{ContentType: text("answer's type"), Payload: append([]byte(nil), rapid.SliceOf(rapid.Byte()).Draw(t, "answer")...)}
 		}
+		if rapid.Bool().Draw(t, "traced") {
+			tm.Trace = &TraceContext{Flags: rapid.Byte().Draw(t, "flags")}
+			copy(tm.Trace.Trace[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
+			copy(tm.Trace.Span[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "span"))
+		}
 		tm.Live, tm.Asked = rapid.Bool().Draw(t, "live"), rapid.Bool().Draw(t, "asked")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "runs") {
@@ -82,8 +87,8 @@ func TestATimerComesBackFromItsRow(t *testing.T) {
 	})
 }
 
-// A timer without a criticality has the body that it had before there was one, so what older ones wrote reads as 0; and a
-// criticality stays when a timer is given other times.
+// A timer without a criticality has the body that it had before there was one, so what older ones wrote reads
+// as 0; and a criticality stays when a timer is given other times.
 func TestCriticalityIsAPartOfItsOwn(t *testing.T) {
 	tm := oneShot(t0)
 	before := tm.Row()
@@ -117,9 +122,12 @@ func TestARecordComesBack(t *testing.T) {
 		if c == CauseOverlapped {
 			want.Other, want.OtherManual = t0, true
 		}
-		got, err := DecodeRecord(AppendRecord(nil, &want))
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v, %v", got, err)
+		for version, target := range map[byte]string{plainRecord: "", recordVersion: "stream:x"} {
+			want.Target = target
+			b := AppendRecord(nil, &want)
+			if got, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(got, want) || b[0] != version {
+				t.Errorf("got %+v of version %d, %v", got, b[0], err)
+			}
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// CheckCost searches from costNear times at the beginning, and from costProbes more, costApart apart, which
+// Cost searches from costNear times at the beginning, and from costProbes more, costApart apart, which
 // cover all times of the day and days of the week in a year. It stops after maxCheckSteps steps.
 const (
 	costNear      = 8
@@ -18,12 +18,20 @@ const (
 // CheckCost refuses, with an *Invalid, a schedule whose due times are too expensive to find: a search at some
 // time in the year after from takes more than MaxScheduleSteps.
 func (spec *Spec) CheckCost(from Instant, s Schedule) error {
+	_, err := spec.Cost(from, s)
+	return err
+}
+
+// Cost returns the steps of the longest search for a due time in the year after from, 1 for schedules that
+// are always cheap. It refuses what CheckCost refuses.
+func (spec *Spec) Cost(from Instant, s Schedule) (most int, err error) {
 	if spec.Plain() && !strings.HasPrefix(spec.Schedule, "rrule:") {
-		return nil // always cheap
+		return 1, nil
 	}
 	total := 0
 	look := func(after Instant) (next Instant, ok bool, err error) {
 		next, ok, steps := Look(s, after)
+		most = max(most, steps)
 		if total += steps; steps > MaxScheduleSteps {
 			return 0, false, TooCostly(spec, after)
 		}
@@ -32,23 +40,20 @@ func (spec *Spec) CheckCost(from Instant, s Schedule) error {
 	at := from
 	for range costNear {
 		next, ok, err := look(at)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return nil
+		if err != nil || !ok {
+			return most, err
 		}
 		at = next
 	}
 	for n := range costProbes {
 		if total >= maxCheckSteps {
-			return nil
+			break
 		}
 		if _, ok, err := look(at.Add(time.Duration(n+1) * costApart)); err != nil || !ok {
-			return err
+			return most, err
 		}
 	}
-	return nil
+	return most, nil
 }
 
 // TooCostly is the refusal of a schedule of which a look after the given time gave up.
@@ -64,11 +69,12 @@ func TooCostly(spec *Spec, after Instant) error {
 		MaxScheduleSteps, after), cure)
 }
 
-// dense is how many intervals in a row decide whether a schedule comes too often: a few may be close together.
+// dense is how many intervals in a row decide whether a schedule comes too often: a few may be close
+// together.
 const dense = 8
 
-// CheckEvery refuses, with an *Invalid, a schedule that comes more often than once in least, as its next few dozen times after from
-// show.
+// CheckEvery refuses, with an *Invalid, a schedule that comes more often than once in least, as its next few
+// dozen times after from show.
 func (spec *Spec) CheckEvery(from Instant, s Schedule, least time.Duration) error {
 	if least <= time.Millisecond || !spec.Recurring() {
 		return nil

@@ -35,7 +35,8 @@ func (w budgeted) Exhausted() bool { return *w.left <= 0 }
 // with one that does not.
 func TestCountingComesToTheSameAsLookingAtEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// There are fewer than missedCount occurrences in the 200 s, because looking at each stops counting there.
+		// There are fewer than missedCount occurrences in the 200 s, because looking at each stops counting
+		// there.
 		s := every{anchor: t0 - 7, d: time.Duration(rapid.IntRange(3, 5000).Draw(t, "interval")) * time.Millisecond}
 		spec := Spec{Schedule: "@every", Target: "stream:", Misfire: Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")), Overlap: Overlap(rapid.IntRange(0, 2).Draw(t, "overlap"))}
 		if spec.Misfire == MisfireWithin {
@@ -66,7 +67,8 @@ func TestCountingComesToTheSameAsLookingAtEach(t *testing.T) {
 	})
 }
 
-// TestAScheduleOutOfBudgetIsJumpedOver has records without counts, the same first and last occurrences, and few looks.
+// TestAScheduleOutOfBudgetIsJumpedOver has records without counts, the same first and last occurrences, and
+// few looks.
 func TestAScheduleOutOfBudgetIsJumpedOver(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	now := tm.Due.Add(50 * 24 * time.Hour)
@@ -97,7 +99,8 @@ func TestAScheduleOutOfBudgetIsJumpedOver(t *testing.T) {
 	}
 }
 
-// TestAScheduleThatCannotBeAffordedPausesItsTimer is about those that were stored before a bound, or whose calendars changed.
+// TestAScheduleThatCannotBeAffordedPausesItsTimer is about those that were stored before a bound, or whose
+// calendars changed.
 func TestAScheduleThatCannotBeAffordedPausesItsTimer(t *testing.T) {
 	tm, _ := recurring(MisfireLatest)
 	step := tm.After(Occurrence{Due: tm.Due, Attempt: 1}, 7, Outcome{Verdict: Done}, tm.Due, tm.Due+5, dear{})

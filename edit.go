@@ -267,8 +267,8 @@ func (t *Timer) Run(now Instant) (Instant, error) {
 	return due, nil
 }
 
-// Redrive returns the row that gives a dead letter a new set of attempts: the same occurrence, with the same fire id, due at
-// once. Its key stays the dead letter's.
+// Redrive returns the row that gives a dead letter a new set of attempts: the same occurrence, with the same
+// fire id, due at once. Its key stays the dead letter's.
 func (t *Timer) Redrive(now Instant) Timer {
 	to := *t
 	to.Attempts, to.Began, to.Failures, to.Waits, to.Visible, to.Updated = 0, 0, nil, nil, now, now

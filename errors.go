@@ -13,18 +13,26 @@ import (
 var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("already exists")
-	// ErrConflict: the row has another revision than the request expected, or the fire is not the one in progress.
+	// ErrConflict: the row has another revision than the request expected, or the fire is not the one in
+	// progress.
 	ErrConflict = errors.New("conflict")
 	// ErrFull: the store has no space; nothing was changed, and acknowledged timers are safe.
 	ErrFull = errors.New("the store is full")
 	// ErrOverloaded: the request was shed; try again later.
 	ErrOverloaded = errors.New("overloaded")
+	// ErrQuota: the request is beyond a quota of its namespace; see *QuotaError.
+	ErrQuota = errors.New("quota exceeded")
 	// ErrClosed: the part is shutting down.
 	ErrClosed = errors.New("closed")
 	// ErrUnavailable: the store does not answer.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrCorrupt: the store has lost or changed something that it had acknowledged. Trying again does not help.
+	// ErrCorrupt: the store has lost or changed something that it had acknowledged. Trying again does not
+	// help.
 	ErrCorrupt = errors.New("the store is damaged")
+	// ErrUnauthenticated: the caller has not shown valid credentials.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrForbidden: the caller is known, and may not do it.
+	ErrForbidden = errors.New("forbidden")
 )
 
 // StoreError is the failure of a call to a store. It is ErrUnavailable. Its text is for logs and for programs
@@ -43,7 +51,7 @@ func Unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(*Invalid)) {
 		return err
 	}
-	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrClosed, ErrCorrupt} {
+	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrQuota, ErrClosed, ErrCorrupt, ErrUnauthenticated, ErrForbidden} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -51,7 +59,8 @@ func Unavailable(err error) error {
 	return &StoreError{Err: err}
 }
 
-// Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what would be right.
+// Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what
+// would be right.
 type Problem struct {
 	Field string // dotted path, such as "retry.attempts" or "timers[3].schedule"
 	Value string // as given, shortened
@@ -85,15 +94,24 @@ func (e *Invalid) Error() string {
 	return strings.Join(s, "; ")
 }
 
-// Add adds the problems of err, if it is an *Invalid, so that a client gets all problems of an input at once.
+// Add adds the problems of err, or err itself as a problem if it is no *Invalid, so that a client gets all
+// problems of an input at once. A nil error adds nothing.
 func (e *Invalid) Add(err error) {
 	if err == nil {
 		return
 	}
-	var inv *Invalid
-	if errors.As(err, &inv) && inv != nil {
-		e.Problems = append(e.Problems, inv.Problems...)
+	if inv, ok := errors.AsType[*Invalid](err); ok {
+		if inv != nil {
+			e.Problems = append(e.Problems, inv.Problems...)
+		}
+		return
 	}
+	e.Problems = append(e.Problems, Problem{Wrong: err.Error()})
+}
+
+// Wrong adds a problem of a field. The text includes the value, if it may be shown, and the cure.
+func (e *Invalid) Wrong(field, format string, args ...any) {
+	e.Problems = append(e.Problems, Problem{Field: field, Wrong: fmt.Sprintf(format, args...)})
 }
 
 // Err returns an *Invalid with the problems that were added, or nil if there are none.
@@ -109,7 +127,8 @@ func Refuse(field, value, wrong, cure string) *Invalid {
 	return &Invalid{[]Problem{{field, Shorten(value, 128), wrong, cure}}}
 }
 
-// Under returns err with every problem's field placed under the given path, if err is an *Invalid; otherwise err itself.
+// Under returns err with every problem's field placed under the given path, if err is an *Invalid; otherwise
+// err itself.
 func Under(path string, err error) error {
 	var inv *Invalid
 	if !errors.As(err, &inv) {

@@ -26,6 +26,8 @@ func (w *Webhook) checkHeaders(add func(field, value, wrong, cure string)) {
 			add(field, "", "is one that receivers and metadata services trust only from a proxy or a machine of theirs", "leave it out, or use another name")
 		case len(v) > MaxHeaderValue:
 			add(field, "", fmt.Sprintf("has a value of %d bytes", len(v)), fmt.Sprintf("use at most %d", MaxHeaderValue))
+		case HasSecrets(v) && secretFault(v) != "":
+			add(field, "", secretFault(v), "write {{secret:NAME}}, with the name of a secret of the namespace")
 		case !IsHeaderValue(v):
 			add(field, "", "has a value that cannot be sent", "use printable ASCII, without spaces at the ends")
 		}

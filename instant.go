@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// Instant is a point in time in milliseconds since 1970-01-01T00:00:00Z, the precision of every store. The zero Instant
-// means "not set".
+// Instant is a point in time in milliseconds since 1970-01-01T00:00:00Z, the precision of every store. The
+// zero Instant means "not set".
 type Instant int64
 
 // Never is later than every time: a row that is visible at Never needs no attention.
 const Never Instant = math.MaxInt64
 
-// MinInstant and MaxInstant bound the times that users may give: from 2000 to the end of 9998, so that every sum with a
-// duration of a thousand years still fits the formats that print it.
+// MinInstant and MaxInstant bound the times that users may give: from 2000 to the end of 9998, so that every
+// sum with a duration of a thousand years still fits the formats that print it.
 var (
 	MinInstant = At(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 	MaxInstant = At(time.Date(9998, 12, 31, 23, 59, 59, 0, time.UTC))
 )
 
-// At returns t rounded up to a millisecond: a due time that lies between two milliseconds is never reached early.
+// At returns t rounded up to a millisecond: a due time that lies between two milliseconds is never reached
+// early.
 func At(t time.Time) Instant {
 	ms := t.UnixMilli()
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
@@ -30,13 +31,15 @@ func At(t time.Time) Instant {
 	return Instant(ms)
 }
 
-// Reached returns t rounded down to a millisecond: the latest Instant that t has reached. Clocks are read with it, due times with At.
+// Reached returns t rounded down to a millisecond: the latest Instant that t has reached. Clocks are read
+// with it, due times with At.
 func Reached(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
 // Time returns the instant in UTC.
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i)).UTC() }
 
-// Add returns the instant d later, rounded up to a millisecond. Never stays Never, and so does a sum that would overflow.
+// Add returns the instant d later, rounded up to a millisecond. Never stays Never, and so does a sum that
+// would overflow.
 func (i Instant) Add(d time.Duration) Instant {
 	if i == Never {
 		return Never

@@ -24,7 +24,8 @@ func (v Verdict) String() string {
 	return verdictNames[v]
 }
 
-// Outcome is how an attempt ended. Times are durations from the moment of the report, because a sink has no store clock.
+// Outcome is how an attempt ended. Times are durations from the moment of the report, because a sink has no
+// store clock.
 type Outcome struct {
 	Verdict Verdict
 	After   time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again

@@ -9,21 +9,22 @@ import (
 	"testing"
 )
 
-// parsers are the functions of the standard library that read a kind of value for which rouse has a parser of its own, and the files that
-// may call them: the parser itself, and what reads texts that others define or that rouse has written itself.
+// parsers are the functions of the standard library that read a kind of value for which rouse has a parser of
+// its own, and the files that may call them: the parser itself, and what reads texts that others define or
+// that rouse has written itself.
 var parsers = []struct {
 	call, cure string
 	may        []string
 }{
 	{"time.ParseDuration(", "call rouse.ParseDuration", []string{
 		"instant.go",
-		"internal/dapr/job/when.go", "internal/dapr/job/moment.go", // durations as Dapr takes them
+		"internal/dapr/job/when.go", "internal/dapr/job/time.go", // durations as Dapr takes them
 		"cmd/rouse/importremindersold.go", // what an actor runtime stored
 	}},
 	{"time.Parse(time.RFC3339", "call rouse.ParseInstant", []string{
 		"instant.go",
-		"cmd/rouse/moment.go",                                                                                       // after rouse.ParseInstant took it: before it is rounded
-		"internal/dapr/job/moment.go",                                                                               // times as Dapr takes them
+		"cmd/rouse/timearg.go",                                                                                      // after rouse.ParseInstant took it: before it is rounded
+		"internal/dapr/job/time.go",                                                                                 // times as Dapr takes them
 		"cmd/rouse/importremindersold.go",                                                                           // what an actor runtime stored
 		"client/times.go",                                                                                           // what a server answers: a local time with its offset
 		"internal/claim/clock.go", "internal/pool/driver/systemd/files.go", "bench/webhook.go", "rousetest/want.go", // written by rouse

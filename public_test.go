@@ -31,9 +31,9 @@ var notRun = map[string]string{
 	"transact":               "a PostgreSQL",
 }
 
-// TestPublicPackagesHaveAnExampleAndAPage: a program that imports a package finds out from its comment what it is
-// for, from an example how to call it, and from a page of docs when to use it. Packages of generated code alone
-// are described by their .proto file, and need the page only.
+// TestPublicPackagesHaveAnExampleAndAPage: a program that imports a package finds out from its comment what
+// it is for, from an example how to call it, and from a page of docs when to use it. Packages of generated
+// code alone are described by their .proto file, and need the page only.
 func TestPublicPackagesHaveAnExampleAndAPage(t *testing.T) {
 	var pages bytes.Buffer
 	files, err := filepath.Glob("docs/*.md")
@@ -84,7 +84,8 @@ func generated(files []string) bool {
 	return true
 }
 
-// examples reports whether the tests of a package have an example, and one that is run because it has an output.
+// examples reports whether the tests of a package have an example, and one that is run because it has an
+// output.
 func examples(t *testing.T, pkg string, tests []string) (found, run bool) {
 	t.Helper()
 	var files []*ast.File

@@ -1,5 +1,7 @@
 package rouse
 
+import "slices"
+
 // Ending is how an occurrence ended.
 type Ending uint8
 
@@ -19,7 +21,16 @@ func (e Ending) String() string {
 	return endingNames[e]
 }
 
-// Record is the short story of one ended occurrence, or of a run of occurrences that ended alike without an attempt.
+// ParseEnding reads the name of an ending.
+func ParseEnding(name string) (Ending, error) {
+	if i := slices.Index(endingNames[:], name); i > 0 {
+		return Ending(i), nil
+	}
+	return 0, Refuse("ending", name, "is no ending", "give one of fired, dead, skipped, missed")
+}
+
+// Record is the short story of one ended occurrence, or of a run of occurrences that ended alike without an
+// attempt.
 type Record struct {
 	Namespace  string
 	Name       string
@@ -33,6 +44,7 @@ type Record struct {
 	Attempts   uint32
 	Code       int       // of the last attempt
 	Reason     string    // why it ended so, or the head of the last answer
+	Target     string    // of the timer, unless the occurrence fired
 	Began      Instant   // when the first attempt began; 0 if none did, or it is not known
 	Sent       Instant   // when the last attempt began; 0 if none did
 	Ended      Instant   // store's clock at the settle

@@ -95,6 +95,15 @@ func (p Position) Compare(o Position) int {
 	return p.Key.Compare(o.Key)
 }
 
+// Size returns the bytes that a row counts for in the quota of bytes: its key, its labels and its body.
+func (r *Row) Size() int64 {
+	n := len(r.Key.Namespace) + len(r.Key.Name) + len(r.Key.Fire) + len(r.Body)
+	for k, v := range r.Labels {
+		n += len(k) + len(v)
+	}
+	return int64(n)
+}
+
 // Position returns the position of the row in the order of its bucket.
 func (r *Row) Position() Position { return Position{r.Visible, r.Key} }
 
@@ -147,8 +156,8 @@ type Missing struct {
 	Err  error
 }
 
-// Partial is the error of Apply and Revisions when only some parts of a store answered: the results returned with it count, except
-// those at the places Unknown, whose outcome is unknown.
+// Partial is the error of Apply and Revisions when only some parts of a store answered: the results returned
+// with it count, except those at the places Unknown, whose outcome is unknown.
 type Partial struct {
 	Unknown []int // ascending
 	Err     error
@@ -170,8 +179,8 @@ type Change struct {
 	Key Key
 	If  uint64 // the revision that the row must have, or NoRow, or AnyRevision
 
-	// To is the new row, nil to remove it. Its Key is Change.Key; its Revision is ignored, as the store gives a new one.
-	// A zero Generation begins a new generation, whose number is the new revision.
+	// To is the new row, nil to remove it. Its Key is Change.Key; its Revision is ignored, as the store gives
+	// a new one. A zero Generation begins a new generation, whose number is the new revision.
 	To *Row
 
 	// Keep leaves the row as it is (To is nil): the condition is checked, and Also and Log are written.
@@ -200,6 +209,12 @@ type Query struct {
 	DueUntil  Instant           // due before; 0: no bound
 	After     Key               // strictly after this key; the zero Key is before all
 	Limit     int               // at most so many rows; at least 1
+
+	// The following fields are for operations on timers. A store gets queries without them.
+	Sought  Sought
+	Order   Order
+	Reverse bool    // the latest first, or the last name
+	AfterAt Instant // with After in an Order by time: the time of the last timer of the page before
 }
 
 // Wants reports whether the query asks for rows of a state.
@@ -219,10 +234,19 @@ type Page struct {
 
 // RecordQuery selects the records of one namespace, or of one timer, newest first.
 type RecordQuery struct {
-	Namespace string
+	Namespace string       // for operations on timers, empty: all namespaces
 	Name      string       // empty: the whole namespace
 	Until     RecordCursor // strictly older than this; the zero cursor is newer than all
 	Limit     int          // at least 1
+
+	// The following fields are for operations on timers. A store gets queries without them.
+	From    RecordCursor      // not older than this; the zero cursor is older than all
+	Prefix  string            // of the name
+	Labels  map[string]string // of the timer now: a timer that has been deleted has none
+	Endings []Ending          // any of these; empty: all
+	Causes  []Cause           // any of these; empty: all
+	Sought  Sought
+	Oldest  bool // oldest first
 }
 
 // RecordCursor is the place of a record in the history of a namespace.
@@ -234,14 +258,18 @@ type RecordCursor struct {
 // RecordPage is a part of a history, newest first.
 type RecordPage struct {
 	Records []Record
-	Next    *RecordCursor // where to go on; nil at the end
+	At      []RecordCursor // of the records: unique in the store
+	Next    *RecordCursor  // where to go on, as RecordQuery.Until, or From if the oldest come first; nil at the end
+
+	Searched int64 // by an operation on timers: how many records it compared
 }
 
 // Timers is a versioned table with one index on visible time.
 //
-// All methods may be called concurrently. A method that returns an error that is not a contract violation has an unknown
-// outcome: the caller may try the same conditional write again, and its revision keeps it from being applied twice. Times
-// are the store's; a store that shares its machine with its one caller uses the machine's wall clock.
+// All methods may be called concurrently. A method that returns an error that is not a contract violation has
+// an unknown outcome: the caller may try the same conditional write again, and its revision keeps it from
+// being applied twice. Times are the store's; a store that shares its machine with its one caller uses the
+// machine's wall clock.
 type Timers interface {
 	// Now returns the store's clock.
 	Now(ctx context.Context) (Instant, error)
@@ -252,12 +280,12 @@ type Timers interface {
 	// List returns the rows that match, in the order of keys.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Count returns how many rows match; q.After and q.Limit do not matter. A filter by namespace and states alone costs
-	// no scan.
+	// Count returns how many rows match; q.After and q.Limit do not matter. A filter by namespace and states
+	// alone costs no scan.
 	Count(ctx context.Context, q Query) (int64, error)
 
-	// Claim returns the rows of the window, in the order of their positions. With a Hold the rows are hidden from other
-	// claims until then, atomically: no two claims get the same row for overlapping times.
+	// Claim returns the rows of the window, in the order of their positions. With a Hold the rows are hidden
+	// from other claims until then, atomically: no two claims get the same row for overlapping times.
 	Claim(ctx context.Context, w Window) (Batch, error)
 
 	// Apply makes the changes, each on its own condition and in their order, in one durable step: when it
@@ -271,6 +299,10 @@ type Timers interface {
 type History interface {
 	// Records returns records, newest first.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
+
+	// RecordNamespaces returns the namespaces that have records, sorted, and perhaps some whose records were
+	// deleted recently.
+	RecordNamespaces(ctx context.Context) ([]string, error)
 
 	// TrimTimer deletes the records of a timer beyond its newest keep. It returns how many it deleted.
 	TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error)
@@ -304,8 +336,9 @@ type Shared interface {
 	Store
 	Locks
 
-	// Revisions returns the revisions of the rows of the keys, in their order; 0 where there is no row. It sees every change that
-	// was acknowledged before the call. A store on several servers may return revisions with a *Partial.
+	// Revisions returns the revisions of the rows of the keys, in their order; 0 where there is no row. It
+	// sees every change that was acknowledged before the call. A store on several servers may return
+	// revisions with a *Partial.
 	Revisions(ctx context.Context, keys []Key) ([]uint64, error)
 }
 
@@ -316,7 +349,8 @@ type Watcher interface {
 	Watch(ctx context.Context, f func()) error
 }
 
-// Presence is a store that notices when a node's process ends: each node keeps a connection to it for that alone.
+// Presence is a store that notices when a node's process ends: each node keeps a connection to it for that
+// alone.
 type Presence interface {
 	// Attend connects as a member. The store knows the member until the connection closes, such as by the end
 	// of the process. The error is errors.ErrUnsupported if a proxy keeps connections open after the process
@@ -389,7 +423,8 @@ type Grant struct {
 	Until   time.Time     // monotonic end of the grant; zero: it does not end
 }
 
-// Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never rests on it.
+// Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never
+// rests on it.
 type Strategy interface {
 	// Grant returns what the node may claim now. It may block until it can return something. The caller
 	// reports with done that the claim is over, and whether rows of the window may remain.
@@ -427,9 +462,15 @@ type Fire struct {
 	Manual     bool    // asked for by run, not by the schedule
 	Last       bool    // no attempt follows this one
 	Spec       *Spec
+
+	// Origin is the span that created the timer, nil if there is none, and Traceparent the header of that of
+	// this attempt, which sinks pass on; empty without tracing.
+	Origin      *TraceContext
+	Traceparent string
 }
 
-// Lane is a queue that a fire waits in. Fires of one lane share a concurrency limit; lanes do not delay each other.
+// Lane is a queue that a fire waits in. Fires of one lane share a concurrency limit; lanes do not delay each
+// other.
 type Lane struct {
 	Name  string
 	Limit int // fires outstanding, handed to Deliver and not reported, at a time; at least 1
@@ -452,7 +493,8 @@ const CatchUpAfter = time.Minute
 
 // Sink is a kind of delivery.
 type Sink interface {
-	// Check refuses, with an *Invalid, a spec whose target or options this sink cannot serve. It changes nothing.
+	// Check refuses, with an *Invalid, a spec whose target or options this sink cannot serve. It changes
+	// nothing.
 	Check(spec *Spec) error
 
 	// Lane returns the lane of a timer's fires. It is cheap and pure.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// PauseCause is why a timer is paused: one of a closed set, which programs read; Timer.Reason has the details, for people. Timers are kept
-// with its number, so that numbers are never used again.
+// PauseCause is why a timer is paused: one of a closed set, which programs read; Timer.Reason has the
+// details, for people. Timers are kept with its number, so that numbers are never used again.
 type PauseCause uint8
 
 // The causes of pauses.
@@ -52,7 +52,8 @@ func (t *Timer) buried(occ Occurrence) bool {
 	return t.ConsecutiveDead >= t.Spec.PauseAfter && !t.Paused
 }
 
-// stopAfterDead pauses a timer whose latest occurrence ended as a dead letter with that detail, unless nothing is left of it.
+// stopAfterDead pauses a timer whose latest occurrence ended as a dead letter with that detail, unless
+// nothing is left of it.
 func (t *Timer) stopAfterDead(latest string) {
 	if t.Paused || t.Over() {
 		return

@@ -61,8 +61,8 @@ func (s *Spec) Recurring() bool {
 	return len(s.Also) > 0 || s.Schedule != "" && !isOneShot(s.Schedule)
 }
 
-// isOneShot tells the forms apart by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant, "YYYY-…". No number
-// in a cron expression has four digits.
+// isOneShot tells the forms apart by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant,
+// "YYYY-…". No number in a cron expression has four digits.
 func isOneShot(s string) bool {
 	if strings.HasPrefix(s, "@after ") || strings.HasPrefix(s, "aws:at(") {
 		return true

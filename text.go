@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -96,7 +97,8 @@ func textFault(s string, limit int) string {
 	return ""
 }
 
-// CheckText refuses a text for people that is not printable UTF-8 of at most limit bytes. Line ends and tabs are printable.
+// CheckText refuses a text for people that is not printable UTF-8 of at most limit bytes. Line ends and tabs
+// are printable.
 func CheckText(field, s string, limit int) error {
 	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, unfit)) {
 		return Refuse(field, s, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", limit))
@@ -161,32 +163,40 @@ func (k Key) Check() error {
 	return nil
 }
 
+// checkWhich refuses what no timer can have.
+func checkWhich(namespace, name, prefix string, labels map[string]string) error {
+	if namespace != "" {
+		if err := CheckNamespace(namespace); err != nil {
+			return err
+		}
+	}
+	if name != "" {
+		if err := checkOldName(name); err != nil {
+			return err
+		}
+	}
+	if wrong := textFault(prefix, MaxName); wrong != "" {
+		return Refuse("prefix", prefix, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxName))
+	}
+	if len(labels) > MaxLabels {
+		return Refuse("label", fmt.Sprint(len(labels)), "are more than a timer can have", fmt.Sprintf("give at most %d", MaxLabels))
+	}
+	for k, v := range labels {
+		if labelFault(k) || textFault(v, MaxLabelValue) != "" {
+			return Refuse("label", k+"="+v, "is a label that no timer can have", "give NAME=VALUE")
+		}
+	}
+	return nil
+}
+
 // Check refuses, with an *Invalid, a query that no timer can match, or that is too large to be meant.
 func (q *Query) Check() error {
-	if q.Namespace != "" {
-		if err := CheckNamespace(q.Namespace); err != nil {
-			return err
-		}
-	}
-	if q.Name != "" {
-		if err := checkOldName(q.Name); err != nil {
-			return err
-		}
-	}
-	if wrong := textFault(q.Prefix, MaxName); wrong != "" {
-		return Refuse("prefix", q.Prefix, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxName))
+	if err := checkWhich(q.Namespace, q.Name, q.Prefix, q.Labels); err != nil {
+		return err
 	}
 	for _, s := range q.States {
 		if s == 0 || s >= StateNote {
 			return Refuse("states", s.String(), "is no state of a timer", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
-		}
-	}
-	if len(q.Labels) > MaxLabels {
-		return Refuse("label", fmt.Sprint(len(q.Labels)), "are more than a timer can have", fmt.Sprintf("give at most %d", MaxLabels))
-	}
-	for k, v := range q.Labels {
-		if labelFault(k) || textFault(v, MaxLabelValue) != "" {
-			return Refuse("label", k+"="+v, "is a label that no timer can have", "give NAME=VALUE")
 		}
 	}
 	if err := CheckInstant("due_from", q.DueFrom); err != nil {
@@ -198,7 +208,7 @@ func (q *Query) Check() error {
 	if q.DueUntil != 0 && q.DueFrom > q.DueUntil {
 		return Refuse("due_until", q.DueUntil.String(), "lies before due_from", "give a later time")
 	}
-	return nil
+	return cmp.Or(q.Sought.check(), q.checkOrder())
 }
 
 // labelFault reports whether a text cannot be the name of a label.
@@ -206,15 +216,29 @@ func labelFault(name string) bool {
 	return name == "" || textFault(name, MaxLabelKey) != "" || strings.ContainsAny(name, "=,! ")
 }
 
-// Check refuses, with an *Invalid, a query of no history.
+// Check refuses, with an *Invalid, a query that no record can match.
 func (q *RecordQuery) Check() error {
-	if q.Name == "" {
-		return CheckNamespace(q.Namespace)
+	if err := checkWhich(q.Namespace, q.Name, q.Prefix, q.Labels); err != nil {
+		return err
 	}
-	return Key{Namespace: q.Namespace, Name: q.Name}.Check()
+	for _, e := range q.Endings {
+		if e == 0 || e > EndMissed {
+			return Refuse("ending", e.String(), "is no ending", "give one of fired, dead, skipped, missed")
+		}
+	}
+	for _, c := range q.Causes {
+		if c > lastCause {
+			return Refuse("cause", c.String(), "is no cause", "give one that docs/policies.md lists")
+		}
+	}
+	if q.Until != (RecordCursor{}) && q.Until.Ended < q.From.Ended {
+		return Refuse("until", q.Until.Ended.String(), "lies before from", "give a later time")
+	}
+	return q.Sought.check()
 }
 
-// CheckRevision refuses, as the revision that a caller expects, the one that no row has and that would mean any.
+// CheckRevision refuses, as the revision that a caller expects, the one that no row has and that would mean
+// any.
 func CheckRevision(expected uint64) error {
 	if expected == AnyRevision {
 		return Refuse("expected_revision", fmt.Sprint(expected), "is no revision", "give the one that you read, or leave it out")

@@ -46,6 +46,10 @@ func (s State) Detached() bool { return s == StateDead || s == StateFiring || s 
 // ListedStates are the states of timers: those that a Query without States returns.
 var ListedStates = []State{StateScheduled, StateRetrying, StateAccepted, StatePaused, StateEnded}
 
+// AllStates are those of all rows that clients see: of timers, of occurrences next to them, and of dead
+// letters.
+var AllStates = slices.Concat(ListedStates, []State{StateFiring, StateDead})
+
 // Timer is the durable row in its readable form.
 type Timer struct {
 	Key        Key
@@ -85,15 +89,21 @@ type Timer struct {
 	// skipped. Detached occurrences (OverlapAllow) are in none of these.
 	Fired, Dead, Missed uint64
 
-	// ConsecutiveDead is how many occurrences of the schedule have ended as dead letters since the last one that fired, or since the timer
-	// was resumed. It is counted for Spec.PauseAfter only.
+	// ConsecutiveDead is how many occurrences of the schedule have ended as dead letters since the last one
+	// that fired, or since the timer was resumed. It is counted for Spec.PauseAfter only.
 	ConsecutiveDead uint32
+
+	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
 	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
 
 	// Of a row next to its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
 	Asked bool // a client asked for it, by redrive or backfill: it has no deadline
+
+	// Redacted is set if payload, headers, answer and what targets answered are left out, because the caller
+	// may not see them. It is not stored.
+	Redacted bool
 }
 
 // Span is the time from From on until To, both included. The zero Span is empty.
@@ -168,6 +178,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Manual:     o.Manual,
 		Last:       o.Attempt >= t.Spec.Retry.Effective().Attempts,
 		Spec:       &t.Spec,
+		Origin:     t.Trace,
 	}
 }
 

@@ -2,8 +2,8 @@ package rouse
 
 import "fmt"
 
-// Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences are
-// skipped over without being counted where the policy allows; otherwise a later step continues.
+// Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences
+// are skipped over without being counted where the policy allows; otherwise a later step continues.
 type Budgeted interface{ Exhausted() bool }
 
 func exhausted(s Schedule) bool {
@@ -11,11 +11,12 @@ func exhausted(s Schedule) bool {
 	return ok && t.Exhausted()
 }
 
-// missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
+// missedCount bounds how many missed occurrences are counted one by one before a run's count is left open
+// (0).
 const missedCount = 100_000
 
-// walk moves a timer along its schedule at one time: past the occurrence that has ended, and past those that are
-// given up.
+// walk moves a timer along its schedule at one time: past the occurrence that has ended, and past those that
+// are given up.
 type walk struct {
 	t   *Timer
 	now Instant
@@ -105,7 +106,7 @@ func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []R
 		}
 		if len(log) == 0 || why != last {
 			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
-				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Ended: w.now})
+				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target, Ended: w.now})
 			n, last, jumped = 0, why, false
 		}
 		run := &log[len(log)-1]
@@ -141,8 +142,9 @@ func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []R
 	return log
 }
 
-// countUntil counts the occurrences from next on that are given up alike and are followed by another one not after near, where the
-// schedule can count them, and returns the last of them. alike reports whether one is, with the one after it.
+// countUntil counts the occurrences from next on that are given up alike and are followed by another one not
+// after near, where the schedule can count them, and returns the last of them. alike reports whether one is,
+// with the one after it.
 func (w walk) countUntil(next, near Instant, alike func(cur, next Instant) bool) (n uint64, last Instant) {
 	c, ok := w.s.(Counted)
 	if !ok || w.t.Spec.MaxOccurrences != 0 {

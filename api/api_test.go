@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/unset"
 )
 
 func drawInstant(t *rapid.T) rouse.Instant {
@@ -78,7 +79,7 @@ func TestSpecsComeBack(t *testing.T) {
 		if err := Decode(b, &in); err != nil {
 			t.Fatalf("%v: %s", err, b)
 		}
-		back, err := in.Words()
+		back, err := in.Parse()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,28 +102,6 @@ func again[T any](t *testing.T, v T) (back T) {
 	return back
 }
 
-// empty returns the paths of fields that have their zero value.
-func empty(v reflect.Value, path string) (fields []string) {
-	switch {
-	case v.Kind() == reflect.Pointer:
-		v = v.Elem()
-	case v.Kind() == reflect.Slice && v.Len() > 0:
-		v = v.Index(0)
-	}
-	if v.Kind() != reflect.Struct {
-		return nil
-	}
-	for i := range v.NumField() {
-		name := path + v.Type().Field(i).Name
-		if v.Field(i).IsZero() {
-			fields = append(fields, name)
-			continue
-		}
-		fields = append(fields, empty(v.Field(i), name+".")...)
-	}
-	return fields
-}
-
 // TestEveryFieldIsConverted sends values with every field set, so that it notices a new field without
 // conversion.
 func TestEveryFieldIsConverted(t *testing.T) {
@@ -139,9 +118,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
 		Fired: 17, Dead: 18, Missed: 19, PassTo: at(20), Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
-		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20}
+		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: at(1), OtherManual: true, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
-		Code: 6, Reason: "r", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
+		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: at(2)}
 	ours, coming := TimerOf(&timer), rouse.Coming{Due: at(1), At: at(2), Mark: "m"}
 	for _, c := range []struct {
@@ -149,30 +128,30 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		not        []string // fields of the word that this one cannot have, or that no form has
 		nor        []string // fields of the form that are not the word's
 	}{
-		{timer, ours, []string{"Bucket", "Paused", "Token"}, []string{"Spec.PayloadBase64", "InFlight"}},
+		{timer, ours, []string{"Bucket", "Paused", "Token", "Trace"}, []string{"Spec.PayloadBase64", "InFlight"}},
 		{record, RecordOf(&record), nil, nil},
 		{calendar, CalendarOf(&calendar), nil, nil},
 		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},
 	} {
-		if got := empty(reflect.ValueOf(c.word), ""); !slices.Equal(got, c.not) {
+		if got := unset.Fields(c.word); !slices.Equal(got, c.not) {
 			t.Errorf("%T: this test does not set %v, want %v", c.word, got, c.not)
 		}
-		if got := empty(reflect.ValueOf(c.form), ""); !slices.Equal(got, c.nor) {
+		if got := unset.Fields(c.form); !slices.Equal(got, c.nor) {
 			t.Errorf("%T: the form does not have %v, want %v", c.word, got, c.nor)
 		}
 	}
 	read := again(t, ours)
-	if got, err := read.Words(); err != nil || !reflect.DeepEqual(got, timer) {
+	if got, err := read.Parse(); err != nil || !reflect.DeepEqual(got, timer) {
 		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
 	}
 	days := again(t, CalendarOf(&calendar))
-	if got, err := days.Words(); err != nil || !reflect.DeepEqual(got, calendar) {
+	if got, err := days.Parse(); err != nil || !reflect.DeepEqual(got, calendar) {
 		t.Errorf("was  %+v\ncame %+v, %v", calendar, got, err)
 	}
-	when := again(t, WhenOf(&spec))
+	when := again(t, newWhen(&spec))
 	want := rouse.Spec{Schedule: spec.Schedule, Also: spec.Also, Except: spec.Except, Timezone: spec.Timezone, DST: spec.DST, Calendar: spec.Calendar,
 		Start: spec.Start, End: spec.End, TTL: spec.TTL, MaxOccurrences: spec.MaxOccurrences, Jitter: spec.Jitter}
-	if got, err := when.Words(); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := when.Parse(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("was  %+v\ncame %+v, %v", want, got, err)
 	}
 }
@@ -191,7 +170,7 @@ func TestTimersOfEveryStateComeBack(t *testing.T) {
 	} {
 		timer.Key = rouse.Key{Namespace: key.Namespace, Name: key.Name, Fire: timer.Key.Fire}
 		read := again(t, TimerOf(&timer))
-		if got, err := read.Words(); err != nil || !reflect.DeepEqual(got, timer) || read.State != want.String() {
+		if got, err := read.Parse(); err != nil || !reflect.DeepEqual(got, timer) || read.State != want.String() {
 			t.Errorf("%v: was  %+v\ncame %+v, %v", want, timer, got, err)
 		}
 	}
@@ -203,14 +182,14 @@ func TestTimersThatAreRefused(t *testing.T) {
 		"state":   {State: "note"},
 		"fire_id": {State: "dead"},
 	} {
-		_, err := o.Words()
+		_, err := o.Parse()
 		var inv *rouse.Invalid
 		if !errors.As(err, &inv) || inv.Problems[0].Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	lies := Timer{State: "retrying", Due: Time(rouse.MinInstant)}
-	if _, err := lies.Words(); err == nil {
+	if _, err := lies.Parse(); err == nil {
 		t.Error("a timer that retries without an attempt was taken")
 	}
 }
@@ -254,7 +233,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever is sent, it is read or refused with a field, and what is read can be written and read again.
+// FuzzDecode: whatever is sent, it is read or refused with a field, and what is read can be written and read
+// again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schedule":"@every 5m","target":"https://example.com/","payload":{"a":[1]},"retry":{"jitter":"0s"}}`))
 	f.Add([]byte(`{"schedule":"@every 5m","payload_base64":"AA==","labels":{"a":"b"}}`))
@@ -311,4 +291,40 @@ func TestTimerPath(t *testing.T) {
 	if got := TimerPath("ns", "a/b:c ä%"); got != "/v1/namespaces/ns/timers/a%2Fb%3Ac%20%C3%A4%25" {
 		t.Error(got)
 	}
+}
+
+// FuzzQuotas: quotas that are accepted are within their bounds, and the same when they are written and read
+// again; none is lost on the way.
+func FuzzQuotas(f *testing.F) {
+	for _, text := range []string{`{"quotas":{"timers":5,"bytes":1000,"min_interval":"1m","fires_per_second":0.5,"schedule_cost":10}}`, `{}`, `{"quotas":null}`, `{"quotas":{"timers":-1}}`,
+		`{"quotas":{"creates_per_second":1e400}}`, `{"quotas":{"reads_per_second":1e9,"min_interval":"9000h"}}`, `{"quotas":{"bytes":9223372036854775807}}`, `{"quotas":{"timers":1.5}}`,
+		`{"quotas":{"colour":1}}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v, again PutNamespace
+		err := Decode(b, &v)
+		q := v.Quotas.Words()
+		if err == nil {
+			err = q.Check()
+		}
+		if err != nil {
+			if inv := new(*rouse.Invalid); !errors.As(err, inv) || (*inv).Problems[0].Field == "" || (*inv).Problems[0].Cure == "" {
+				t.Errorf("%q: %v", b, err)
+			}
+			return
+		}
+		for _, one := range q.List(&rouse.Usage{}) {
+			if !(one.Limit >= 0 && one.Limit <= 1<<50) {
+				t.Errorf("%q has %s = %g", b, one.Name, one.Limit)
+			}
+		}
+		out, err := Encode(PutNamespace{QuotasOf(q)})
+		if err == nil {
+			err = Decode(out, &again)
+		}
+		if err != nil || again != v {
+			t.Errorf("%q became %q: %v", b, out, err)
+		}
+	})
 }

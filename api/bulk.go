@@ -12,6 +12,8 @@ type Bulk struct {
 	Limit  uint64 `json:"limit,omitzero"`                          // at most so many; default all
 	// of redrive and purge: only dead letters whose last error contains it
 	ErrorContains string `json:"error_contains,omitzero" schema:"maxLength=256"`
+	// of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does
+	PerSecond float64 `json:"per_second,omitzero"`
 }
 
 // BulkProgress is how far a Bulk has come.

@@ -30,9 +30,9 @@ func CalendarOf(c *rouse.Calendar) Calendar {
 	return o
 }
 
-// Words returns the calendar in the words of rouse. It refuses, with a *rouse.Invalid, days that are no dates; the rest is for
-// rouse.Calendar.Check.
-func (o *Calendar) Words() (rouse.Calendar, error) {
+// Parse returns the calendar in the words of rouse. It refuses, with a *rouse.Invalid, days that are no
+// dates; the rest is for rouse.Calendar.Check.
+func (o *Calendar) Parse() (rouse.Calendar, error) {
 	days, err := daysIn(o.Days)
 	return rouse.Calendar{Namespace: o.Namespace, Name: o.Name, Days: days, Revision: o.Revision, Updated: o.Updated.Instant()}, err
 }
@@ -42,8 +42,8 @@ type PutCalendar struct {
 	Days []Day `json:"days" schema:"maxItems=20000"` // in any order
 }
 
-// Words returns the days in the words of rouse. It refuses, with a *rouse.Invalid, what is no date.
-func (o *PutCalendar) Words() ([]rouse.Day, error) { return daysIn(o.Days) }
+// Parse returns the days in the words of rouse. It refuses, with a *rouse.Invalid, what is no date.
+func (o *PutCalendar) Parse() ([]rouse.Day, error) { return daysIn(o.Days) }
 
 func daysIn(list []Day) ([]rouse.Day, error) {
 	var days []rouse.Day

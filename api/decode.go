@@ -15,8 +15,8 @@ import (
 // MaxDepth is how deep arrays and objects of a request may be nested.
 const MaxDepth = 32
 
-// Decode reads one JSON value into a struct of this package. It refuses, with a *rouse.Invalid, anything that is not exactly
-// that: unknown and double members, null, bad UTF-8, wrong types, trailing data, deep nesting.
+// Decode reads one JSON value into a struct of this package. It refuses, with a *rouse.Invalid, anything that
+// is not exactly that: unknown and double members, null, bad UTF-8, wrong types, trailing data, deep nesting.
 func Decode(body []byte, to any) error {
 	if TooDeep(body, MaxDepth) {
 		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep", "use fewer levels, or payload_base64")
@@ -44,8 +44,8 @@ func Decode(body []byte, to any) error {
 	return rouse.Refuse("body", "", "is no valid JSON", "send one JSON object in UTF-8")
 }
 
-// withoutNull refuses null for everything but a payload: package json takes it for a member that is left out, whatever its kind. It is
-// slow, and for bodies in which there may be one.
+// withoutNull refuses null for everything but a payload: package json takes it for a member that is left out,
+// whatever its kind. It is slow, and for bodies in which there may be one.
 var withoutNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	if _, payload := to.(*jsontext.Value); payload || d.PeekKind() != jsontext.KindNull {
 		return errors.ErrUnsupported // by this function: the usual one goes on

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SpecMembers returns the members that a spec in JSON can have, each with its kind as PostgreSQL names those of jsonb: string, number,
-// array, object, boolean; "any" for the payload.
+// SpecMembers returns the members that a spec in JSON can have, each with its kind as PostgreSQL names those
+// of jsonb: string, number, array, object, boolean; "any" for the payload.
 func SpecMembers() map[string]string {
 	members := map[string]string{}
 	membersOf(reflect.TypeFor[Spec](), members)

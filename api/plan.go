@@ -34,7 +34,8 @@ type Coming struct {
 	Namespace string `json:"namespace,omitzero"` // of the timer, where several are meant
 }
 
-// ComingOf returns the JSON form of an occurrence that may come, with its due time in the schedule's zone as a text.
+// ComingOf returns the JSON form of an occurrence that may come, with its due time in the schedule's zone as
+// a text.
 func ComingOf(c *rouse.Coming, local string) Coming {
 	return Coming{Due: TimeOf(c.Due), SentAt: TimeOf(c.At), Local: local, Mark: c.Mark}
 }
@@ -52,9 +53,12 @@ type Explanation struct {
 // Reason is one fact of an explanation.
 type Reason struct {
 	// such as paused, retrying, obstacle, missed, skipped or ended
-	Code string `json:"code" schema:"examples=paused|retrying|obstacle|missed|skipped|ended"`
-	Text string `json:"text"`
-	At   Time   `json:"at,omitzero"` // when it happened, or will; left out: now
+	Code  string `json:"code" schema:"examples=paused|retrying|obstacle|missed|skipped|ended"`
+	Text  string `json:"text"`
+	At    Time   `json:"at,omitzero"`    // when it happened, or will; left out: now
+	Since Time   `json:"since,omitzero"` // when it began to hold; left out: not known, or it has no beginning
+	Until Time   `json:"until,omitzero"` // when it ends or ended; left out: not known, or it has no end
+	Cure  string `json:"cure,omitzero"`  // what to do about it; left out: nothing, or it is not known
 }
 
 // Filter selects timers: those that match every member that is given.
@@ -66,12 +70,16 @@ type Filter struct {
 	Labels   map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
 	DueFrom  Time              `json:"due_from,omitzero"`
 	DueUntil Time              `json:"due_until,omitzero"`
+	Text     string            `json:"text,omitzero" schema:"maxLength=256"`    // in the name, the error or the payload, without regard to case
+	Target   string            `json:"target,omitzero" schema:"maxLength=2048"` // exactly, or its beginning with a "*" after it
+	Code     int               `json:"code,omitzero"`                           // of the last attempt
 }
 
-// Words returns the filter in the words of rouse; the namespace is not part of it. It refuses, with a *rouse.Invalid, what is
-// no state.
-func (o *Filter) Words() (rouse.Query, error) {
-	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(), DueUntil: o.DueUntil.Instant()}
+// Parse returns the filter in the words of rouse; the namespace is not part of it. It refuses, with a
+// *rouse.Invalid, what is no state.
+func (o *Filter) Parse() (rouse.Query, error) {
+	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(), DueUntil: o.DueUntil.Instant(),
+		Sought: rouse.Sought{Text: o.Text, Target: o.Target, Code: o.Code}}
 	for i, name := range o.States {
 		s, err := rouse.ParseState(name)
 		if err != nil {
@@ -88,6 +96,39 @@ type Simulate struct {
 	From   Time    `json:"from,omitzero"`                                      // default now
 	Until  Time    `json:"until"`                                              // exclusive
 	Limit  uint32  `json:"limit,omitzero" schema:"maximum=10000,default=1000"` // up to 10,000; default 1,000
+}
+
+// AskForecast asks how many occurrences come due in each step of a range of time.
+type AskForecast struct {
+	Filter    *Filter  `json:"filter,omitzero"` // default all timers
+	From      Time     `json:"from,omitzero"`   // default now
+	Until     Time     `json:"until"`           // exclusive
+	Step      Duration `json:"step,omitzero"`   // default 1h; the range has at most 10,080
+	PageToken string   `json:"page_token,omitzero"`
+}
+
+// Forecast is the answer to AskForecast.
+type Forecast struct {
+	From          Time   `json:"from"`                     // where the range begins
+	Loads         []Load `json:"loads"`                    // in the order of time; a step in which nothing comes due has none
+	Timers        int64  `json:"timers"`                   // that were read
+	Of            int64  `json:"of,omitzero"`              // if there is more: how many timers match at most; left out: not known
+	NextPageToken string `json:"next_page_token,omitzero"` // the bound was reached, and the other timers can be counted with it
+}
+
+// Load is how many occurrences come due in a step of time.
+type Load struct {
+	From  Time  `json:"from"` // a multiple of the step since 1970, in UTC
+	Count int64 `json:"count"`
+}
+
+// ForecastOf returns the JSON form of a forecast.
+func ForecastOf(f *rouse.Forecast, token string) Forecast {
+	out := Forecast{From: TimeOf(f.From), Loads: make([]Load, len(f.Loads)), Timers: f.Timers, Of: f.Of, NextPageToken: token}
+	for i, l := range f.Loads {
+		out.Loads[i] = Load{TimeOf(l.From), l.Count}
+	}
+	return out
 }
 
 // Simulated is the answer to Simulate.

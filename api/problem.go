@@ -9,8 +9,8 @@ import (
 // ProblemType is the media type of a Problem.
 const ProblemType = "application/problem+json"
 
-// Problem is an error as RFC 9457 has it. Code is stable, and the same as over gRPC in lower case; Status and Title follow
-// from it, and so does Type, which leads to its description.
+// Problem is an error as RFC 9457 has it. Code is stable, and the same as over gRPC in lower case; Status and
+// Title follow from it, and so does Type, which leads to its description.
 type Problem struct {
 	Type   string  `json:"type" schema:"format=uri"`
 	Title  string  `json:"title"`

@@ -18,6 +18,7 @@ type Record struct {
 	Attempts uint32 `json:"attempts,omitzero"`
 	Code     int    `json:"code,omitzero"`   // of the last attempt
 	Reason   string `json:"reason,omitzero"` // details of the cause, for people
+	Target   string `json:"target,omitzero"` // of the timer, unless the occurrence fired
 	Began    Time   `json:"began,omitzero"`  // when the first attempt was sent
 	Sent     Time   `json:"sent,omitzero"`   // when the last one was
 	Ended    Time   `json:"ended,omitzero"`
@@ -63,13 +64,76 @@ func attemptsOf(list []rouse.Attempt) (out []Attempt) {
 func RecordOf(r *rouse.Record) Record {
 	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(), Ending: r.Ending.String(),
 		Cause: r.Cause.String(), OtherDue: TimeOf(r.Other), OtherManual: r.OtherManual, OtherFireID: r.OtherID(), Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
-		Reason: r.Reason, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended), Failures: attemptsOf(r.Failures)}
+		Reason: r.Reason, Target: r.Target, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended), Failures: attemptsOf(r.Failures)}
 }
 
-// RecordList is a page of records, newest first.
+// RecordsOf returns the JSON form of records.
+func RecordsOf(records []rouse.Record) []Record {
+	out := make([]Record, len(records))
+	for i := range records {
+		out[i] = RecordOf(&records[i])
+	}
+	return out
+}
+
+// RecordList is a page of records, newest first or oldest first.
 type RecordList struct {
 	Records       []Record `json:"records"`
-	NextPageToken string   `json:"next_page_token,omitzero"`
+	NextPageToken string   `json:"next_page_token,omitzero"` // left out at the end; a page can be empty before that
+	// only if the search stopped at its bound, before the page was full: how many records it compared
+	Searched int64 `json:"searched,omitzero"`
+}
+
+// RecordGroups sums up records.
+type RecordGroups struct {
+	Groups        []RecordGroup `json:"groups"`                   // by time in its order, others by count, the largest first; at most 1,000
+	Other         int64         `json:"other,omitzero"`           // occurrences of more groups
+	Searched      int64         `json:"searched"`                 // records that were read, newest first
+	NextPageToken string        `json:"next_page_token,omitzero"` // the bound was reached, and older records can be aggregated with it
+}
+
+// RecordGroup sums up the records that have a property in common.
+type RecordGroup struct {
+	Key     string   `json:"key,omitzero"`  // the target, the ending, the cause, the error without digits and ids, or the namespace
+	From    Time     `json:"from,omitzero"` // of a group by time: when it begins
+	Count   int64    `json:"count"`         // occurrences; a run of unknown length counts as one
+	Fired   int64    `json:"fired,omitzero"`
+	Dead    int64    `json:"dead,omitzero"`
+	Skipped int64    `json:"skipped,omitzero"`
+	Missed  int64    `json:"missed,omitzero"`
+	First   Time     `json:"first,omitzero"`   // when the first of them ended
+	Last    Time     `json:"last,omitzero"`    // when the last of them ended
+	Lagged  int64    `json:"lagged,omitzero"`  // how many have a lag
+	LagP50  Duration `json:"lag_p50,omitzero"` // at most an eighth too long
+	LagP99  Duration `json:"lag_p99,omitzero"`
+}
+
+// RecordGroupsOf returns the JSON form of an aggregate.
+func RecordGroupsOf(a *rouse.RecordGroups, token string) RecordGroups {
+	out := RecordGroups{Groups: make([]RecordGroup, len(a.Groups)), Other: a.Other, Searched: a.Searched, NextPageToken: token}
+	for i, g := range a.Groups {
+		out.Groups[i] = RecordGroup{Key: g.Key, From: TimeOf(g.From), Count: g.Count, Fired: g.Fired, Dead: g.Dead, Skipped: g.Skipped, Missed: g.Missed,
+			First: TimeOf(g.First), Last: TimeOf(g.Last), Lagged: g.Lagged, LagP50: Duration(g.LagP50), LagP99: Duration(g.LagP99)}
+	}
+	return out
+}
+
+// ListOutcomes asks for the last endings of each of some timers.
+type ListOutcomes struct {
+	Names []string `json:"names" schema:"maxItems=100"`                   // at most 100
+	Limit uint32   `json:"limit,omitzero" schema:"maximum=30,default=30"` // of the endings of each; up to 30, the default
+}
+
+// OutcomesList has the last endings of each of some timers.
+type OutcomesList struct {
+	Timers []TimerOutcomes `json:"timers"`
+}
+
+// TimerOutcomes has the last endings of a timer.
+type TimerOutcomes struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name" schema:"Name"`
+	Outcomes  []Record `json:"outcomes"` // newest first
 }
 
 // Dropped tells a follower how many records it missed since the last one.

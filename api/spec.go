@@ -58,10 +58,11 @@ type Spec struct {
 	// how long the row is kept when the schedule has ended: a duration, or "forever"; default not at all
 	Keep    Keep     `json:"keep,omitzero" schema:"examples=24h|forever"`
 	Webhook *Webhook `json:"webhook,omitzero"`
-	// a store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first
+	// a store that must choose which timers to serve, because its due index is gone, serves those of higher
+	// criticality first
 	Criticality uint32 `json:"criticality,omitzero" schema:"maximum=9,default=0"`
-	// pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
-	// occurrences whose overlap is not allow
+	// pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules
+	// of several occurrences whose overlap is not allow
 	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000,default=0"`
 }
 
@@ -90,33 +91,30 @@ const (
 	// noJitter stands for "none" among the words, where 0 is the default.
 	noJitter time.Duration = -1
 
-	// payloadDepth is how deep a payload lies in what an import takes back, {"timers": [{"payload": …}]}: one that is shown as
-	// JSON can be sent again.
+	// payloadDepth is how deep a payload lies in what an import takes back, {"timers": [{"payload": …}]}: one
+	// that is shown as JSON can be sent again.
 	payloadDepth = 3
 )
 
-// The members of specs are translated in forms.gen.go, which "make generate" makes. What is translated here are the few whose
-// JSON differs in more than its type.
+// The members of specs are translated in forms.gen.go, which "make generate" makes. What is translated here
+// are the few whose JSON differs in more than its type.
 
-// WhenOf returns the JSON form of the part of a spec that decides when it is due.
-func WhenOf(s *rouse.Spec) When { return newWhen(s) }
-
-// Words returns a spec of which only the part that decides when it is due is set. It refuses, with a
+// Parse returns a spec of which only the part that decides when it is due is set. It refuses, with a
 // *rouse.Invalid, what has no meaning.
-func (o *When) Words() (rouse.Spec, error) {
+func (o *When) Parse() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid
 	o.to(&s, &faults)
 	return s, faults.Err()
 }
 
-// SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is, but for
-// white space between its tokens; any other in base64.
+// SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown
+// as it is, but for white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec { return newSpec(s) }
 
-// Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning, and then returns the rest;
-// rouse.Spec.Check checks whether values are within their bounds.
-func (o *Spec) Words() (rouse.Spec, error) {
+// Parse returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning, and
+// then returns the rest; rouse.Spec.Check checks whether values are within their bounds.
+func (o *Spec) Parse() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid
 	o.to(&s, &faults)

@@ -52,8 +52,12 @@ type Timer struct {
 
 	ConsecutiveDead uint32 `json:"consecutive_dead,omitzero"` // dead letters in a row, as pause_after counts them
 
-	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
-	// in answers to creates only: an attempt of the generation that was replaced had started and may still arrive
+	// payload, headers, answer and what targets answered are left out: the caller may not see them
+	Redacted bool `json:"redacted,omitzero"`
+
+	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and
+	// may still arrive. in answers to creates only: an attempt of the generation that was replaced had
+	// started and may still arrive
 	InFlight bool `json:"in_flight,omitzero"`
 }
 
@@ -76,7 +80,7 @@ func TimerOf(t *rouse.Timer) Timer {
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
 		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire,
-		ConsecutiveDead: t.ConsecutiveDead}
+		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted}
 	if t.Backlog != (rouse.Span{}) {
 		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
 	}
@@ -104,10 +108,11 @@ func ExactTimerOf(t *rouse.Timer) Timer {
 	return o
 }
 
-// Words returns the timer in the words of rouse, for an import. It refuses, with a *rouse.Invalid, what has no meaning. As in
-// the messages of gRPC, the bucket is not there, and the token of a timer in state accepted is 1, which no fire has.
-func (o *Timer) Words() (rouse.Timer, error) {
-	spec, err := o.Spec.Words()
+// Parse returns the timer in the words of rouse, for an import. It refuses, with a *rouse.Invalid, what has
+// no meaning. As in the messages of gRPC, the bucket is not there, and the token of a timer in state accepted
+// is 1, which no fire has.
+func (o *Timer) Parse() (rouse.Timer, error) {
+	spec, err := o.Spec.Parse()
 	if err != nil {
 		return rouse.Timer{}, err
 	}
@@ -123,7 +128,7 @@ func (o *Timer) Words() (rouse.Timer, error) {
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
 		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring,
-		ConsecutiveDead: o.ConsecutiveDead}
+		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted}
 	if b := o.Backlog; b != nil {
 		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
 	}
@@ -161,7 +166,8 @@ type NewTimer struct {
 	Spec
 }
 
-// CreateTimer asks for a new timer, or, with debounce or throttle, for one fire of many calls. Without a name one is made up.
+// CreateTimer asks for a new timer, or, with debounce or throttle, for one fire of many calls. Without a name
+// one is made up.
 type CreateTimer struct {
 	Name string `json:"name,omitzero" schema:"Name"` // without one a name is made up
 	Coalesce
@@ -182,8 +188,8 @@ type Coalesce struct {
 	Throttle *Throttle `json:"throttle,omitzero"`
 }
 
-// Coalesced returns what the members ask for; nil if they are left out. It refuses, with a *rouse.Invalid, a debounce or
-// throttle without its time; the rest is for rouse.Coalesce.Check.
+// Coalesced returns what the members ask for; nil if they are left out. It refuses, with a *rouse.Invalid, a
+// debounce or throttle without its time; the rest is for rouse.Coalesce.Check.
 func (o *Coalesce) Coalesced() (*rouse.Coalesce, error) {
 	var c rouse.Coalesce
 	if d := o.Debounce; d != nil {
@@ -242,6 +248,9 @@ type Created struct {
 type TimerList struct {
 	Timers        []Timer `json:"timers"`
 	NextPageToken string  `json:"next_page_token,omitzero"` // left out at the end; a page can be empty before that
+	// only if the search stopped at its bound, before the page was full: how many timers it compared
+	Searched int64 `json:"searched,omitzero"`
+	Of       int64 `json:"of,omitzero"` // so many there are at most
 }
 
 // Count is how many timers match.
@@ -309,7 +318,8 @@ type Version struct {
 	Go      string `json:"go"`
 }
 
-// TimerPath returns where the HTTP API has a timer. A ':' within a name is escaped: unescaped it begins a verb.
+// TimerPath returns where the HTTP API has a timer. A ':' within a name is escaped: unescaped it begins a
+// verb.
 func TimerPath(namespace, name string) string {
 	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" + strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
 }

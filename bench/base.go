@@ -3,10 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +20,12 @@ type Base interface {
 	// Asked returns how many calls it was asked in all: transactions, scripts.
 	Asked(ctx context.Context) (int64, error)
 
-	// CPU returns what its processes have used so far; 0 where that cannot be told, as they are on another machine.
+	// CPU returns what its processes have used so far; 0 where that cannot be told, as they are on another
+	// machine.
 	CPU(ctx context.Context) time.Duration
+
+	// Wrote returns how many bytes its processes have written to disk; 0 where that cannot be told.
+	Wrote(ctx context.Context) int64
 
 	// Close removes everything written since it was opened, and ends the server if it was started here.
 	Close() error
@@ -36,8 +39,9 @@ type rawBase interface {
 	// create writes the batches of each writer, through a connection each.
 	create(ctx context.Context, writers [][]rawBatch) (time.Duration, error)
 
-	// pipeline writes, reads and removes the batches of each writer, through a connection each. It returns how many it removed. With
-	// leased, a read is a write that hides the rows from the other writers, who all read the same; without, each has a bucket of its own.
+	// pipeline writes, reads and removes the batches of each writer, through a connection each. It returns
+	// how many it removed. With leased, a read is a write that hides the rows from the other writers, who all
+	// read the same; without, each has a bucket of its own.
 	pipeline(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error)
 }
 
@@ -48,9 +52,10 @@ type rawBatch struct {
 	bodies  [][]byte
 }
 
-// OpenBase opens a database to measure on: the URL of an empty PostgreSQL (postgres://…) or Redis (redis://…; several with commas between
-// them), or the word postgres or redis, which starts one of one's own, with its data in a directory below dir ("": a temporary one).
-// A PostgreSQL is empty if it has neither a schema rouse nor rouse_bench, and a Redis if the database that the URL names has no keys.
+// OpenBase opens a database to measure on: the URL of an empty PostgreSQL (postgres://…) or Redis (redis://…;
+// several with commas between them), or the word postgres or redis, which starts one of one's own, with its
+// data in a directory below dir ("": a temporary one). A PostgreSQL is empty if it has neither a schema rouse
+// nor rouse_bench, and a Redis if the database that the URL names has no keys.
 func OpenBase(ctx context.Context, store, dir string) (Base, error) {
 	kind, err := baseKind(store)
 	if err != nil {
@@ -122,17 +127,30 @@ func shownURL(text string) string {
 // treeCPU is what a process of this machine, and those that it has started, have used.
 func treeCPU(pid int) time.Duration {
 	used := cpuOf(statFields(pid), true)
-	list, err := os.ReadDir("/proc")
-	if err != nil {
-		return used
-	}
-	for _, e := range list {
-		if e.Name()[0] < '0' || e.Name()[0] > '9' {
-			continue
-		}
-		if f := statFieldsOf(filepath.Join("/proc", e.Name(), "stat")); len(f) > 1 && f[1] == fmt.Sprint(pid) {
-			used += cpuOf(f, false)
-		}
+	for _, child := range childrenOf(pid) {
+		used += cpuOf(statFields(child), false)
 	}
 	return used
+}
+
+// treeWrote is how many bytes a process of this machine, and those that it has started and that run, have
+// written to disk.
+func treeWrote(pid int) int64 {
+	wrote := numbersOf(pid, "io")["write_bytes"]
+	for _, child := range childrenOf(pid) {
+		wrote += numbersOf(child, "io")["write_bytes"]
+	}
+	return wrote
+}
+
+func childrenOf(pid int) (children []int) {
+	list, _ := os.ReadDir("/proc") // none on other systems
+	for _, e := range list {
+		if id, err := strconv.Atoi(e.Name()); err == nil {
+			if f := statFields(id); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+				children = append(children, id)
+			}
+		}
+	}
+	return children
 }

@@ -3,11 +3,12 @@
 // store in the same batches, or an empty call over the same connection. What arrives is judged as well:
 // early, lost and doubled fires are counted.
 //
-// On a store that nodes share, one or several server processes run, and the load is spread over them: creates go round, and every
-// node has subscribers. The store is a database that is empty before and after, or a server that is started for the run.
+// On a store that nodes share, one or several server processes run, and the load is spread over them: creates
+// go round, and every node has subscribers. The store is a database that is empty before and after, or a
+// server that is started for the run.
 //
-// Load generator, receiver and service share the machine. Rates move with its load, the ratio to the raw limit and the CPU
-// time per timer move much less: quote those.
+// Load generator, receiver and service share the machine. Rates move with its load, the ratio to the raw
+// limit and the CPU time per timer move much less: quote those.
 package bench
 
 import (
@@ -35,6 +36,8 @@ type Options struct {
 	Count    int             // timers, where the scenario has a number of them; default the scenario's
 	Rate     int             // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
 	Size     int             // bytes of a payload; default 150
+	Runs     int             // of each load of model; default 3
+	Batch    int             // timers in a message of lag; default a 500th of the rate, 1 to 100
 	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
 	Profile  string          // a directory for profiles of the servers that are started, while they are measured; may be empty
 	Progress io.Writer       // human-readable progress; may be nil
@@ -101,32 +104,47 @@ type Result struct {
 	Raw      *Raw    `json:"raw,omitempty"`        // the highest of the raw limits
 	Raws     []Raw   `json:"raw_limits,omitempty"` // all that were measured, if there are several
 	Ratio    float64 `json:"ratio_to_raw,omitempty"`
+	CPURatio float64 `json:"cpu_ratio_to_raw,omitempty"` // CPU time of the raw limit to that of all processes here: hardly depends on other load
+	Latency  *Lag    `json:"latency,omitempty"`          // of calls
 	Lag      *Lag    `json:"lag,omitempty"`
 	Early    *int64  `json:"early,omitempty"`
 	Lost     *int64  `json:"lost,omitempty"`
 	Doubled  *int64  `json:"doubled,omitempty"`
 
-	ServiceCPU float64 `json:"service_cpu_us_per_timer,omitempty"` // of the server processes, if they were started here
-	StoreCPU   float64 `json:"store_cpu_us_per_timer,omitempty"`   // of the processes of a store that nodes share, where that can be told
-	BenchCPU   float64 `json:"bench_cpu_us_per_timer,omitempty"`   // of load generator and receiver
-	RSS        int64   `json:"service_rss_bytes,omitempty"`        // the most that was seen, of all nodes together
-	Commit     float64 `json:"changes_per_commit,omitempty"`       // on the average, in the batches that the servers wrote
-	IdleCPU    float64 `json:"idle_cpu_percent_of_a_core,omitempty"`
-	Queries    float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
-	Restart    float64 `json:"restart_to_first_fire_seconds,omitempty"`
+	ServiceCPU   float64 `json:"service_cpu_us_per_timer,omitempty"`      // of the server processes, if they were started here
+	StoreCPU     float64 `json:"store_cpu_us_per_timer,omitempty"`        // of the processes of a store that nodes share, where that can be told
+	BenchCPU     float64 `json:"bench_cpu_us_per_timer,omitempty"`        // of load generator and receiver
+	RSS          int64   `json:"service_rss_bytes,omitempty"`             // the peaks of all nodes together; where there is a restart, that after it
+	Disk         float64 `json:"disk_bytes_per_timer,omitempty"`          // that service and store wrote
+	Traffic      float64 `json:"network_bytes_per_timer,omitempty"`       // between load generator and service, both ways
+	StoreTraffic float64 `json:"store_network_bytes_per_timer,omitempty"` // between service and a store that nodes share, both ways
+	Commit       float64 `json:"changes_per_commit,omitempty"`            // on the average, in the batches that the servers wrote
+	IdleCPU      float64 `json:"idle_cpu_percent_of_a_core,omitempty"`
+	Queries      float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
+	Restart      float64 `json:"restart_to_first_fire_seconds,omitempty"`
 
 	Failover *Failover `json:"failover,omitempty"` // of a node that was killed
 	Hung     *Failover `json:"hung,omitempty"`     // of one that was stopped with its connections open, and may go on
 	Handover *Handover `json:"handover,omitempty"`
 	Wheel    *Wheel    `json:"wheel,omitempty"`
+	Model    *Model    `json:"model,omitempty"`
+	Kept     float64   `json:"disk_bytes_kept_per_timer,omitempty"`
+	Answers  []Answer  `json:"answers,omitempty"`
 	Goals    []Goal    `json:"goals,omitempty"`
 	Notes    []string  `json:"notes,omitempty"`
+}
+
+// Answer is how long the server took to answer a question about many timers.
+type Answer struct {
+	What    string  `json:"what"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Raw is the limit that a rate is compared with.
 type Raw struct {
 	What     string  `json:"what"`
 	Rate     float64 `json:"rate_per_second"`
+	CPU      float64 `json:"cpu_us_per_timer,omitempty"`       // of this process, and of a service that is called
 	StoreCPU float64 `json:"store_cpu_us_per_timer,omitempty"` // of the processes of a store that nodes share
 }
 
@@ -143,7 +161,7 @@ func (r *Result) goal(reached bool, format string, args ...any) {
 // compare writes the raw limits into r, and how much of the highest of them was reached.
 func (r *Result) compare(raws []Raw) {
 	best := slices.MaxFunc(raws, func(a, b Raw) int { return cmp.Compare(a.Rate, b.Rate) })
-	r.Raw, r.Ratio = &best, r.Rate/best.Rate
+	r.Raw, r.Ratio, r.CPURatio = &best, r.Rate/best.Rate, (best.CPU+best.StoreCPU)/(r.ServiceCPU+r.StoreCPU+r.BenchCPU)
 	if len(raws) > 1 {
 		r.Raws = raws
 	}
@@ -176,6 +194,7 @@ var scenarios = []scenario{
 	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store", burst, onAny},
 	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook, onAny},
 	{"lag", "how late fires are at a steady rate", lag, onAny},
+	{"model", "the costs of steady loads, and whether they predict other loads", model, onAny},
 	{"pending", "ten million pending timers: memory, and a restart", pending, onEmbedded},
 	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate", dapr, onEmbedded},
 	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", reminders, onEmbedded},

@@ -49,7 +49,8 @@ func TestATallySeesWhatIsLostDoubledAndEarly(t *testing.T) {
 	}
 }
 
-// TestScenariosOfTheEmbeddedStore runs the scenarios that restart their server, briefly: what they count is judged, how fast it was is not.
+// TestScenariosOfTheEmbeddedStore runs the scenarios that restart their server, briefly: what they count is
+// judged, how fast it was is not.
 func TestScenariosOfTheEmbeddedStore(t *testing.T) {
 	path, err := binary()
 	if err != nil {

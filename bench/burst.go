@@ -7,7 +7,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// burst creates timers that are all due within one second, and measures how long after it they are all acknowledged.
+// burst creates timers that are all due within one second, and measures how long after it they are all
+// acknowledged.
 func burst(ctx context.Context, o Options) (*Result, error) {
 	t, err := open(ctx, o, 2)
 	if err != nil {
@@ -36,7 +37,7 @@ func burst(ctx context.Context, o Options) (*Result, error) {
 	m := t.meter(ctx)
 	defer m.end()
 	took, err := createMany(ctx, t, t.spread(4), 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: "stream:bench", Payload: body}
+		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: "stream:bench", Payload: body(i)}
 	})
 	if err != nil {
 		return nil, err

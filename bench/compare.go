@@ -39,6 +39,8 @@ var figures = []struct {
 	{"lag p99.9", "ms", func(r *Result) float64 { return r.lag().P999 }},
 	{"rate", "a second", func(r *Result) float64 { return r.Rate }},
 	{"of the raw limit", "", func(r *Result) float64 { return r.Ratio }},
+	{"of the raw limit by CPU time", "", func(r *Result) float64 { return r.CPURatio }},
+	{"written to disk", "bytes a timer", func(r *Result) float64 { return r.Disk }},
 }
 
 func (r *Result) lag() Lag {
@@ -48,8 +50,8 @@ func (r *Result) lag() Lag {
 	return *r.Lag
 }
 
-// Compare runs a scenario with another binary and with that of the options, in turn, so that both meet the same load of the machine.
-// The load generator is the same: this process.
+// Compare runs a scenario with another binary and with that of the options, in turn, so that both meet the
+// same load of the machine. The load generator is the same: this process.
 func Compare(ctx context.Context, name string, o Options, old string, runs int) (*Comparison, error) {
 	c := &Comparison{Scenario: name, Runs: runs}
 	for i := range 2 * runs {

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +13,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// far is a due time that no run reaches.
+// far is a due time that no run reaches: from a day on, over thirty days, and far from that of the timer
+// before.
 func far(i int64) time.Time {
-	return time.Now().Add(24*time.Hour + time.Duration(i%2_592_000)*time.Second)
+	const scatter, over = 1_500_000_001, 2_592_000 // without a common factor
+	return time.Now().Add(24*time.Hour + time.Duration(i%over*scatter%over)*time.Second)
 }
 
 func createBatch(ctx context.Context, o Options) (*Result, error) {
@@ -33,7 +36,7 @@ func createBatch(ctx context.Context, o Options) (*Result, error) {
 		n *= int64(max(1, o.Duration/time.Second))
 	}
 	spec := func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}
+		return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body(i)}
 	}
 	if _, err := createMany(ctx, t, t.spread(4), 0, min(n/10, 50_000), spec); err != nil { // warms up
 		return nil, err
@@ -82,10 +85,17 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 		clients, healths = append(clients, t.timers(i)), append(healths, grpc_health_v1.NewHealthClient(c))
 	}
 	var seq, asked atomic.Int64
+	var mu sync.Mutex
+	var latency lagHistogram
 	create := func(ctx context.Context) error {
-		i := seq.Add(1)
+		i, began := seq.Add(1), time.Now()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			latency.add(time.Since(began))
+		}()
 		_, err := clients[i%int64(len(clients))].Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: name(i),
-			Spec: &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}})
+			Spec: &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body(i)}})
 		return err
 	}
 	empty := func(ctx context.Context) error {
@@ -101,26 +111,31 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 	var rawTime time.Duration
 	m := t.meter(ctx)
 	defer m.end()
-	var cpu time.Duration
+	latency = lagHistogram{}
+	var cpu, self, rawCPU time.Duration
+	used := func() time.Duration { return processUsage(os.Getpid()).cpu }
 	for range 4 {
-		before := t.usage().cpu
+		before, selfBefore := t.usage().cpu, used()
 		n, took, err := calls(ctx, inFlight, o.Duration/4, create)
 		if err != nil {
 			return nil, err
 		}
 		cpu += t.usage().cpu - before
+		self += used() - selfBefore
+		before, selfBefore = t.usage().cpu, used()
 		r.Timers += n
 		r.Seconds += took.Seconds()
 		if n, took, err = calls(ctx, inFlight, o.Duration/8, empty); err != nil {
 			return nil, err
 		}
 		rawN, rawTime = rawN+n, rawTime+took
+		rawCPU += t.usage().cpu - before + used() - selfBefore
 	}
 	m.into(r, r.Timers)
-	r.ServiceCPU, r.BenchCPU = float64(cpu.Microseconds())/float64(r.Timers), 0
+	r.ServiceCPU, r.BenchCPU, r.Latency = perTimer(cpu, r.Timers), perTimer(self, r.Timers), latency.summary()
 	r.Rate = float64(r.Timers) / r.Seconds
-	raw.Rate = float64(rawN) / rawTime.Seconds()
-	r.Raw, r.Ratio = raw, r.Rate/raw.Rate
+	raw.Rate, raw.CPU = float64(rawN)/rawTime.Seconds(), perTimer(rawCPU, rawN)
+	r.compare([]Raw{*raw})
 	if least := map[string]float64{"pebble": 18_000, "sqlite": 12_000}[o.kind()]; least > 0 {
 		r.goal(r.Rate >= least, "at least %.0f/s", least)
 		r.goal(r.Ratio >= .65, "at least 65 %% of empty calls")

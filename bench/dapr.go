@@ -40,7 +40,7 @@ func dapr(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &anypb.Any{Value: payload(o.Size)}
+	data := &anypb.Any{Value: payload(o.Size)(0)}
 	r := &Result{Timers: int64(o.Count)}
 	m := t.meter(ctx)
 	defer m.end()
@@ -156,7 +156,7 @@ type daprApp struct {
 }
 
 func openDapr(t *target) (*daprApp, error) {
-	conn, err := dial(t.processes[0].dapr)
+	conn, err := t.dial(t.processes[0].dapr)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,8 @@ func (a *daprApp) schedule(ctx context.Context, name string, due time.Time, data
 	return err
 }
 
-// steady schedules jobs at a rate for o.Duration, after as long a time of half of that to warm up, each due a second later. It returns how
-// many.
+// steady schedules jobs at a rate for o.Duration, after as long a time of half of that to warm up, each due a
+// second later. It returns how many.
 func (a *daprApp) steady(ctx context.Context, o Options, data *anypb.Any) (n int64, err error) {
 	o.Count = int(o.Duration.Seconds() * float64(o.Rate))
 	o.Progress = io.Discard

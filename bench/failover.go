@@ -13,7 +13,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Failover is how long the timers of a node that was killed were silent, in seconds: from the kill to the next fire of each.
+// Failover is how long the timers of a node that was killed were silent, in seconds: from the kill to the
+// next fire of each.
 type Failover struct {
 	Lease  float64 `json:"lease_seconds"`
 	Timers int64   `json:"timers"` // that the node had fired last
@@ -23,8 +24,8 @@ type Failover struct {
 	Others float64 `json:"longest_silence_of_others_seconds"` // of a timer of the other nodes; they are due once a second
 }
 
-// failover has timers fire every second, kills the node that fires most of them, and waits until others have fired all of its timers. Then
-// it stops another one, which only its leases tell, if that leaves one.
+// failover has timers fire every second, kills the node that fires most of them, and waits until others have
+// fired all of its timers. Then it stops another one, which only its leases tell, if that leaves one.
 func failover(ctx context.Context, o Options) (*Result, error) {
 	t, err := open(ctx, o, 1)
 	if err != nil {
@@ -36,7 +37,7 @@ func failover(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer sub.close() //nolint:errcheck // where it matters, it was looked at
-	r := &Result{Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
+	r := &Result{RSS: t.usage().peak, Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
 	if r.Failover, err = w.lose(ctx, o, t, sub, r, syscall.SIGKILL); err != nil {
 		return nil, err
 	}
@@ -108,8 +109,8 @@ func everySecond(ctx context.Context, o Options, t *target) (_ *witness, _ *subs
 	const parts = 20
 	for i := range int64(parts) {
 		first, end := n*i/parts, n*(i+1)/parts
-		if _, err := createMany(ctx, t, t.spread(1), first, end-first, func(int64) *rousev1.Spec {
-			return &rousev1.Spec{Schedule: "@every 1s", Target: "stream:bench", Payload: body}
+		if _, err := createMany(ctx, t, t.spread(1), first, end-first, func(i int64) *rousev1.Spec {
+			return &rousev1.Spec{Schedule: "@every 1s", Target: "stream:bench", Payload: body(i)}
 		}); err != nil {
 			return nil, nil, err
 		}

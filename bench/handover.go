@@ -11,7 +11,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Handover is how late timers were when a node left in order and when it came back, in seconds: the latest fire of each timer.
+// Handover is how late timers were when a node left in order and when it came back, in seconds: the latest
+// fire of each timer.
 type Handover struct {
 	LeavingP99 float64 `json:"leaving_p99_seconds"`
 	LeavingMax float64 `json:"leaving_max_seconds"`
@@ -25,7 +26,8 @@ const unnoticed = 300 * time.Millisecond
 // handoverWatch is how long it watches after a node has gone or come.
 const handoverWatch = 4 * time.Second
 
-// handover has timers fire every second, stops the node that fires most of them in order, and starts it again.
+// handover has timers fire every second, stops the node that fires most of them in order, and starts it
+// again.
 func handover(ctx context.Context, o Options) (*Result, error) {
 	t, err := open(ctx, o, 1)
 	if err != nil {
@@ -38,7 +40,7 @@ func handover(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer sub.close() //nolint:errcheck // where it matters, it was looked at
 	h := &Handover{}
-	r := &Result{Timers: int64(len(w.timers)), Handover: h, Early: &w.early, Doubled: &w.doubled}
+	r := &Result{RSS: t.usage().peak, Timers: int64(len(w.timers)), Handover: h, Early: &w.early, Doubled: &w.doubled}
 
 	node := w.busiest(len(t.addrs))
 	w.mark()
@@ -57,7 +59,7 @@ func handover(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	t.processes[node] = p // t ends it
-	conn, err := dial(p.addr)
+	conn, err := t.dial(p.addr)
 	if err != nil {
 		return nil, err
 	}

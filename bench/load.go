@@ -20,13 +20,18 @@ const namespace = "bench"
 // perMessage is how many timers one message of a stream carries.
 const perMessage = 100
 
-// payload returns n bytes that do not compress to nothing.
-func payload(n int) []byte {
-	b := make([]byte, n)
+// payload returns payloads of n bytes for timers by their number: those of neighbours differ, and none
+// compresses to nothing.
+func payload(n int) (of func(i int64) []byte) {
+	const pool = 1 << 20
+	b := make([]byte, pool+n)
 	for i := range b {
 		b[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[rand.IntN(36)]
 	}
-	return b
+	return func(i int64) []byte {
+		from := int(i*int64(n+1)%pool+pool) % pool
+		return b[from : from+n : from+n]
+	}
 }
 
 // name is a timer's name; number reads it back.
@@ -52,7 +57,8 @@ type creator struct {
 	wg     sync.WaitGroup
 }
 
-// newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order, from one goroutine.
+// newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order,
+// from one goroutine.
 func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
 	stream, err := c.CreateStream(ctx)
 	if err != nil {
@@ -99,8 +105,8 @@ func (cr *creator) finish() error {
 	return errors.Join(err, cr.err)
 }
 
-// createMany creates timers first … first+n-1 over several streams, message by message in turn; spec makes each. It returns how long
-// that took.
+// createMany creates timers first … first+n-1 over several streams, message by message in turn; spec makes
+// each. It returns how long that took.
 func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
 	log := chronicle{t.o.History}
 	var acked atomic.Int64

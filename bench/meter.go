@@ -12,15 +12,21 @@ import (
 
 // usage is what server processes used so far; zero for those that were not started here.
 type usage struct {
-	cpu time.Duration
-	rss int64
+	cpu  time.Duration
+	rss  int64
+	peak int64 // of rss, since resetPeak
+	disk int64 // bytes written
+	io   int64 // bytes read and written, of files and connections
+}
+
+func (u usage) plus(v usage) usage {
+	return usage{u.cpu + v.cpu, u.rss + v.rss, u.peak + v.peak, u.disk + v.disk, u.io + v.io}
 }
 
 func (t *target) usage() (sum usage) {
 	for _, p := range t.processes {
 		if p.child != nil {
-			u := processUsage(p.child.Process.Pid)
-			sum.cpu, sum.rss = sum.cpu+u.cpu, sum.rss+u.rss
+			sum = sum.plus(processUsage(p.child.Process.Pid))
 		}
 	}
 	return sum
@@ -33,7 +39,32 @@ func processUsage(pid int) usage {
 		return usage{}
 	}
 	pages, _ := strconv.ParseInt(f[21], 10, 64) // the kernel writes numbers
-	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize())}
+	status, io := numbersOf(pid, "status"), numbersOf(pid, "io")
+	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize()), peak: status["VmHWM"] << 10, disk: io["write_bytes"], io: io["rchar"] + io["wchar"]}
+}
+
+// numbersOf returns the numbers of a file of /proc/PID that has one on each line, behind its name.
+func numbersOf(pid int, file string) map[string]int64 {
+	numbers := map[string]int64{}
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file)) // nothing if there is no such process
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if f := strings.Fields(rest); len(f) > 0 {
+			if n, err := strconv.ParseInt(f[0], 10, 64); err == nil {
+				numbers[name] = n
+			}
+		}
+	}
+	return numbers
+}
+
+// resetPeak begins to watch for the peaks of the processes' memory.
+func (t *target) resetPeak() {
+	for _, p := range t.processes {
+		if p.child != nil {
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.Process.Pid), []byte("5"), 0) // otherwise it is that since their start
+		}
+	}
 }
 
 // cpuOf is the CPU time of a process, and of the children that it has waited for, in clock ticks of 10 ms.
@@ -49,11 +80,10 @@ func cpuOf(f []string, children bool) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// statFields returns the fields of /proc/PID/stat after the command's name: the state, the parent, …; nothing if there is no such process.
-func statFields(pid int) []string { return statFieldsOf(fmt.Sprintf("/proc/%d/stat", pid)) }
-
-func statFieldsOf(path string) []string {
-	b, err := os.ReadFile(path)
+// statFields returns the fields of /proc/PID/stat after the command's name: the state, the parent, …; nothing
+// if there is no such process.
+func statFields(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil
 	}
@@ -73,64 +103,61 @@ type meter struct {
 	t                *target
 	first            usage
 	self             usage
+	traffic          int64
 	base             time.Duration
+	wrote            int64
 	commits, changes float64
-	peak             int64
 	profiles         *profiles
 	stop             context.CancelFunc
-	ended            chan struct{}
 }
 
 func (t *target) meter(ctx context.Context) *meter {
-	m := &meter{ctx: ctx, t: t, ended: make(chan struct{})}
+	m := &meter{ctx: ctx, t: t}
 	m.commits, m.changes = t.commits(ctx)
 	if t.o.base != nil {
-		m.base = t.o.base.CPU(ctx)
+		m.base, m.wrote = t.o.base.CPU(ctx), t.o.base.Wrote(ctx)
 	}
 	watch, stop := context.WithCancel(ctx)
 	m.stop = stop
 	m.profiles = t.profile(watch, t.o.Duration)
-	m.first, m.self = t.usage(), processUsage(os.Getpid())
-	go func() {
-		defer close(m.ended)
-		for {
-			m.peak = max(m.peak, t.usage().rss)
-			select {
-			case <-watch.Done():
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	}()
+	t.resetPeak()
+	m.first, m.self, m.traffic = t.usage(), processUsage(os.Getpid()), t.traffic.Load()
 	return m
 }
 
 // end ends the meter. Its creator ends it before the servers.
 func (m *meter) end() {
 	m.stop()
-	<-m.ended
 	_ = m.profiles.wait() // into has reported errors
 }
 
 // into ends the meter and writes what it saw into r, per timer.
 func (m *meter) into(r *Result, timers int64) {
-	last, self := m.t.usage(), processUsage(os.Getpid())
+	last, self, traffic := m.t.usage(), processUsage(os.Getpid()), m.t.traffic.Load()-m.traffic
 	if err := m.profiles.wait(); err != nil {
 		r.note("%v", err)
 	}
 	m.end()
-	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(1, timers)) }
+	r.BenchCPU = perTimer(self.cpu-m.self.cpu, timers)
+	each := func(n int64) float64 { return float64(n) / float64(max(1, timers)) }
+	r.Traffic, r.RSS = each(traffic), last.peak
 	if len(m.t.processes) > 0 {
-		r.ServiceCPU = each(last.cpu - m.first.cpu)
+		r.ServiceCPU = perTimer(last.cpu-m.first.cpu, timers)
+		r.Disk = each(last.disk - m.first.disk)
 	}
-	r.BenchCPU = each(self.cpu - m.self.cpu)
-	r.RSS = max(m.peak, last.rss)
 	if m.t.o.base != nil {
-		r.StoreCPU = each(m.t.o.base.CPU(m.ctx) - m.base)
+		r.StoreCPU = perTimer(m.t.o.base.CPU(m.ctx)-m.base, timers)
+		r.Disk += each(m.t.o.base.Wrote(m.ctx) - m.wrote)
+		r.StoreTraffic = max(0, each(last.io-m.first.io-traffic))
 	}
 	if commits, changes := m.t.commits(m.ctx); commits > m.commits {
 		r.Commit = (changes - m.changes) / (commits - m.commits)
 	}
+}
+
+// perTimer is a CPU time in microseconds.
+func perTimer(d time.Duration, timers int64) float64 {
+	return float64(d.Nanoseconds()) / 1000 / float64(max(1, timers))
 }
 
 // commits is how many commits the servers have made, and of how many changes.

@@ -21,8 +21,9 @@ import (
 // sigStop makes a process hang; 0 where the system has no such signal.
 const sigStop = syscall.SIGSTOP
 
-// ownServer is a PostgreSQL or Redis that is started for a run, on a port of 127.0.0.1 and with data of its own. It syncs as its
-// makers set it to: PostgreSQL before it acknowledges, Redis its append-only file once a second.
+// ownServer is a PostgreSQL or Redis that is started for a run, on a port of 127.0.0.1 and with data of its
+// own. It syncs as its makers set it to: PostgreSQL before it acknowledges, Redis its append-only file once a
+// second.
 type ownServer struct {
 	url   string
 	about string
@@ -102,7 +103,8 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	s.cmd.Env = init.Env
-	// Immediate shutdown: no checkpoint of what is thrown away, but shared memory is given back, also when this process is killed.
+	// Immediate shutdown: no checkpoint of what is thrown away, but shared memory is given back, also when
+	// this process is killed.
 	s.end = syscall.SIGQUIT
 	s.cmd.SysProcAttr = endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, s.end)
 	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -30,7 +32,7 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	began := time.Now()
 	for from := int64(0); from < n; from += step {
 		if _, err := createMany(ctx, t, t.spread(4), from, min(step, n-from), func(i int64) *rousev1.Spec {
-			return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}
+			return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body(i)}
 		}); err != nil {
 			return nil, err
 		}
@@ -44,7 +46,7 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 
 	// One timer that comes due while the server is down.
 	if _, err := t.timers(0).Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: "wake",
-		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body}}); err != nil {
+		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body(0)}}); err != nil {
 		return nil, err
 	}
 	start, err := t.restart(ctx, 1100*time.Millisecond)
@@ -75,9 +77,70 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	}
 	time.Sleep(3 * time.Second)
 	r.RSS = t.usage().rss
+	r.Kept = float64(sizeOf(t.dir)) / float64(n)
+	if r.Answers, err = answers(ctx, c); err != nil {
+		return nil, err
+	}
+	r.note("%d MiB resident after these answers", t.usage().rss>>20)
 	r.goal(r.RSS <= 300<<20, "at most 300 MiB resident with %d pending", n)
 	r.goal(r.Restart <= 3, "restart to first fire within 3 s")
 	return r, p.stop(syscall.SIGTERM)
+}
+
+// answers asks about timers as far has them: those of all, and those of an hour and of a day of its thirty.
+func answers(ctx context.Context, c *target) (list []Answer, err error) {
+	timers := c.timers(0)
+	first := far(0)
+	hour := &rousev1.Filter{Namespace: namespace, DueFromMs: first.UnixMilli(), DueUntilMs: first.Add(time.Hour).UnixMilli()}
+	page := func(f *rousev1.Filter) error { // a page can be short of matches before the end
+		for got, token := 0, ""; got < 100; {
+			resp, err := timers.List(ctx, &rousev1.ListRequest{Filter: f, PageToken: token})
+			if err != nil || resp.NextPageToken == "" {
+				return err
+			}
+			got, token = got+len(resp.Timers), resp.NextPageToken
+		}
+		return nil
+	}
+	count := func(f *rousev1.Filter) error {
+		_, err := timers.Count(ctx, &rousev1.CountRequest{Filter: f})
+		return err
+	}
+	simulate := func(d time.Duration) error {
+		_, err := timers.Simulate(ctx, &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: namespace}, FromMs: first.UnixMilli(), UntilMs: first.Add(d).UnixMilli()})
+		return err
+	}
+	for _, q := range []struct {
+		what string
+		ask  func() error
+	}{
+		{"count", func() error { return count(&rousev1.Filter{Namespace: namespace}) }},
+		{"list, first page", func() error { return page(&rousev1.Filter{Namespace: namespace}) }},
+		{"list of an hour, first page", func() error { return page(hour) }},
+		{"count of an hour", func() error { return count(hour) }},
+		{"simulate an hour", func() error { return simulate(time.Hour) }},
+		{"simulate a day", func() error { return simulate(24 * time.Hour) }},
+	} {
+		began := time.Now()
+		if err := q.ask(); err != nil {
+			return nil, fmt.Errorf("%s: %w", q.what, err)
+		}
+		list = append(list, Answer{q.what, time.Since(began).Seconds()})
+	}
+	return list, nil
+}
+
+// sizeOf is how much the files below a directory take.
+func sizeOf(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // files come and go
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				sum += info.Size()
+			}
+		}
+		return nil
+	})
+	return sum
 }
 
 // idle looks at servers that have nothing to do.

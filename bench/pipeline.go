@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// pipeline creates timers that are due within a second, as fast as they are settled: create, fire and acknowledge, over streams.
+// pipeline creates timers that are due within a second, as fast as they are settled: create, fire and
+// acknowledge, over streams.
 func pipeline(ctx context.Context, o Options) (*Result, error) {
 	r, err := flow(ctx, o, 0)
 	if err != nil {
@@ -74,15 +76,15 @@ func lag(ctx context.Context, o Options) (*Result, error) {
 // sharedRate is how many fires a second lag and failover have on a store that nodes share.
 const sharedRate = 2000
 
-// outstanding bounds the timers of a sustained run that are created and not acknowledged. As they wait for 0.6 s on the average, it
-// bounds the rate as well: at three times what a store is to reach, or more.
+// outstanding bounds the timers of a sustained run that are created and not acknowledged. As they wait for
+// 0.6 s on the average, it bounds the rate as well: at three times what a store is to reach, or more.
 const (
 	outstanding       = 150_000
 	sharedOutstanding = 75_000
 )
 
-// flow creates, receives and settles for o.Duration, at a rate per second or (0) as fast as it goes. Before, it warms up: until fires
-// have come for a second, or for three seconds at a rate.
+// flow creates, receives and settles for o.Duration, at a rate per second or (0) as fast as it goes. Before,
+// it warms up: until fires have come for a second, or for three seconds at a rate.
 func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	t, err := open(ctx, o, 2)
 	if err != nil {
@@ -139,7 +141,7 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 					}
 					n := int64(perMessage)
 					if rate > 0 {
-						n = min(n, max(1, int64(rate)/500))
+						n = int64(cmp.Or(o.Batch, min(perMessage, max(1, rate/500))))
 					}
 					from := next.Add(n) - n
 					msg := make([]*rousev1.NewTimer, n)
@@ -149,7 +151,7 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 						if rate > 0 {
 							wait += 800 * time.Millisecond
 						}
-						msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: "stream:bench", Payload: body}}
+						msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: "stream:bench", Payload: body(from + int64(i))}}
 					}
 					if err := cr.send(ctx, msg); err != nil {
 						return errors.Join(err, cr.finish())

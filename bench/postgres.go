@@ -127,6 +127,13 @@ func (b *postgresBase) CPU(context.Context) time.Duration {
 	return treeCPU(b.pid)
 }
 
+func (b *postgresBase) Wrote(context.Context) int64 {
+	if b.pid == 0 {
+		return 0
+	}
+	return treeWrote(b.pid)
+}
+
 // clear waits for the sessions of nodes, which have been killed, to end: one might still write.
 func (b *postgresBase) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)

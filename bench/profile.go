@@ -19,8 +19,8 @@ type profiles struct {
 	errs []error
 }
 
-// profile writes what the servers use during a time, in whole seconds, into the directory of the options: CPU time and allocations,
-// a file of each for every server. It returns at once.
+// profile writes what the servers use during a time, in whole seconds, into the directory of the options: CPU
+// time and allocations, a file of each for every server. It returns at once.
 func (t *target) profile(ctx context.Context, during time.Duration) *profiles {
 	w := &profiles{}
 	if t.o.Profile == "" {

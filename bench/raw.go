@@ -33,13 +33,13 @@ func openRaw(o Options) (rouse.Store, func(), error) {
 }
 
 // rows are the rows that the server would write for the timers from first on.
-func rows(body []byte, first int64, n int, due func(i int64) time.Time) []rouse.Change {
+func rows(body func(i int64) []byte, first int64, n int, due func(i int64) time.Time) []rouse.Change {
 	changes := make([]rouse.Change, n)
 	for j := range changes {
 		i := first + int64(j)
 		d := rouse.At(due(i))
 		t := rouse.Timer{Key: rouse.Key{Namespace: namespace, Name: name(i)}, Visible: d, Due: d, Created: d, Updated: d, Anchor: d,
-			Spec: rouse.Spec{Schedule: d.String(), Target: "stream:bench", Payload: body}}
+			Spec: rouse.Spec{Schedule: d.String(), Target: "stream:bench", Payload: body(i)}}
 		row := t.Row()
 		changes[j] = rouse.Change{Key: t.Key, If: rouse.NoRow, To: &row}
 	}
@@ -48,55 +48,66 @@ func rows(body []byte, first int64, n int, due func(i int64) time.Time) []rouse.
 
 // rawCreate writes n timers straight into a store, in batches; only the store's time counts.
 func rawCreate(ctx context.Context, o Options, n int64, batch int) (Raw, error) {
-	s, done, err := openRaw(o)
-	if err != nil {
-		return Raw{}, err
-	}
-	defer done()
-	body := payload(o.Size)
-	var took time.Duration
-	for i := int64(0); i < n; i += int64(batch) {
-		changes := rows(body, i, batch, far)
-		began := time.Now()
-		if _, err := s.Apply(ctx, changes); err != nil {
-			return Raw{}, err
-		}
-		took += time.Since(began)
-	}
-	return Raw{What: fmt.Sprintf("the same rows straight into the store, batches of %d, one writer", batch), Rate: float64(n) / took.Seconds()}, nil
+	return rawRun(o, n, batch, far, fmt.Sprintf("the same rows straight into the store, batches of %d, one writer", batch),
+		func(s rouse.Store, changes []rouse.Change) error {
+			_, err := s.Apply(ctx, changes)
+			return err
+		})
 }
 
-// rawPipeline creates, reads and deletes n timers straight in a store, in batches.
+// rawPipeline creates, reads and deletes n timers straight in a store, in batches, with the records that the
+// server would write.
 func rawPipeline(ctx context.Context, o Options, n int64, batch int) (Raw, error) {
+	var after rouse.Position
+	began := time.Now().Add(-time.Hour)
+	due := func(i int64) time.Time { return began.Add(time.Duration(i) * time.Microsecond * 50) }
+	return rawRun(o, n, batch, due, fmt.Sprintf("create, read and delete the same rows straight in the store, with records, batches of %d", batch),
+		func(s rouse.Store, changes []rouse.Change) error {
+			if _, err := s.Apply(ctx, changes); err != nil {
+				return err
+			}
+			b, err := s.Claim(ctx, rouse.Window{Buckets: []uint32{0}, After: after, Limit: batch})
+			if err != nil {
+				return err
+			}
+			removes := make([]rouse.Change, len(b.Rows))
+			for j := range b.Rows {
+				row := &b.Rows[j]
+				removes[j] = rouse.Change{Key: row.Key, If: row.Revision, Log: []rouse.Record{{Namespace: row.Key.Namespace, Name: row.Key.Name,
+					Generation: row.Generation, Ending: rouse.EndFired, Due: row.Due, Attempts: 1, Began: b.Now, Sent: b.Now, Ended: b.Now}}}
+				after = row.Position()
+			}
+			_, err = s.Apply(ctx, removes)
+			return err
+		})
+}
+
+// rawRun measures do, which is called with n timers in batches. Its time counts, and the CPU time that the
+// process uses during it; making the rows does not.
+func rawRun(o Options, n int64, batch int, due func(i int64) time.Time, what string, do func(rouse.Store, []rouse.Change) error) (Raw, error) {
 	s, done, err := openRaw(o)
 	if err != nil {
 		return Raw{}, err
 	}
 	defer done()
 	body := payload(o.Size)
-	var took time.Duration
-	var after rouse.Position
-	due := time.Now().Add(-time.Hour)
-	for i := int64(0); i < n; i += int64(batch) {
-		changes := rows(body, i, batch, func(i int64) time.Time { return due.Add(time.Duration(i) * time.Microsecond * 50) })
-		began := time.Now()
-		if _, err := s.Apply(ctx, changes); err != nil {
-			return Raw{}, err
+	var took, used time.Duration
+	const together = 50 // as the CPU time is known to 10 ms only
+	var batches [][]rouse.Change
+	for i := int64(0); i < n; {
+		batches = batches[:0]
+		for len(batches) < together && i < n {
+			batches = append(batches, rows(body, i, batch, due))
+			i += int64(batch)
 		}
-		b, err := s.Claim(ctx, rouse.Window{Buckets: []uint32{0}, After: after, Limit: batch})
-		if err != nil {
-			return Raw{}, err
-		}
-		removes := make([]rouse.Change, len(b.Rows))
-		for j := range b.Rows {
-			row := &b.Rows[j]
-			removes[j] = rouse.Change{Key: row.Key, If: row.Revision}
-			after = row.Position()
-		}
-		if _, err := s.Apply(ctx, removes); err != nil {
-			return Raw{}, err
+		began, before := time.Now(), processUsage(os.Getpid()).cpu
+		for _, changes := range batches {
+			if err := do(s, changes); err != nil {
+				return Raw{}, err
+			}
 		}
 		took += time.Since(began)
+		used += processUsage(os.Getpid()).cpu - before
 	}
-	return Raw{What: fmt.Sprintf("create, read and delete the same rows straight in the store, batches of %d, no records", batch), Rate: float64(n) / took.Seconds()}, nil
+	return Raw{What: what, Rate: float64(n) / took.Seconds(), CPU: perTimer(used, n)}, nil
 }

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The raw limits of PostgreSQL have a table with the columns of a timer, its key, and an index on its time: what any store of
-// timers needs, and nothing else. Plans are pinned, as statistics of a table that fills and empties are always wrong.
+// The raw limits of PostgreSQL have a table with the columns of a timer, its key, and an index on its time:
+// what any store of timers needs, and nothing else. Plans are pinned, as statistics of a table that fills and
+// empties are always wrong.
 const rawTable = `DROP SCHEMA IF EXISTS rouse_bench CASCADE;
 CREATE SCHEMA rouse_bench;
 CREATE TABLE rouse_bench.timers (
@@ -154,8 +155,8 @@ func rawTake(ctx context.Context, c *pgx.Conn, read string, args []any) (int64, 
 	return tag.RowsAffected(), err
 }
 
-// lowMark is where writers that compete for the same rows need not look, as only dead rows are left there: some batches below the
-// one that the slowest of them is at.
+// lowMark is where writers that compete for the same rows need not look, as only dead rows are left there:
+// some batches below the one that the slowest of them is at.
 type lowMark struct{ at []atomic.Int64 }
 
 func (m *lowMark) reach(writer int, first int64) (low int64) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"time"
 )
 
@@ -17,8 +18,8 @@ const (
 	rawNever = 1 << 50 // after all visible times, and no more than Redis counts exactly
 )
 
-// rawCreates writes rows without rouse: in batches of a thousand, and in batches as large as the servers' commits were in this run, so
-// that a limit is not lower because of small commits.
+// rawCreates writes rows without rouse: in batches of a thousand, and in batches as large as the servers'
+// commits were in this run, so that a limit is not lower because of small commits.
 func rawCreates(ctx context.Context, o Options, r *Result) ([]Raw, error) {
 	n := min(max(r.Timers, rawLeast), rawMost)
 	sizes := []int{rawSize}
@@ -28,13 +29,13 @@ func rawCreates(ctx context.Context, o Options, r *Result) ([]Raw, error) {
 	var raws []Raw
 	for _, size := range sizes {
 		for _, writers := range []int{1, rawConns} {
-			batches, before := rawBatches(o, n, writers, size), o.base.CPU(ctx)
+			batches, before, self := rawBatches(o, n, writers, size), o.base.CPU(ctx), processUsage(os.Getpid()).cpu
 			took, err := o.base.raw().create(ctx, batches)
 			if err != nil {
 				return nil, fmt.Errorf("raw limit: %w", err)
 			}
 			what := fmt.Sprintf("%s, batches of %d, %s", rawCreateHow[o.kind()], size, connections(writers))
-			raws = append(raws, rawOf(what, rowsOf(batches), took, o.base.CPU(ctx)-before))
+			raws = append(raws, rawOf(what, rowsOf(batches), took, o.base.CPU(ctx)-before, processUsage(os.Getpid()).cpu-self))
 		}
 	}
 	return raws, o.base.clear(ctx)
@@ -45,13 +46,13 @@ var rawCreateHow = map[string]string{
 	"redis":    "rows of the same size by ZADD and HSET in a MULTI",
 }
 
-// rawPipelines writes, reads and removes rows without rouse: those of the strategy's kind first, by owners who read or by competitors
-// who lease, and then the others.
+// rawPipelines writes, reads and removes rows without rouse: those of the strategy's kind first, by owners
+// who read or by competitors who lease, and then the others.
 func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw, err error) {
 	n := min(max(r.Timers, rawLeast), rawMost)
 	for _, leased := range []bool{false, true} {
 		for _, writers := range []int{1, rawConns} {
-			batches, before := rawBatches(o, n, writers, rawSize), o.base.CPU(ctx)
+			batches, before, self := rawBatches(o, n, writers, rawSize), o.base.CPU(ctx), processUsage(os.Getpid()).cpu
 			removed, took, err := o.base.raw().pipeline(ctx, batches, leased)
 			if err != nil {
 				return nil, nil, fmt.Errorf("raw limit: %w", err)
@@ -61,7 +62,7 @@ func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw,
 				how = rawPipelineHow[o.kind()][1]
 			}
 			what := fmt.Sprintf("create, %s and delete in bare tables, no records, batches of %d, %s", how, rawSize, connections(writers))
-			raw := rawOf(what, removed, took, o.base.CPU(ctx)-before)
+			raw := rawOf(what, removed, took, o.base.CPU(ctx)-before, processUsage(os.Getpid()).cpu-self)
 			if leased == (o.Strategy != "bucket") {
 				own = append(own, raw)
 			} else {
@@ -78,8 +79,8 @@ var rawPipelineHow = map[string][2]string{
 	"redis":    {"read", "lease (a script that moves scores)"},
 }
 
-func rawOf(what string, n int64, took, cpu time.Duration) Raw {
-	return Raw{What: what, Rate: float64(n) / took.Seconds(), StoreCPU: float64(cpu.Microseconds()) / float64(max(1, n))}
+func rawOf(what string, n int64, took, store, self time.Duration) Raw {
+	return Raw{What: what, Rate: float64(n) / took.Seconds(), CPU: perTimer(self, n), StoreCPU: perTimer(store, n)}
 }
 
 func connections(n int) string {

@@ -134,8 +134,8 @@ type subscriber struct {
 	lost   []atomic.Bool // its node is stopped: that its stream ends is no error
 }
 
-// subscribe opens n streams for a channel, one server after the other; onFires is called with the stream's number and each message,
-// concurrently between streams.
+// subscribe opens n streams for a channel, one server after the other; onFires is called with the stream's
+// number and each message, concurrently between streams.
 func subscribe(ctx context.Context, t *target, n int, channel string, onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &subscriber{cancel: cancel, errs: make([]error, n), lost: make([]atomic.Bool, n)}

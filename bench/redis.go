@@ -145,8 +145,21 @@ func (b *redisBase) CPU(ctx context.Context) (used time.Duration) {
 	return used
 }
 
-// clear removes the keys that nodes and raw limits make. What was on its way from a node that was killed may come after it, so it
-// looks until nothing is left.
+// Wrote is that of a server that was started here.
+func (b *redisBase) Wrote(ctx context.Context) int64 {
+	if b.own == nil {
+		return 0
+	}
+	stats, err := infoOf(ctx, b.servers[0], "server")
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(stats["process_id"]) // the server writes a number
+	return treeWrote(pid)
+}
+
+// clear removes the keys that nodes and raw limits make. What was on its way from a node that was killed may
+// come after it, so it looks until nothing is left.
 func (b *redisBase) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// reminders fills the reminder service with reminders that are due much later, one call each, looks at the server's memory, kills it, starts it
-// again, and measures how long it takes until a sidecar is served again.
+// reminders fills the reminder service with reminders that are due much later, one call each, looks at the
+// server's memory, kills it, starts it again, and measures how long it takes until a sidecar is served again.
 func reminders(ctx context.Context, o Options) (*Result, error) {
 	if o.Server != "" {
 		return nil, errors.New("needs a server of its own, as it restarts it")

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,12 +25,13 @@ type target struct {
 	processes []*process // those that were started here
 	addrs     []string
 	conns     []*grpc.ClientConn // conns[i] is to addrs[i%len(addrs)]
+	traffic   atomic.Int64       // bytes that the connections carried
 	dir       string
 	remove    bool
 }
 
-// open starts servers, or finds those that run, and opens so many connections to each. Servers that share a store have shared its
-// timers when it returns.
+// open starts servers, or finds those that run, and opens so many connections to each. Servers that share a
+// store have shared its timers when it returns.
 func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 	t := &target{o: o, addrs: strings.Split(o.Server, ",")}
 	defer func() {
@@ -53,7 +56,7 @@ func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 		}
 	}
 	for i := range conns * len(t.addrs) {
-		c, err := dial(t.addrs[i%len(t.addrs)])
+		c, err := t.dial(t.addrs[i%len(t.addrs)])
 		if err != nil {
 			return nil, err
 		}
@@ -66,9 +69,31 @@ func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 }
 
 // dial opens a connection to a server.
-func dial(addr string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+func (t *target) dial(addr string) (*grpc.ClientConn, error) {
+	counted := func(ctx context.Context, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		return &countedConn{c, &t.traffic}, err
+	}
+	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(counted),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
+}
+
+// countedConn counts the bytes of a connection.
+type countedConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes.Add(int64(n))
+	return n, err
 }
 
 // restart kills the only server, starts it again on the same data after a while, with as many connections as
@@ -90,7 +115,7 @@ func (t *target) restart(ctx context.Context, after time.Duration) (at time.Time
 	}
 	t.processes[0], t.addrs[0] = p, p.addr // t ends it
 	for i := range t.conns {
-		if t.conns[i], err = dial(p.addr); err != nil {
+		if t.conns[i], err = t.dial(p.addr); err != nil {
 			return at, err
 		}
 	}
@@ -113,7 +138,8 @@ func (t *target) spread(n int) int {
 // shareWithin bounds how long servers may take to share the timers of their store.
 const shareWithin = 60 * time.Second
 
-// share waits until the servers know of each other, and, where they own buckets, have shared them and leave it at that.
+// share waits until the servers know of each other, and, where they own buckets, have shared them and leave
+// it at that.
 func (t *target) share(ctx context.Context) error {
 	admin := rousev1.NewAdminClient(t.conns[0])
 	var last string

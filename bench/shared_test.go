@@ -26,7 +26,8 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestScenariosOnSharedStores runs scenarios with nodes on real servers, briefly: what they count is judged, how fast it was is not.
+// TestScenariosOnSharedStores runs scenarios with nodes on real servers, briefly: what they count is judged,
+// how fast it was is not.
 func TestScenariosOnSharedStores(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -189,7 +190,8 @@ func ownOf(b Base) *ownServer {
 	return nil
 }
 
-// TestRawPipelinesRemoveWhatTheyWrite holds the raw limits to what they claim: every row is written, read and deleted.
+// TestRawPipelinesRemoveWhatTheyWrite holds the raw limits to what they claim: every row is written, read and
+// deleted.
 func TestRawPipelinesRemoveWhatTheyWrite(t *testing.T) {
 	for _, address := range []string{servers.Postgres(t), servers.Redis(t)} {
 		b, err := OpenBase(within(t), address, "")

@@ -89,7 +89,7 @@ func TestExplainSimulatePreview(t *testing.T) {
 	ctx := t.Context()
 	e, err := c.Explain(ctx, "ns", "a", 7)
 	if err != nil || e.Summary != "it is paused" || e.Words != "every minute" || e.Timer == nil || e.Timer.Key.Name != "a" ||
-		!slices.Equal(e.Reasons, []Reason{{"paused", "why", 7}}) || len(e.Records) != 1 || e.Records[0].Ending != rouse.EndMissed {
+		!slices.Equal(e.Reasons, []Reason{{"paused", "why", 7, 5, 9, "resume it"}}) || len(e.Records) != 1 || e.Records[0].Ending != rouse.EndMissed {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if r := asked[*rousev1.ExplainRequest](f); r.AtMs != 7 {
@@ -107,6 +107,13 @@ func TestExplainSimulatePreview(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if r := asked[*rousev1.SimulateRequest](f); r.Filter.NamePrefix != "a" || r.FromMs != 5 || r.UntilMs != 9 || r.Limit != 17 {
+		t.Errorf("asked for %v", r)
+	}
+	load, next, err := c.Forecast(ctx, rouse.Query{Prefix: "a"}, 5, 9, time.Minute, "token")
+	if err != nil || next != "next" || load.From != 5 || !slices.Equal(load.Loads, []rouse.Load{{From: 6, Count: 7}}) || load.Timers != 8 || load.Of != 9 {
+		t.Errorf("%+v, %q, %v", load, next, err)
+	}
+	if r := asked[*rousev1.ForecastRequest](f); r.Filter.NamePrefix != "a" || r.FromMs != 5 || r.UntilMs != 9 || r.Step.AsDuration() != time.Minute || r.PageToken != "token" {
 		t.Errorf("asked for %v", r)
 	}
 	p, err := c.Preview(ctx, PreviewRequest{Spec: rouse.Spec{Schedule: "* * * * *", MaxOccurrences: 3}, Namespace: "ns", Name: "a", After: 10, Count: 2})
@@ -156,6 +163,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"Backfill":       func() error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, true); return err },
 		"Explain":        func() error { _, err := c.Explain(ctx, "ns", "a", 0); return err },
 		"Simulate":       func() error { _, err := c.Simulate(ctx, rouse.Query{}, 0, 9, 0); return err },
+		"Forecast":       func() error { _, _, err := c.Forecast(ctx, rouse.Query{}, 0, 9, 0, ""); return err },
 		"Import":         func() error { _, err := c.Import(ctx, CreateOrReplace, nil, nil); return err },
 		"PutCalendar":    func() error { _, err := c.PutCalendar(ctx, "ns", "a", nil); return err },
 		"GetCalendar":    func() error { _, err := c.Calendar(ctx, "ns", "a"); return err },
@@ -240,7 +248,7 @@ func TestBulk(t *testing.T) {
 	}
 	var told []uint64
 	sum, err := c.Bulk(t.Context(), BulkRequest{Query: rouse.Query{Namespace: "ns"}, Action: BulkReschedule, DryRun: true, Reason: "why", Until: 5,
-		When: &spec, Limit: 7, ErrorContains: "x"}, func(p BulkProgress) error {
+		When: &spec, Limit: 7, ErrorContains: "x", PerSecond: 2.5}, func(p BulkProgress) error {
 		told = append(told, p.Matched, uint64(len(p.Names)), uint64(len(p.Failures)))
 		return nil
 	})

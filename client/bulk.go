@@ -33,6 +33,7 @@ type BulkRequest struct {
 	When          *rouse.Spec // as of Reschedule
 	Limit         uint64      // maximum number of timers; 0 is no limit
 	ErrorContains string      // only dead letters whose last error contains it
+	PerSecond     float64     // of BulkRedrive: at most so many, 0.01 to 10,000; 0 is as fast as possible
 }
 
 // BulkProgress is how far a bulk request has come.
@@ -59,7 +60,7 @@ type BulkFailure struct {
 // It is not retried. Most actions can be repeated and then do the rest; a skip would skip more.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
 	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
-		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains}
+		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond}
 	if r.When != nil {
 		request.When = rousev1.WhenToProto(r.When)
 	}

@@ -20,7 +20,7 @@ type SavedCalendar struct {
 // it to their new due times. An empty namespace is "default". It is retried; Moved then counts the timers
 // that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
-	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
+	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }
 
 // PutICalendar is PutCalendar with the days that the events of an iCalendar file (RFC 5545) touch.
@@ -28,10 +28,10 @@ func (c *Client) PutICalendar(ctx context.Context, namespace, name string, file 
 	if len(file) == 0 {
 		return SavedCalendar{}, rouse.Refuse("icalendar", "", "is empty", "give the content of an iCalendar file")
 	}
-	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Icalendar: file})
+	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Icalendar: file})
 }
 
-func (c *Client) putCalendar(ctx context.Context, request *rousev1.PutCalendarRequest) (SavedCalendar, error) {
+func putCalendar(ctx context.Context, c *Client, request *rousev1.PutCalendarRequest) (SavedCalendar, error) {
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PutCalendarResponse, error) { return c.calendars.PutCalendar(ctx, request) })
 	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetWarnings()}, err
 }

@@ -14,9 +14,9 @@ func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32,
 	return timer(once(func() (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
 }
 
-// Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so (Schedule, Also,
-// Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them are replaced. A new generation
-// begins. It is retried, unless it has an IfRevision; see Replace.
+// Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so
+// (Schedule, Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them
+// are replaced. A new generation begins. It is retried, unless it has an IfRevision; see Replace.
 func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
 	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: conditionOf(cs).revision}
 	call := func(bool) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }
@@ -36,7 +36,8 @@ type Backfilled struct {
 // Backfill fires the occurrences of the schedule between a past time and until, which must not be after now.
 // They have their original fire ids, so a receiver can recognize duplicates. A dry run fires nothing.
 //
-// Only a dry run is retried: what the first try sent may have ended, and a second one would send it once more.
+// Only a dry run is retried: what the first try sent may have ended, and a second one would send it once
+// more.
 func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(from), UntilMs: int64(until), DryRun: dryRun}
 	call := func(bool) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) }

@@ -38,7 +38,10 @@ import (
 type Options struct {
 	TLS      *tls.Config   // set: TLS with this configuration, for any form of target
 	Insecure bool          // no TLS to other hosts; an http:// target means the same
-	Token    string        // sent with every call as a bearer token; to another host only under TLS
+	CA       string        // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
+	Cert     string        // set: TLS, and this PEM file has the certificate of this client
+	Key      string        // its private key, in PEM; the three files are read for each connection, and do not go with TLS
+	Token    string        // the text of an API key, sent with every call as a bearer token; to another host only under TLS
 	Patience time.Duration // how long a call is tried again; default 30 s
 	Timeout  time.Duration // how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
 
@@ -47,14 +50,18 @@ type Options struct {
 
 // Client is safe for concurrent use.
 type Client struct {
-	nodes     ring // of the addresses that Dial was given
-	timers    rousev1.TimersClient
-	calendars rousev1.CalendarsClient
-	fires     rousev1.FiresClient
-	admin     rousev1.AdminClient
-	calls     rousev1.CallsClient
-	opts      Options
-	ahead     atomic.Int64 // how far the service's clock is ahead of this machine's, in nanoseconds
+	nodes      ring // of the addresses that Dial was given
+	timers     rousev1.TimersClient
+	calendars  rousev1.CalendarsClient
+	secrets    rousev1.SecretsClient
+	fires      rousev1.FiresClient
+	admin      rousev1.AdminClient
+	calls      rousev1.CallsClient
+	access     rousev1.AccessClient
+	namespaces rousev1.NamespacesClient
+	status     rousev1.StatusClient
+	opts       Options
+	ahead      atomic.Int64 // how far the service's clock is ahead of this machine's, in nanoseconds
 
 	mu    sync.Mutex
 	peers map[string]*peer // connections to other nodes, by address
@@ -84,15 +91,20 @@ func Dial(target string, o Options) (*Client, error) {
 		c.nodes.members = append(c.nodes.members, member{a, conn})
 	}
 	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
+	c.secrets = rousev1.NewSecretsClient(&c.nodes)
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
-	c.calls = rousev1.NewCallsClient(&c.nodes)
+	c.calls, c.access = rousev1.NewCallsClient(&c.nodes), rousev1.NewAccessClient(&c.nodes)
+	c.namespaces, c.status = rousev1.NewNamespacesClient(&c.nodes), rousev1.NewStatusClient(&c.nodes)
 	return c, nil
 }
 
 // link returns the options of connections.
 func (o *Options) link() grpclink.Options {
-	return grpclink.Options{TLS: o.TLS, Insecure: o.Insecure, Token: o.Token}
+	return grpclink.Options{TLS: o.TLS, Files: grpclink.Files(o.CA, o.Cert, o.Key), Insecure: o.Insecure, Token: o.Token}
 }
+
+// secure reports whether TLS is used for any form of target.
+func (o *Options) secure() bool { return o.TLS != nil || o.CA != "" || o.Cert != "" }
 
 // connect returns a connection, which its first call makes.
 func connect(a grpclink.Address, o Options) (*grpc.ClientConn, error) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/internal/timers"
@@ -40,54 +41,11 @@ type cluster struct {
 type node struct {
 	id      string
 	address string
-	store   *wire
+	store   *cutstore.Store
 	engine  *timers.Timers
 	fired   atomic.Int64 // fires that were acknowledged here
 	putOff  atomic.Int64 // fires without a subscriber here
 	kill    func()       // ends it like a crash: it sends nothing any more
-}
-
-// wire is a node's way to the store, which can be cut.
-type wire struct {
-	*mem.Store
-	cut atomic.Bool
-}
-
-var errCut = fmt.Errorf("the wire is cut: %w", rouse.ErrUnavailable)
-
-func (w *wire) Now(ctx context.Context) (rouse.Instant, error) {
-	if w.cut.Load() {
-		return 0, errCut
-	}
-	return w.Store.Now(ctx)
-}
-
-func (w *wire) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	if w.cut.Load() {
-		return nil, errCut
-	}
-	return w.Store.Get(ctx, keys)
-}
-
-func (w *wire) Claim(ctx context.Context, window rouse.Window) (rouse.Batch, error) {
-	if w.cut.Load() {
-		return rouse.Batch{}, errCut
-	}
-	return w.Store.Claim(ctx, window)
-}
-
-func (w *wire) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	if w.cut.Load() {
-		return nil, errCut
-	}
-	return w.Store.Apply(ctx, changes)
-}
-
-func (w *wire) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
-	if w.cut.Load() {
-		return nil, errCut
-	}
-	return w.Store.Revisions(ctx, keys)
 }
 
 // counted counts the outcomes of a node's fires.
@@ -161,7 +119,7 @@ func (c *cluster) start(id string) *node {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	n := &node{id: id, address: l.Addr().String(), store: &wire{Store: c.store}}
+	n := &node{id: id, address: l.Addr().String(), store: &cutstore.Store{Store: c.store}}
 	streams := stream.New(stream.Options{Now: func() rouse.Instant { return n.engine.Now() }})
 	n.engine = timers.New(n.store, n.strategy(c), sink.Mux{"stream": counted{streams, n}}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: c.buckets,
 		Shared: true, Hold: time.Second, Ahead: time.Second, Poll: 100 * time.Millisecond, Grace: 100 * time.Millisecond}})
@@ -174,7 +132,7 @@ func (c *cluster) start(id string) *node {
 	var once sync.Once
 	n.kill = func() {
 		once.Do(func() {
-			n.store.cut.Store(true)
+			n.store.Cut()
 			cancel()
 			c.mu.Lock()
 			c.alive = slices.DeleteFunc(c.alive, func(other *node) bool { return other == n })

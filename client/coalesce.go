@@ -11,8 +11,8 @@ import (
 // Debounce combines the calls with one name into one fire: after no call for quiet, but at most maxWait after
 // the first call; a maxWait of 0 is no bound. The spec must have no schedule; the newest call's spec wins.
 //
-// It is not retried: if the first try has had its effect and its fire has come already, a second one would be another fire.
-// A caller that rather has one fire too many than none calls it again.
+// It is not retried: if the first try has had its effect and its fire has come already, a second one would be
+// another fire. A caller that rather has one fire too many than none calls it again.
 func (c *Client) Debounce(ctx context.Context, namespace, name string, spec rouse.Spec, quiet, maxWait time.Duration) (Replaced, error) {
 	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Quiet: quiet, MaxWait: maxWait})
 }

@@ -18,7 +18,8 @@ type condition struct {
 	exists   bool
 }
 
-// IfRevision makes the change only if the timer has this revision; otherwise it is refused with rouse.ErrConflict.
+// IfRevision makes the change only if the timer has this revision; otherwise it is refused with
+// rouse.ErrConflict.
 func IfRevision(revision uint64) Condition {
 	return func(c *condition) { c.revision = revision }
 }

@@ -54,8 +54,8 @@ func (c *Creator) Send(timers []NewTimer) error {
 // CloseSend ends sending. Batches in flight are still answered.
 func (c *Creator) CloseSend() error { return translate(c.stream.CloseSend()) }
 
-// Recv returns the answers to the oldest batch that has none yet: an outcome for each timer. It returns io.EOF after CloseSend
-// and the last answer.
+// Recv returns the answers to the oldest batch that has none yet: an outcome for each timer. It returns
+// io.EOF after CloseSend and the last answer.
 func (c *Creator) Recv() ([]Created, error) {
 	response, err := c.stream.Recv()
 	if err != nil {

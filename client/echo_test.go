@@ -46,7 +46,7 @@ func (f *fake) Backfill(_ context.Context, r *rousev1.BackfillRequest) (*rousev1
 func (f *fake) Explain(_ context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
 	answer := &rousev1.ExplainResponse{Summary: "there is none"}
 	if r.Name == "a" {
-		answer = &rousev1.ExplainResponse{Summary: "it is paused", Reasons: []*rousev1.Reason{{Code: "paused", Text: "why", AtMs: 7}}, Timer: someTimer("a"),
+		answer = &rousev1.ExplainResponse{Summary: "it is paused", Reasons: []*rousev1.Reason{{Code: "paused", Text: "why", AtMs: 7, SinceMs: 5, UntilMs: 9, Cure: "resume it"}}, Timer: someTimer("a"),
 			Words: "every minute", Next: []*rousev1.Coming{someComing},
 			Records: []*rousev1.Record{rousev1.RecordToProto(&rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndMissed})}}
 	}
@@ -55,6 +55,10 @@ func (f *fake) Explain(_ context.Context, r *rousev1.ExplainRequest) (*rousev1.E
 
 func (f *fake) Simulate(_ context.Context, r *rousev1.SimulateRequest) (*rousev1.SimulateResponse, error) {
 	return echo(f, "Simulate", r, &rousev1.SimulateResponse{Fires: []*rousev1.Coming{someComing}, Timers: 9, More: true})
+}
+
+func (f *fake) Forecast(_ context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
+	return echo(f, "Forecast", r, &rousev1.ForecastResponse{FromMs: 5, Loads: []*rousev1.Load{{FromMs: 6, Count: 7}}, Timers: 8, Of: 9, NextPageToken: "next"})
 }
 
 func (f *fake) Preview(_ context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {

@@ -58,7 +58,8 @@ func ExampleClient_Replace() {
 }
 
 func ExampleClient_Debounce() {
-	// However often a document is saved: it is indexed once, ten seconds after the last time, and once a minute at least.
+	// However often a document is saved: it is indexed once, ten seconds after the last time, and once a
+	// minute at least.
 	_, err := c.Debounce(ctx, "default", "index-17", rouse.Spec{Target: "stream:index"}, 10*time.Second, time.Minute)
 	if err != nil {
 		log.Fatal(err)

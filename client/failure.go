@@ -19,7 +19,8 @@ type permanent struct{ err error }
 func (e *permanent) Error() string { return e.err.Error() }
 func (e *permanent) Unwrap() error { return e.err }
 
-// RetryAfter returns err with the wish to be tried again after d instead of the timer's own backoff; 0 is at once.
+// RetryAfter returns err with the wish to be tried again after d instead of the timer's own backoff; 0 is at
+// once.
 func RetryAfter(err error, d time.Duration) error {
 	return &rouse.RetryAfter{Err: err, After: max(0, d)}
 }

@@ -234,7 +234,8 @@ func (f *follow) tell(l *link, err error) {
 	f.o.Lost(why)
 }
 
-// park waits until the node that a link led to has no stream, or ctx ends; it is false if there was nothing to wait for.
+// park waits until the node that a link led to has no stream, or ctx ends; it is false if there was nothing
+// to wait for.
 func (f *follow) park(ctx context.Context, l *link) bool {
 	f.mu.Lock()
 	l.parked = f.holder(l.node) != nil

@@ -187,7 +187,8 @@ func TestSubscriptionFollowsTheNodes(t *testing.T) {
 	}
 }
 
-// A fire whose node dies is given up: its handler's ctx ends, and its outcome goes nowhere. Handlers of other nodes do not notice.
+// A fire whose node dies is given up: its handler's ctx ends, and its outcome goes nowhere. Handlers of other
+// nodes do not notice.
 func TestHandlersEndWithTheirNodeOnly(t *testing.T) {
 	ps := places(t, "a", "b")
 	a, b := ps[0], ps[1]

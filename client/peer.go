@@ -48,8 +48,8 @@ func (c *Client) release(address string) {
 	}
 }
 
-// peerAddress reads the address of a node that the service reported. It never weakens what the caller asked for: with TLS, nodes are
-// reached over TLS, and a remote node cannot send the client to this host.
+// peerAddress reads the address of a node that the service reported. It never weakens what the caller asked
+// for: with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
 func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
 	if a, err = c.opts.link().Parse(told); err != nil {
 		return a, err
@@ -61,11 +61,11 @@ func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(a.Target, given); err != nil {
 		return a, err
 	}
-	if strings.HasPrefix(told, "http://") && c.opts.TLS == nil && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
+	if strings.HasPrefix(told, "http://") && !c.opts.secure() && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
 		return a, errors.New("the node wants plain text, and others are talked to under TLS")
 	}
-	if !strings.Contains(told, "://") && c.opts.TLS == nil {
-		a.Plain = a.Plain || slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
+	if !strings.Contains(told, "://") && !c.opts.secure() {
+		a.Plain = a.Plain && slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Plain }) || slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
 	}
 	return a, nil
 }

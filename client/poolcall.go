@@ -11,7 +11,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Call is a request to the workers of a key of a pool. Zero fields have the defaults that their comments name.
+// Call is a request to the workers of a key of a pool. Zero fields have the defaults that their comments
+// name.
 type Call struct {
 	Namespace   string // default "default"
 	Pool        string

@@ -1,21 +1,36 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"iter"
 
+	"google.golang.org/grpc"
+
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Records returns how occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for the
-// whole namespace. An error ends the list. Each page is retried.
+// Records returns how occurrences of a timer ended, newest first, as they are read page by page; an empty
+// name asks for the whole namespace. An error ends the list. Each page is retried.
 func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[rouse.Record, error] {
+	return c.History(ctx, rouse.RecordQuery{Namespace: cmp.Or(namespace, "default"), Name: name})
+}
+
+// History returns the records that a query matches, in the order of the query, as they are read page by page;
+// an empty namespace asks for all. A Limit that is not 0 ends the list there; the sequence numbers of From
+// and Until are not used. An error ends it as well. Each page is retried.
+func (c *Client) History(ctx context.Context, q rouse.RecordQuery) iter.Seq2[rouse.Record, error] {
 	return func(yield func(rouse.Record, error) bool) {
-		request := &rousev1.ListRecordsRequest{Namespace: namespace, Name: name, PageSize: pageSize}
+		request := &rousev1.ListRecordsRequest{Namespace: orAll(q.Namespace), Name: q.Name, PageSize: pageSize,
+			Filter: rousev1.RecordFilterToProto(&q), Oldest: q.Oldest}
+		left := q.Limit
 		for {
+			if q.Limit > 0 {
+				request.PageSize = uint32(min(left, pageSize))
+			}
 			page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListRecordsResponse, error) { return c.timers.ListRecords(ctx, request) })
 			if err != nil {
 				yield(rouse.Record{}, err)
@@ -24,6 +39,9 @@ func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[
 			for _, p := range page.Records {
 				r, err := rousev1.RecordFromProto(p)
 				if !yield(r, err) || err != nil {
+					return
+				}
+				if left--; left == 0 {
 					return
 				}
 			}
@@ -39,9 +57,23 @@ func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[
 // the last call. An empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or
 // what ended the stream.
 func (c *Client) Follow(ctx context.Context, namespace, name string, do func(records []rouse.Record, dropped uint64) error) error {
+	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowRecordsResponse], error) {
+		return c.timers.FollowRecords(ctx, &rousev1.FollowRecordsRequest{Namespace: namespace, Name: name})
+	}, func(response *rousev1.FollowRecordsResponse) error {
+		records, err := rousev1.RecordsFromProto(response.Records)
+		if err != nil {
+			return err
+		}
+		return do(records, response.Dropped)
+	})
+}
+
+// receive opens a stream and calls do with what it brings. It returns the error of do, nil when ctx or the
+// stream ends, or what broke the stream.
+func receive[T any](ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error), do func(*T) error) error {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.timers.FollowRecords(streamCtx, &rousev1.FollowRecordsRequest{Namespace: namespace, Name: name})
+	stream, err := open(streamCtx)
 	if err != nil {
 		return translate(err)
 	}
@@ -53,13 +85,7 @@ func (c *Client) Follow(ctx context.Context, namespace, name string, do func(rec
 		case err != nil:
 			return translate(err)
 		}
-		records := make([]rouse.Record, len(response.Records))
-		for i, p := range response.Records {
-			if records[i], err = rousev1.RecordFromProto(p); err != nil {
-				return err
-			}
-		}
-		if err := do(records, response.Dropped); err != nil {
+		if err := do(response); err != nil {
 			return err
 		}
 	}

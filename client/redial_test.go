@@ -16,7 +16,8 @@ import (
 	"github.com/rousehq/rouse/internal/grpclink"
 )
 
-// away is a follower that is on node a alone, and a link to node b, which cannot be reached and notes when it is tried.
+// away is a follower that is on node a alone, and a link to node b, which cannot be reached and notes when it
+// is tried.
 type away struct {
 	follow
 	a, b  *link

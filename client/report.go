@@ -28,7 +28,7 @@ func (r Receipt) request() *rousev1.ReportRequest {
 func (c *Client) Complete(ctx context.Context, r Receipt) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Done{Done: true}
-	_, err := c.report(ctx, request)
+	_, err := report(ctx, c, request)
 	return err
 }
 
@@ -37,7 +37,7 @@ func (c *Client) Complete(ctx context.Context, r Receipt) error {
 func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Failed{Failed: failureOf(0, failure)}
-	_, err := c.report(ctx, request)
+	_, err := report(ctx, c, request)
 	return err
 }
 
@@ -45,10 +45,10 @@ func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (rouse.Instant, error) {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Heartbeat{Heartbeat: durationpb.New(more)}
-	return c.report(ctx, request)
+	return report(ctx, c, request)
 }
 
-func (c *Client) report(ctx context.Context, request *rousev1.ReportRequest) (rouse.Instant, error) {
+func report(ctx context.Context, c *Client, request *rousev1.ReportRequest) (rouse.Instant, error) {
 	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ReportResponse, error) { return c.fires.Report(ctx, request) })
 	return rouse.Instant(response.GetDeadlineMs()), err
 }

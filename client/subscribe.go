@@ -14,7 +14,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// SubscribeOptions say which fires are wanted, and how they are handled. Zero fields have the defaults that their comments name.
+// SubscribeOptions say which fires are wanted, and how they are handled. Zero fields have the defaults that
+// their comments name.
 type SubscribeOptions struct {
 	Namespace  string // default "default"
 	Channel    string // of the target, "stream:CHANNEL"
@@ -68,6 +69,7 @@ type Fire struct {
 	Token       uint64 // fencing token: refuse a fire with an older token than one you have seen
 	Manual      bool   // asked for by run, not by the schedule
 	Last        bool   // no attempt follows this one
+	Traceparent string // of the span of this attempt, as W3C defines it; empty without tracing
 	Payload     []byte
 	ContentType string
 	Labels      map[string]string
@@ -75,7 +77,7 @@ type Fire struct {
 
 func fireOf(p *rousev1.Fire) Fire {
 	return Fire{ID: p.Id, Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Due: rouse.Instant(p.DueMs), Attempt: p.Attempt,
-		Token: p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels}
+		Token: p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels, Traceparent: p.Traceparent}
 }
 
 // Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by

@@ -23,11 +23,11 @@ func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string)
 // pageSize is the number of timers or records in one request.
 const pageSize = 500
 
-// List returns the timers that a query matches, in the order of namespace and name, as they are read page by page. A Limit that
-// is not 0 ends the list there; After is not used. An error ends it as well. Each page is retried.
+// List returns the timers that a query matches, in the order of the query, as they are read page by page. A
+// Limit that is not 0 ends the list there; After is not used. An error ends it as well. Each page is retried.
 func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
 	return func(yield func(rouse.Timer, error) bool) {
-		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize}
+		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize, OrderBy: q.Order.String(), Reverse: q.Reverse}
 		left := q.Limit
 		for {
 			if q.Limit > 0 {
@@ -87,8 +87,8 @@ func (c *Client) Pause(ctx context.Context, namespace, name, reason string) (rou
 	return c.PauseUntil(ctx, namespace, name, reason, 0)
 }
 
-// PauseUntil stops scheduled occurrences until a time, at which the pause ends by itself, or until Resume; 0 is no such time. It
-// is tried again.
+// PauseUntil stops scheduled occurrences until a time, at which the pause ends by itself, or until Resume; 0
+// is no such time. It is tried again.
 func (c *Client) PauseUntil(ctx context.Context, namespace, name, reason string, until rouse.Instant) (rouse.Timer, error) {
 	request := &rousev1.PauseRequest{Namespace: namespace, Name: name, Reason: reason, UntilMs: int64(until)}
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))

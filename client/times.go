@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
@@ -72,6 +74,18 @@ func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	return Simulation{comings(p.GetFires()), p.GetTimers(), p.GetMore()}, err
 }
 
+// Forecast counts the occurrences that come due in each step of the time between from (0 is now) and until,
+// of all timers that a query matches; a step of 0 is an hour. A server reads a bounded number of timers:
+// begin with an empty token, and as long as the next one is not empty, Add the rest. It is retried.
+func (c *Client) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, token string) (f rouse.Forecast, next string, err error) {
+	request := &rousev1.ForecastRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), PageToken: token}
+	if step != 0 {
+		request.Step = durationpb.New(step)
+	}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ForecastResponse, error) { return c.timers.Forecast(ctx, request) })
+	return rousev1.ForecastFromProto(p), p.GetNextPageToken(), err
+}
+
 // Explanation is why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string         // one sentence
@@ -87,6 +101,10 @@ type Reason struct {
 	Code string // such as paused, retrying, circuit_open, missed, calendar, ended
 	Text string
 	At   rouse.Instant // when it happened, or will; 0 is now
+
+	// Since is when it began to hold, and Until when it ends or ended; 0: not known, or it has none.
+	Since, Until rouse.Instant
+	Cure         string // what to do about it; empty: nothing, or it is not known
 }
 
 // Explain reports why a timer did or did not fire. With a time other than 0 it explains the occurrence of
@@ -99,7 +117,7 @@ func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.I
 	}
 	e := Explanation{Summary: p.Summary, Words: p.Words, Next: comings(p.Next)}
 	for _, r := range p.Reasons {
-		e.Reasons = append(e.Reasons, Reason{r.GetCode(), r.GetText(), rouse.Instant(r.GetAtMs())})
+		e.Reasons = append(e.Reasons, Reason{r.GetCode(), r.GetText(), rouse.Instant(r.GetAtMs()), rouse.Instant(r.GetSinceMs()), rouse.Instant(r.GetUntilMs()), r.GetCure()})
 	}
 	if p.Timer != nil {
 		t, err := rousev1.TimerFromProto(p.Timer)

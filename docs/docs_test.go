@@ -1,11 +1,13 @@
 //go:build unix
 
-// Package docs_test keeps the pages true: it runs their commands, reads their JSON, YAML and Go, and follows their references.
+// Package docs_test keeps the pages true: it runs their commands, reads their JSON, YAML and Go, and follows
+// their references.
 //
-// A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
-// marked text or json, it shows what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
-// listener of the README; a PostgreSQL, Redis or RabbitMQ is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that shows what it prints, or a
-// file of tests, which are run.
+// A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the
+// next block is marked text or json, it shows what that prints: … stands for anything, JSON may leave members
+// out. Pages begin with the server and the listener of the README; a PostgreSQL, Redis or RabbitMQ is there
+// for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a
+// text follows that shows what it prints, or a file of tests, which are run.
 package docs_test
 
 import (
@@ -40,8 +42,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// parsed are the pages whose commands are examples, from the help of each command: they are parsed, and run by the scripts of
-// cmd/rouse.
+// parsed are the pages whose commands are examples, from the help of each command: they are parsed, and run
+// by the scripts of cmd/rouse.
 var parsed = map[string]bool{"cli.md": true}
 
 // TestCommands runs the commands of each page.
@@ -87,8 +89,8 @@ func begin(t *testing.T, s *shell) {
 	t.Fatal("the README starts no listener")
 }
 
-// TestExamplesParse asks for the help of each command of an example, with its flags: what does not exist is an error. What follows work is
-// another command.
+// TestExamplesParse asks for the help of each command of an example, with its flags: what does not exist is
+// an error. What follows work is another command.
 func TestExamplesParse(t *testing.T) {
 	for page := range parsed {
 		s := newShell(t)

@@ -61,7 +61,7 @@ func TestJSON(t *testing.T) {
 func notOfTheAPI(body []byte) string {
 	var timer api.NewTimer
 	if err := api.Decode(body, &timer); err == nil {
-		spec, err := timer.Words()
+		spec, err := timer.Parse()
 		if err == nil {
 			err = spec.Check()
 		}
@@ -124,9 +124,8 @@ func notLikeOurs(t *testing.T, text string) string {
 	return ""
 }
 
-// TestYAML reads configuration files with rouse config, and alerts as YAML about metrics that there are.
+// TestYAML reads configuration files with rouse config, and those of Prometheus with promtool.
 func TestYAML(t *testing.T) {
-	metrics := documentedMetrics(t)
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
 			if b.lang != "yaml" {
@@ -137,19 +136,26 @@ func TestYAML(t *testing.T) {
 				t.Errorf("%s:%d: %v", page, b.line, err)
 				continue
 			}
-			if top["groups"] != nil {
-				for _, name := range metricNames.FindAllString(b.text, -1) {
-					if _, ok := metrics[strings.TrimSuffix(name, "_bucket")]; !ok {
-						t.Errorf("%s:%d: there is no metric %s", page, b.line, name)
-					}
+			if top["scrape_configs"] != nil {
+				if err := checkPrometheus(t, b.text); err != nil {
+					t.Errorf("%s:%d: %v", page, b.line, err)
 				}
 				continue
 			}
-			file := filepath.Join(t.TempDir(), "rouse.yaml")
+			dir := t.TempDir()
+			file := filepath.Join(dir, "rouse.yaml")
 			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := exec.Command(binary, "config", "--config", file).CombinedOutput(); err != nil {
+			args := []string{"config", "--config", file}
+			if top["issuers"] != nil { // the file of the setting principals
+				if out, err := exec.Command(binary, "cert", "dev", dir).CombinedOutput(); err != nil {
+					t.Fatalf("%s", out)
+				}
+				at := func(name string) string { return filepath.Join(dir, name) }
+				args = []string{"config", "--principals", file, "--tls-cert", at("server.crt"), "--tls-key", at("server.key"), "--tls-client-ca", at("ca.crt")}
+			}
+			if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
 				t.Errorf("%s:%d: %s", page, b.line, out)
 			}
 		}

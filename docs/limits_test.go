@@ -55,7 +55,8 @@ func limitValue(shown string) (int64, bool) {
 	return n * factor, true
 }
 
-// constantIn evaluates a constant of a file that is made of numbers, durations and constants of the same file.
+// constantIn evaluates a constant of a file that is made of numbers, durations and constants of the same
+// file.
 func constantIn(t *testing.T, file, name string) (int64, bool) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -123,41 +124,41 @@ var notInTheTable = map[string][]string{
 		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
 		"internal/hub/place.go mostPutOff", "internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/loop.go longestRetry", "internal/pool/groupcalls.go longestAsk",
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
-		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/look.go longestLook", "internal/reminder/call/sink.go maxPutOff",
+		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/check.go longestLook", "internal/reminder/call/sink.go maxPutOff",
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"a page, message or batch: what it does not hold is in the next one": {
-		"client/timers.go pageSize", "client/hand.go maxAnswers", "client/hand.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",
+		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "client/inprogress.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
-		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/look.go maxLook", "node/verbs.go pageSize",
+		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/check.go maxLook", "node/verbs.go pageSize",
 		"sink/stream/stream.go maxBytes", "sink/stream/stream.go maxFires", "store/front/source.go mostEntries", "store/redis/apply.go maxBytes",
 		"store/redis/apply.go maxChanges", "store/redis/apply.go maxNumbers", "store/redis/get.go maxKeys", "store/redis/record.go maxRecords",
 		"internal/claim/tick.go missedLimit"},
 	"tries of a write that another one came before; then it is reported": {"internal/engine/held.go maxEdits", "store/postgres/apply.go maxTries"},
 	"what is kept in memory to be quick, and found again when it is gone": {
 		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
-		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens", "store/pebble/names.go mostNames"},
+		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
-		"schedule/words.go maxListed", "sink/stream/settle.go maxFaults"},
+		"schedule/describe.go maxListed", "sink/stream/settle.go maxFaults"},
 	"the answer of a peer that the operator has chosen, which is read in full or not at all": {
 		"internal/dapr/identity/sentry.go maxAnswer", "internal/kubelink/link.go MaxAnswer", "internal/kubelink/link.go maxError", "internal/kubelink/plugin.go maxCredential",
 		"internal/pool/driver/kubernetes/cache.go longestWatch", "internal/pool/handler.go longestCall"},
 	"a form of files, names or numbers that something else prescribes": {
 		"internal/backup/archive.go blockSize", "internal/pool/amqp/names.go longestName", "internal/pool/driver/docker/names.go longestKeyPart",
 		"internal/kubelink/names.go maxLabel", "internal/kubelink/names.go maxSubdomain", "internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
-		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/book/id.go maxPrefix",
+		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/allocation/id.go maxPrefix",
 		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
 		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",
 		"store/postgres/part.go blockSize", "store/redis/blob.go headSize", "store/redis/chunk.go oddSize", "store/redis/chunk.go refusedSize",
-		"store/redis/get.go maxRaise", "store/sqlite/checksum.go pageSize", "store/sqlite/raise.go mostRevision", "store/sqlite/wal.go frameSize"},
+		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/raise.go mostRevision", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {
-		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/book/book.go DefaultSize",
-		"internal/server/grpc.go maxMessage", "cause.go CauseOverlapLimit"},
+		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/allocation/allocation.go DefaultSize",
+		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit"},
 }
 
-// TestEveryLimitOfTheCodeIsInTheTable finds the constants whose names are those of limits: each is a row of limits.md, or has a reason not to
-// be one.
+// TestEveryLimitOfTheCodeIsInTheTable finds the constants whose names are those of limits: each is a row of
+// limits.md, or has a reason not to be one.
 func TestEveryLimitOfTheCodeIsInTheTable(t *testing.T) {
 	text, err := os.ReadFile("limits.md")
 	if err != nil {

@@ -85,7 +85,8 @@ func (r result) appearsIn(output string) bool {
 	return r.as == "text" && regexp.MustCompile(`(?m)^`+pattern(r.text)+`$`).MatchString(tidy(output))
 }
 
-// pattern is a regular expression for a text in which … stands for anything in a line, and a line of its own for any lines.
+// pattern is a regular expression for a text in which … stands for anything in a line, and a line of its own
+// for any lines.
 func pattern(text string) string {
 	lines := strings.Split(tidy(text), "\n")
 	for i, line := range lines {
@@ -115,7 +116,8 @@ func tidy(s string) string {
 // counted are members whose numbers depend on what else was written to the store.
 var counted = []string{"revision", "generation", "token"}
 
-// within reports whether a value contains all that a page shows of it: members may be left out, and … in a text stands for anything.
+// within reports whether a value contains all that a page shows of it: members may be left out, and … in a
+// text stands for anything.
 func within(want, got any, name string) bool {
 	switch w := want.(type) {
 	case map[string]any:

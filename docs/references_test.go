@@ -67,7 +67,7 @@ func places(t *testing.T, page string) map[string]bool {
 func TestTestsExist(t *testing.T) {
 	quoted := regexp.MustCompile("`([^`]+)`")
 	named, file := 0, ""
-	for _, m := range quoted.FindAllStringSubmatch(read(t, "guarantees.md")+read(t, "reliability.md"), -1) {
+	for _, m := range quoted.FindAllStringSubmatch(read(t, "guarantees.md")+read(t, "reliability.md")+read(t, "security.md"), -1) {
 		switch name := m[1]; {
 		case strings.HasSuffix(name, "_test.go"):
 			file = name
@@ -81,10 +81,21 @@ func TestTestsExist(t *testing.T) {
 	if named < 8 {
 		t.Errorf("only %d tests are named for eight promises", named)
 	}
+	_, threats, _ := strings.Cut(read(t, "security.md"), "\n## Threats\n")
+	threats, _, _ = strings.Cut(threats, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\| ([^|-][^|]*)\|[^|]+\|(.*)\|$`).FindAllStringSubmatch(threats, -1)
+	for _, row := range rows {
+		if row[1] != "threat " && !strings.Contains(row[2], "`Test") {
+			t.Errorf("security.md names no test for: %s", row[1])
+		}
+	}
+	if len(rows) < 30 {
+		t.Errorf("security.md has only %d threats", len(rows))
+	}
 }
 
-// TestRoutes demands a row of api.md for each route of the HTTP API, and for each code of its problems a place where the
-// type of the problem leads.
+// TestRoutes demands a row of api.md for each route of the HTTP API, and for each code of its problems a
+// place where the type of the problem leads.
 func TestRoutes(t *testing.T) {
 	var spec struct {
 		Paths map[string]map[string]any `yaml:"paths"`
@@ -95,7 +106,7 @@ func TestRoutes(t *testing.T) {
 	body := read(t, "api.md")
 	for path, methods := range spec.Paths {
 		for method := range methods {
-			want := strings.ToUpper(method) + " " + strings.TrimPrefix(path, "/v1/namespaces/{namespace}")
+			want := strings.ToUpper(method) + " " + strings.Replace(path, "/v1/namespaces/{namespace}/", "/", 1)
 			if method != "parameters" && !strings.Contains(body, "`"+want+"`") {
 				t.Errorf("api.md does not tell of `%s`", want)
 			}

@@ -28,8 +28,9 @@ const (
 // buildsExample are commands of the pages that need rouse's sources.
 var buildsExample = regexp.MustCompile(`(?m)^go build -o bin/(\w+) \./examples/\w+$`)
 
-// taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that belongs to the role rouse, an
-// empty Redis, and a RabbitMQ with its management plugin, and returns pairs of the address in the page and the actual one.
+// taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that
+// belongs to the role rouse, an empty Redis, and a RabbitMQ with its management plugin, and returns pairs of
+// the address in the page and the actual one.
 func taken(t *testing.T, list []block) (places []string) {
 	t.Helper()
 	name := func(what string) bool {

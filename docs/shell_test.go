@@ -25,8 +25,8 @@ import (
 // patience bounds what a page waits for, so that a hang fails with a message. Nothing is judged by it.
 const patience = time.Minute
 
-// shell is a bash that runs the blocks of one page, one after another, in a directory of its own. It owns the processes
-// that they start in the background, and ends them when it ends.
+// shell is a bash that runs the blocks of one page, one after another, in a directory of its own. It owns the
+// processes that they start in the background, and ends them when it ends.
 type shell struct {
 	t                *testing.T
 	api, admin, hook string            // addresses in place of those that the pages name
@@ -39,18 +39,18 @@ type shell struct {
 	n                int           // blocks begun
 }
 
-// newShell starts bash with bin/rouse beneath it, as after make build. places are what is put in place of what pages name, in addition to
-// the addresses of rouse.
+// newShell starts bash with bin/rouse beneath it, as after make build. places are what is put in place of
+// what pages name, in addition to the addresses of rouse.
 func newShell(t *testing.T, places ...string) *shell {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("the pages are written for bash, which is not here")
 	}
-	addresses := free(t, 7)
+	addresses := free(t, 9)
 	s := &shell{t: t, api: addresses[0], admin: addresses[1], hook: addresses[2], out: t.TempDir()}
 	s.ports = strings.NewReplacer(append(places, "127.0.0.1:7411", s.api, "127.0.0.1:7412", s.admin, "127.0.0.1:7413", s.hook,
-		"127.0.0.1:7421", addresses[3], "127.0.0.1:7422", addresses[4], "127.0.0.1:50006", addresses[5], "127.0.0.1:7414", addresses[6],
+		"127.0.0.1:7421", addresses[3], "127.0.0.1:7422", addresses[4], "127.0.0.1:50006", addresses[5], "127.0.0.1:7414", addresses[6], "127.0.0.1:7431", addresses[7], "127.0.0.1:7432", addresses[8],
 		"rouse listen", "rouse listen --address "+s.hook, "rouse dev ", "rouse dev --listen "+s.api+" --admin "+s.admin+" ", "make build", "true")...)
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Symlink(binary, filepath.Join(dir, "bin", "rouse"))); err != nil {
@@ -92,7 +92,8 @@ func (s *shell) close() {
 	s.ended.Close()
 }
 
-// free returns loopback addresses on which nothing listens, and which are the test's until it ends, also while nothing listens on them.
+// free returns loopback addresses on which nothing listens, and which are the test's until it ends, also
+// while nothing listens on them.
 func free(t *testing.T, n int) (list []string) {
 	t.Helper()
 	for range n {
@@ -135,8 +136,8 @@ func (s *shell) run(b block, want result) {
 	if want.as == "" {
 		return
 	}
-	// What a block prints is judged at once, but a look is tried again, as a fire may be on its way. If the block prints
-	// nothing, the page means what the processes in the background print.
+	// What a block prints is judged at once, but a look is tried again, as a fire may be on its way. If the
+	// block prints nothing, the page means what the processes in the background print.
 	looks := !slices.ContainsFunc(strings.Split(strings.TrimSpace(b.text), "\n"), func(line string) bool { return !reads.MatchString(line) })
 	report := func() string {
 		return fmt.Sprintf("it printed\n%s\nand what is in the background\n%s\nthe page shows\n%s", out, s.printed()[told:], want.text)

@@ -14,8 +14,9 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestTimelines draws the pictures of the pages again, with the code that decides what fires, and compares them. A block marked
-// "timeline NAME" is the picture of that name; ROUSE_UPDATE=1 writes them into the pages.
+// TestTimelines draws the pictures of the pages again, with the code that decides what fires, and compares
+// them. A block marked "timeline NAME" is the picture of that name; ROUSE_UPDATE=1 writes them into the
+// pages.
 func TestTimelines(t *testing.T) {
 	drawn := map[string]bool{}
 	for _, page := range pages(t) {

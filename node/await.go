@@ -15,7 +15,8 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// await is how a server starts while something that it needs is away: it listens, answers that it is not ready and why, and tries again.
+// await is how a server starts while something that it needs is away: it listens, answers that it is not
+// ready and why, and tries again.
 type await struct {
 	n    *Node
 	stop func() // ends the answers
@@ -30,11 +31,12 @@ const (
 	awaitMost  = 2 * time.Second
 )
 
-// newAwait answers on the node's listeners until stop is called. A node that a program opens waits for nothing: its caller does.
+// newAwait answers on the node's listeners until stop is called. A node that a program opens waits for
+// nothing: its caller does.
 func (n *Node) newAwait() *await {
 	a := &await{n: n, why: errors.New("the server is starting"), stop: func() {}}
-	if k := linked["api"]; k.Await != nil && !n.cfg.embedded {
-		a.stop = k.Await(Core{n}, a.reason)
+	if k, _ := linked("api"); k.Await != nil && !n.cfg.embedded {
+		a.stop = k.Await(core{n}, a.reason)
 	}
 	return a
 }
@@ -65,8 +67,8 @@ func (a *await) until(ctx context.Context, what string, open func() error) error
 	return ctx.Err()
 }
 
-// away reports whether an error means that something does not answer yet, or is not there yet, so that waiting helps. What a server
-// refuses, and a store that is damaged, is not away.
+// away reports whether an error means that something does not answer yet, or is not there yet, so that
+// waiting helps. What a server refuses, and a store that is damaged, is not away.
 func away(err error) bool {
 	if errors.Is(err, rouse.ErrCorrupt) {
 		return false

@@ -49,7 +49,8 @@ func awaitAnswer(t *testing.T, url string, want func(status int, body string) bo
 	}
 }
 
-// A server starts while what it needs is away: it lives, is not ready, reports what it waits for, and serves when that is there.
+// A server starts while what it needs is away: it lives, is not ready, reports what it waits for, and serves
+// when that is there.
 func TestAServerWaitsForWhatItNeeds(t *testing.T) {
 	redis := servers.StartRedis(t)
 	postgres := servers.StartPostgres(t)
@@ -93,7 +94,8 @@ func TestAServerWaitsForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// Each kind of broker and store that is away: a server that is told to end while it waits ends in order, and leaves nothing open.
+// Each kind of broker and store that is away: a server that is told to end while it waits ends in order, and
+// leaves nothing open.
 func TestAServerThatWaitsEndsWhenItIsTold(t *testing.T) {
 	nowhere := freePort(t)
 	for _, set := range []struct{ store, queue string }{
@@ -163,40 +165,58 @@ func TestAwayIsNotWrong(t *testing.T) {
 	}
 }
 
-// All nodes of a store sign with the same secrets without anything to copy, and one with others of its own does not start.
+// All nodes of a store sign with the same keys without anything to copy. Secrets for all namespaces, which
+// one node has, are those of all nodes; one with others of its own does not start.
 func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 	for kind, url := range map[string]string{"redis": servers.Redis(t), "postgres": servers.Postgres(t)} {
 		t.Run(kind, func(t *testing.T) {
-			start := func(name string) (Config, *secrets) {
+			var ids []string
+			start := func(name, file string) (Config, *secrets) {
 				t.Helper()
 				c := placed(t, url, name)
+				if file != "" {
+					c.SecretFile = filepath.Join(c.Data, file)
+				}
 				n, err := start(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = n.Close() })
+				set, err := n.vault.Signing("acme")
+				if err != nil || len(set.Keys) != 1 {
+					t.Fatalf("%v, %v", set, err)
+				}
+				if ids = append(ids, set.Keys[0].ID); ids[0] != set.Keys[0].ID {
+					t.Errorf("the node %s signs with a key of its own", name)
+				}
 				return c, Find[*secrets](n)
 			}
-			first, a := start("a")
-			_, b := start("b")
-			if !slices.Equal(a.get(""), b.get("")) {
-				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.get("")), len(b.get("")))
+			if _, none := start("z", ""); none != nil {
+				t.Error("a node of a new store has secrets for all namespaces")
+			}
+			first, a := start("a", "webhook.secret")
+			_, b := start("b", "")
+			if b == nil {
+				t.Fatal("a node without a file does not take the secrets of another")
+			}
+			if !slices.Equal(a.get(), b.get()) {
+				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.get()), len(b.get()))
 			}
 			// Rotation on one node: a node that comes later has both secrets.
 			rotated := "whsec_" + strings.Repeat("QUJD", 10)
-			both := rotated + "\n" + a.get("")[0] + "\n"
+			both := rotated + "\n" + a.get()[0] + "\n"
 			if err := os.WriteFile(filepath.Join(first.Data, "webhook.secret"), []byte(both), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := a.read(); err != nil {
 				t.Fatal(err)
 			}
-			if err := replaceSecrets(t.Context(), a.locks, a.get("")); err != nil {
+			if err := replaceSecrets(t.Context(), a.locks, a.get()); err != nil {
 				t.Fatal(err)
 			}
-			_, c := start("c")
-			if !slices.Equal(c.get(""), []string{rotated, b.get("")[0]}) {
-				t.Errorf("after a rotation a new node signs with %d secrets", len(c.get("")))
+			_, c := start("c", "")
+			if !slices.Equal(c.get(), []string{rotated, b.get()[0]}) {
+				t.Errorf("after a rotation a new node signs with %d secrets", len(c.get()))
 			}
 			// One with other secrets would make receivers refuse its callbacks.
 			other := placed(t, url, "d")

@@ -1,40 +1,45 @@
 package node
 
 import (
-	"fmt"
+	"context"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
 // checkBrokers looks at what concerns connections to brokers that targets name.
 func (c *Config) checkBrokers() error {
-	var problems []rouse.Problem
+	var bad rouse.Invalid
 	seen := map[string]bool{}
 	for i := range c.Brokers {
 		b := &c.Brokers[i]
-		for _, p := range b.Check() {
-			p.Field = fmt.Sprintf("brokers.%s.%s", rouse.Shorten(b.Name, 64), p.Field)
-			problems = append(problems, p)
-		}
+		bad.Add(rouse.Under("brokers."+rouse.Shorten(b.Name, 64), b.Check()))
 		if seen[b.Name] {
-			problems = append(problems, rouse.Problem{Field: "brokers", Value: b.Name, Wrong: "is the name of two connections", Cure: "give each its own"})
+			bad.Add(rouse.Refuse("brokers", b.Name, "is the name of two connections", "give each its own"))
 		}
 		seen[b.Name] = true
 	}
-	if len(problems) > 0 {
-		return &rouse.Invalid{Problems: problems}
-	}
-	return nil
+	return bad.Err()
 }
 
-// openBrokers adds the connections to the sink of targets at brokers. What connects does so by itself, and goes on trying.
+// openBrokers adds the connections to the sink of targets at brokers. What connects does so by itself, and
+// goes on trying.
 func (n *Node) openBrokers(brokers *broker.Sink) error {
+	var sealed []*broker.Sealed
 	for _, c := range n.cfg.Brokers {
-		p, err := broker.Open(c, brokerChanged(n.cfg.Log, c.Name))
+		var p broker.Publisher
+		var err error
+		if rouse.HasSecrets(c.URL) {
+			var s *broker.Sealed
+			s, err = broker.OpenSealed(c, brokerChanged(n.cfg.Log, c.Name), n.vault.Value)
+			p, sealed = s, append(sealed, s)
+		} else {
+			p, err = broker.Open(c, brokerChanged(n.cfg.Log, c.Name))
+		}
 		if err != nil {
 			return rouse.Under("brokers."+c.Name, err)
 		}
@@ -47,7 +52,26 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 			return 0
 		}))
 	}
+	if len(sealed) > 0 {
+		n.add(parts.Part{Name: "secrets of brokers", Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
+	}
 	return nil
+}
+
+// refreshBrokers connects to brokers again when secrets in their URLs change, until ctx ends.
+func refreshBrokers(ctx context.Context, v *vault, log *slog.Logger, sealed []*broker.Sealed) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.Changed():
+		}
+		for _, s := range sealed {
+			if err := s.Refresh(); err != nil {
+				log.Warn("a broker is not connected to with the new value of a secret", "error", err)
+			}
+		}
+	}
 }
 
 func brokerChanged(log *slog.Logger, name string) func(error) {

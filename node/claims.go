@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/parts"
 )
 
-// claimsEvery is how often a node looks which namespaces the live nodes claim. A namespace that lost its last node shows up so late.
+// claimsEvery is how often a node looks which namespaces the live nodes claim. A namespace that lost its last
+// node shows up so late.
 const claimsEvery = 5 * time.Second
 
 // claims are the namespaces that live nodes claim, as this node knows it. It is safe for concurrent use.
@@ -35,7 +37,7 @@ func (c *claims) Has(namespace string) bool {
 }
 
 // set takes over what nodes have published.
-func (c *claims) set(list []Published) {
+func (c *claims) set(list []parts.Published) {
 	all, of := false, map[string]bool{}
 	for i := range list {
 		s := &list[i]
@@ -61,9 +63,9 @@ func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]clai
 		list, err := nodes(asking)
 		cancel()
 		if err == nil && len(list) > 0 {
-			all := make([]Published, len(list))
+			all := make([]parts.Published, len(list))
 			for i, n := range list {
-				all[i] = PublishedBy(n.Data) // one of another version counts as claiming everything
+				all[i] = parts.PublishedBy(n.Data) // one of another version counts as claiming everything
 			}
 			was := c.All()
 			if c.set(all); was && !c.All() {

@@ -1,19 +1,24 @@
 package node
 
-import "testing"
+import (
+	"testing"
 
-// TestClaimsAreThoseOfTheNodesThatSchedule: nothing is taken for unclaimed before it is known, and a node that claims all claims each.
+	"github.com/rousehq/rouse/internal/parts"
+)
+
+// TestClaimsAreThoseOfTheNodesThatSchedule: nothing is taken for unclaimed before it is known, and a node
+// that claims all claims each.
 func TestClaimsAreThoseOfTheNodesThatSchedule(t *testing.T) {
 	var c claims
 	for _, step := range []struct {
-		nodes     []Published
+		nodes     []parts.Published
 		all, a, b bool
 	}{
 		{nil, true, true, true},
-		{[]Published{{Claims: []string{"a"}}, {Roles: []string{"api"}}}, false, true, false},
-		{[]Published{{Claims: []string{"a"}}, {Claims: []string{"b"}}}, false, true, true},
-		{[]Published{{Claims: []string{"a"}}, {}}, true, true, true},
-		{[]Published{{Roles: []string{"api", "executor"}}}, false, false, false},
+		{[]parts.Published{{Claims: []string{"a"}}, {Roles: []string{"api"}}}, false, true, false},
+		{[]parts.Published{{Claims: []string{"a"}}, {Claims: []string{"b"}}}, false, true, true},
+		{[]parts.Published{{Claims: []string{"a"}}, {}}, true, true, true},
+		{[]parts.Published{{Roles: []string{"api", "executor"}}}, false, false, false},
 	} {
 		if step.nodes != nil {
 			c.set(step.nodes)

@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// Clock is a store's clock that can be moved: that of tests and development servers. It is safe for concurrent use.
+// Clock is a store's clock that can be moved: that of tests and development servers. It is safe for
+// concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	still bool
@@ -59,10 +60,11 @@ func (c *Clock) stop() (resume func()) {
 	}
 }
 
-// Advance moves the clock of a node with a Config.Clock on, and returns when everything that came due by then has ended, with
-// how many fires were taken by their targets on the way. It goes from time to time at which a timer needs attention, so that
-// each fires at its own time, and each retry too; with jump it goes there at once, as if the node had been away for so long.
-// The clock stands still on the way. Calls wait for one another. The end of ctx leaves the clock where it is.
+// Advance moves the clock of a node with a Config.Clock on, and returns when everything that came due by then
+// has ended, with how many fires were taken by their targets on the way. It goes from time to time at which a
+// timer needs attention, so that each fires at its own time, and each retry too; with jump it goes there at
+// once, as if the node had been away for so long. The clock stands still on the way. Calls wait for one
+// another. The end of ctx leaves the clock where it is.
 //
 // Only what is due counts: an accepted fire whose report does not come runs into its deadline on the way.
 func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error) {

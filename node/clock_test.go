@@ -73,7 +73,8 @@ func TestAJumpIsAnOutage(t *testing.T) {
 	}
 }
 
-// A clock that goes stands still while it is moved, so that each fire is at its own time, and then goes on from there.
+// A clock that goes stands still while it is moved, so that each fire is at its own time, and then goes on
+// from there.
 func TestAClockThatGoes(t *testing.T) {
 	clock := NewClock()
 	if d := clock.Ahead(); d < -time.Second || d > time.Second {

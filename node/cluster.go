@@ -18,7 +18,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
-	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -28,20 +28,22 @@ var (
 	Roles      = []string{"api", "scheduler", "executor"}
 )
 
-// RolePools is the only role of a node that manages pools whose requests are at a broker, as rouse pool does: it has no store.
+// RolePools is the only role of a node that manages pools whose requests are at a broker, as rouse pool does:
+// it has no store.
 const RolePools = "pools"
 
 // PoolsOnly reports whether the node has that role.
 func (c *Config) PoolsOnly() bool { return slices.Equal(c.Roles, []string{RolePools}) }
 
 // checkCluster looks at what concerns nodes that share a store.
-func (c *Config) checkCluster() (bad setting.Problems) {
+func (c *Config) checkCluster() error {
+	var bad rouse.Invalid
 	if !slices.Contains(Strategies, c.Strategy) {
-		bad.Add("strategy", "%q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
+		bad.Wrong("strategy", "%q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
 	}
 	for _, r := range c.Roles {
 		if !slices.Contains(Roles, r) {
-			bad.Add("roles", "has %q, which is none: give some of %s, or %s alone", r, strings.Join(Roles, ", "), RolePools)
+			bad.Wrong("roles", "has %q, which is none: give some of %s, or %s alone", r, strings.Join(Roles, ", "), RolePools)
 		}
 	}
 	for _, d := range []struct {
@@ -51,35 +53,35 @@ func (c *Config) checkCluster() (bad setting.Problems) {
 	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
 		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
 		if d.value < d.least || d.value > d.most {
-			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
+			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.Hold < 2*c.Poll {
-		bad.Add("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+		bad.Wrong("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
 	}
 	if c.Buckets < 1 || c.Buckets > 4096 {
-		bad.Add("buckets", "is %d: give 1 to 4096", c.Buckets)
+		bad.Wrong("buckets", "is %d: give 1 to 4096", c.Buckets)
 	}
 	if c.ClaimBatch < 1 || c.ClaimBatch > 10_000 {
-		bad.Add("claim-batch", "is %d: give 1 to 10000", c.ClaimBatch)
+		bad.Wrong("claim-batch", "is %d: give 1 to 10000", c.ClaimBatch)
 	}
 	if len(c.Claims) > 0 && c.Strategy == "bucket" {
-		bad.Add("claims", "names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
+		bad.Wrong("claims", "names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
 	}
 	for _, ns := range c.Claims {
 		if err := rouse.CheckNamespace(ns); err != nil {
-			bad.Add("claims", "has %q, which is no namespace", ns)
+			bad.Wrong("claims", "has %q, which is no namespace", ns)
 		}
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad.Add("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
+			bad.Wrong("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
-		bad.Add("node", "%q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
+		bad.Wrong("node", "%q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
 	}
-	return bad
+	return bad.Err()
 }
 
 // Has reports whether the node has a role.
@@ -87,7 +89,8 @@ func (c *Config) Has(role string) bool { return has(c.Roles, role) }
 
 func has(roles []string, role string) bool { return len(roles) == 0 || slices.Contains(roles, role) }
 
-// cluster is a node's place among those that share its store. A node that has its store to itself is alone in it.
+// cluster is a node's place among those that share its store. A node that has its store to itself is alone in
+// it.
 type cluster struct {
 	strategy rouse.Strategy
 	buckets  uint32
@@ -97,27 +100,6 @@ type cluster struct {
 	nodes    func(context.Context) ([]claim.Node, error)
 	claims   claims
 	election claim.Elector // nil: the nodes elect the leader by a lease of the store
-}
-
-// Published is what a node publishes about itself for the others.
-type Published struct {
-	Address  string        `json:"address,omitempty"`
-	Version  string        `json:"version,omitempty"`
-	Started  rouse.Instant `json:"started"`
-	Strategy string        `json:"strategy"`
-	Roles    []string      `json:"roles,omitempty"`
-	Claims   []string      `json:"claims,omitempty"` // namespaces that it claims; none is all, if it has the role scheduler
-	Dapr     string        `json:"dapr,omitempty"`
-	// Reminders is where the node serves reminders.
-	Reminders string `json:"reminders,omitempty"`
-	// Grain tells its holds from those of others: see engine.Options.
-	Grain int `json:"grain,omitempty"`
-}
-
-// PublishedBy reads what a node published. One of another version may have written something else: then the fields are empty.
-func PublishedBy(data []byte) (p Published) {
-	_ = json.Unmarshal(data, &p)
-	return p
 }
 
 // join finds the node's place.
@@ -133,12 +115,15 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err := tellMembers(ctx, store, api.SpecMembers()); err != nil {
 		return nil, err
 	}
+	if err := n.trustNodes(ctx, store); err != nil {
+		return nil, err
+	}
 	started, err := store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(grains(ctx, store))}
-	mine := Published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
+	mine := parts.Published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
 	for i := range n.parts {
 		if publish := n.parts[i].Publish; publish != nil {
 			publish(&mine)
@@ -176,7 +161,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 // alone is the place of a node that has its store to itself. Its store has one bucket.
 func (n *Node) alone() *cluster {
 	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
-	cl.claims.set([]Published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
+	cl.claims.set([]parts.Published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
 	if n.cfg.Strategy != "bucket" {
 		cl.strategy = n.holding(mem.New(), 1)
 	}
@@ -219,11 +204,13 @@ func agree(ctx context.Context, locks rouse.Locks, buckets int) error {
 	return nil
 }
 
-// settingMembers is the lease whose data are the members that a spec can have, as JSON: SQL refuses the others when it makes a draft.
+// settingMembers is the lease whose data are the members that a spec can have, as JSON: SQL refuses the
+// others when it makes a draft.
 const settingMembers = "setting/members"
 
-// tellMembers adds the members that this version knows to those that are written down. None is taken away: while nodes of two versions run,
-// the older one does not know them all. A draft with a member that the node which finds it does not know ends there.
+// tellMembers adds the members that this version knows to those that are written down. None is taken away:
+// while nodes of two versions run, the older one does not know them all. A draft with a member that the node
+// which finds it does not know ends there.
 func tellMembers(ctx context.Context, locks rouse.Locks, members map[string]string) error {
 	for range 16 {
 		list, _, err := locks.Leases(ctx, settingMembers)
@@ -275,7 +262,8 @@ func Buckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	return uint32(n), nil
 }
 
-// Living returns the names of the nodes that live on a store, as far as the store knows: a node that was killed lives for its lease.
+// Living returns the names of the nodes that live on a store, as far as the store knows: a node that was
+// killed lives for its lease.
 func Living(ctx context.Context, store rouse.Store) (names []string, err error) {
 	locks, ok := store.(rouse.Shared)
 	if !ok {

@@ -13,13 +13,15 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/listen"
+	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// Config is what a node is made of, checked by Check. The tags have the name, the default and the meaning of each setting: flags, variables,
-// the file, "rouse config", the tables of docs/configuration.md and Defaults are made from them. That page tells more of each.
+// Config is what a node is made of, checked by Check. The tags have the name, the default and the meaning of
+// each setting: flags, variables, the file, "rouse config", the tables of docs/configuration.md and Defaults
+// are made from them. That page tells more of each.
 type Config struct {
 	Listen                string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin                 string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
@@ -45,13 +47,34 @@ type Config struct {
 	Store                 string        `name:"store" default:"" placeholder:"URL" help:"Store of the timers: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
 	Direct                string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, for notifications, if the store's URL is of a pooler in transaction mode."`
 	Unsafe                bool          `name:"unsafe-store" default:"false" help:"Allow a store whose settings can lose acknowledged timers, such as a Redis without an append-only file."`
-	Insecure              bool          `name:"insecure" default:"false" help:"Allow addresses of the API and the admin port that are not on loopback, for all clients that can reach them."`
+	Insecure              Listeners     `name:"insecure" default:"false" placeholder:"LISTENERS" help:"Listeners that other machines may reach without TLS or authentication, of api, admin, dapr and nodes; true is all."`
+	TLSCert               string        `name:"tls-cert" default:"" placeholder:"FILE" help:"Certificate of this node, in PEM, for the API, the admin port and other nodes; empty is no TLS."`
+	TLSKey                string        `name:"tls-key" default:"" placeholder:"FILE" help:"Key of that certificate."`
+	TLSClientCA           string        `name:"tls-client-ca" default:"" placeholder:"FILE" help:"Authorities of the certificates of clients and other nodes, in PEM; empty is none."`
+	NodesListen           string        `name:"nodes-listen" default:"" placeholder:"HOST:PORT" help:"Address at which other nodes of the store call this one, for the reminder service; empty is the host of listen, with a free port."`
+	NodesAdvertise        string        `name:"nodes-advertise" default:"" placeholder:"HOST:PORT" help:"Address at which other nodes reach nodes-listen; empty is its own, with the host of advertise."`
+	NodeNames             Names         `name:"node-names" default:"" placeholder:"NAMES" help:"Names in the certificates of nodes, such as *.rouse.internal; empty is those in tls-cert."`
+	Access                string        `name:"access" default:"" placeholder:"KIND" help:"Access control: keys, for callers with API keys and those of principals, or off; empty is keys if admin-key-file or principals is set, else off."`
+	AdminKeyFile          string        `name:"admin-key-file" default:"" placeholder:"FILE" help:"File with a key that may do everything, to create the first keys with; rouse key generate makes one."`
+	Principals            string        `name:"principals" default:"" placeholder:"FILE" help:"YAML file with rules that give roles to callers with client certificates or signed tokens; empty is none."`
+	AuditLog              Names         `name:"audit-log" default:"" placeholder:"PLACES" help:"Where the audit log is written: paths of files, stdout, and store for the store alone; empty is no audit log."`
+	AuditRetention        time.Duration `name:"audit-retention" default:"720h" placeholder:"DURATION" help:"How long events of the audit log are kept in the store, for rouse audit; 0 is not at all."`
+	AuditFull             string        `name:"audit-full" default:"refuse" placeholder:"RULE" help:"While events cannot be written: refuse calls that need one, or drop events."`
+	AuditReads            bool          `name:"audit-reads" default:"false" help:"Log reads, too, that show payloads, headers or answers."`
+	AuditFileSize         Bytes         `name:"audit-file-size" default:"64MiB" placeholder:"SIZE" help:"Maximum size of a file of the audit log, before the next one is begun."`
+	AuditFiles            int           `name:"audit-files" default:"10" placeholder:"N" help:"Number of files of the audit log that are kept, for each path."`
 	Hosts                 Names         `name:"hosts" default:"" placeholder:"NAMES" help:"Allowed names in the Host header of HTTP requests, in addition to localhost and loopback addresses; empty allows any on listeners that are not on loopback."`
 	MaxConnections        int           `name:"max-connections" default:"2048" placeholder:"N" help:"Maximum number of concurrent connections to the API."`
 	MaxConnectionsAddress int           `name:"max-connections-per-address" default:"512" placeholder:"N" help:"Maximum number of concurrent connections to the API from one address."`
 	RequestMemory         Bytes         `name:"request-memory" default:"256MiB" placeholder:"SIZE" help:"Maximum memory of requests to the API in progress."`
+	Console               bool          `name:"console" default:"true" help:"Serve the web console at / of the API."`
 	AllowPrivate          bool          `name:"allow-private-targets" default:"false" help:"Deliver callbacks to loopback and private addresses."`
-	SecretFile            string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one per line, newest first; empty is webhook.secret in the data directory."`
+	SecretFile            string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign the callbacks of all namespaces in addition to the namespace's keys, one per line, newest first; empty is webhook.secret in the data directory if it exists; none is none."`
+	Signatures            Names         `name:"webhook-signatures" default:"v1" placeholder:"SCHEMES" help:"Schemes of the signatures of callbacks: v1 (HMAC) and v1a (ed25519)."`
+	SecretKeys            string        `name:"secret-keys" default:"" placeholder:"SOURCE" help:"Keys that seal secrets in the store: file:PATH, env:VARIABLE or exec:COMMAND; empty is secrets.keys in the data directory."`
+	Egress                string        `name:"egress" default:"" placeholder:"RULES" help:"Rules for where callbacks may go, such as 'allow namespace=acme host=*.example.com port=443; deny namespace=acme'; the first that applies decides."`
+	EgressProxy           string        `name:"egress-proxy" default:"" placeholder:"URL" help:"HTTP proxy that opens the connections of callbacks, by CONNECT; empty is none."`
+	DropHeaders           Names         `name:"drop-headers" default:"" placeholder:"NAMES" help:"Headers of timers that are not sent with callbacks; a name that ends with * is all that begin so."`
 	Grace                 time.Duration `name:"grace" default:"10s" placeholder:"DURATION" help:"How long deliveries in progress may take to end when the server stops."`
 	Ahead                 time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How long before they are due timers are read into memory."`
 	Window                int           `name:"window" default:"250000" placeholder:"N" help:"Maximum number of timers in memory."`
@@ -71,6 +94,9 @@ type Config struct {
 	DeadAge               time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is forever."`
 	Node                  string        `name:"node" default:"" placeholder:"NAME" help:"Unique name of this node in its store; empty is the machine's name with the API's port."`
 	Advertise             string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Address at which clients reach this node's API; empty is the address that it listens on."`
+	Heartbeat             string        `name:"heartbeat" default:"" placeholder:"URL" help:"URL that gets a POST again and again while this node fires on time; empty is none."`
+	HeartbeatInterval     time.Duration `name:"heartbeat-interval" default:"1m" placeholder:"DURATION" help:"How often."`
+	Canary                time.Duration `name:"canary" default:"0s" placeholder:"DURATION" help:"Interval of a timer that fires through the whole path, for the metric rouse_canary_age_seconds; 0 is none."`
 	Strategy              string        `name:"strategy" default:"bucket" placeholder:"NAME" help:"How nodes share the timers: bucket, lease or tick."`
 	Buckets               int           `name:"buckets" default:"64" placeholder:"N" help:"Number of buckets of a shared store; its first node decides."`
 	Lease                 time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"Duration of a node's leases without a renewal; then other nodes take over."`
@@ -92,7 +118,7 @@ type Config struct {
 
 	// What follows is no setting of the command line: it is given by the program.
 
-	Pools      []Pool              `kong:"-"` // of workers, whose requests are timers
+	Pools      []pool.Setup        `kong:"-"` // of workers, whose requests are timers
 	Brokers    []broker.Connection `kong:"-"` // that targets name
 	Force      bool                `kong:"-"` // serve a store whose timers were moved to another
 	AcceptLoss bool                `kong:"-"` // open a store of files that has lost something that it had acknowledged, without what is lost
@@ -122,34 +148,35 @@ func Defaults() Config {
 
 // Check returns everything that is wrong with the configuration.
 func (c *Config) Check() error {
-	var bad setting.Problems
+	var bad rouse.Invalid
 	switch {
 	case c.PoolsOnly():
 	case c.Listen == "" && (c.embedded || !c.Has("api")):
 		if c.Admin != "" && c.embedded {
-			bad.Add("admin", "%q has no API next to it: give listen too, or neither", c.Admin)
+			bad.Wrong("admin", "%q has no API next to it: give listen too, or neither", c.Admin)
 		}
 	case c.embedded && !c.Has("api"):
-		bad.Add("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
+		bad.Wrong("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
 	default:
-		if err := listen.Check("listen", c.Listen, "127.0.0.1:7411", c.Insecure || !c.Has("api")); err != nil {
-			bad.Of(err)
+		if err := c.rule().Check("api", "listen", c.Listen, "127.0.0.1:7411"); err != nil && (c.Has("api") || !isAddress(c.Listen)) {
+			bad.Add(err)
 		}
 	}
 	if c.Admin != "" {
-		if err := listen.Check("admin", c.Admin, "127.0.0.1:7412, or nothing", c.Insecure); err != nil {
-			bad.Of(err)
-		}
+		bad.Add(c.rule().Check("admin", "admin", c.Admin, "127.0.0.1:7412, or nothing"))
 	}
+	bad.Add(c.checkTLS())
+	bad.Add(c.checkNodes())
+	bad.Add(c.checkAudit())
 	if c.PoolsOnly() {
-		return append(bad, c.checkParts()...).Err()
+		bad.Add(c.checkParts())
+		return bad.Err()
 	}
 	if c.Data == "" && !c.embedded {
-		bad.Add("data", "is empty: name a directory")
+		bad.Wrong("data", "is empty: name a directory")
 	}
-	if err := c.checkStore(); err != nil {
-		bad.Of(err)
-	}
+	bad.Add(c.checkStore())
+	bad.Add(c.checkCallbacks())
 	for _, n := range []struct {
 		name  string
 		value int64
@@ -158,11 +185,11 @@ func (c *Config) Check() error {
 		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
 		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
-			bad.Add(n.name, "is %d: give at least %d", n.value, n.least)
+			bad.Wrong(n.name, "is %d: give at least %d", n.value, n.least)
 		}
 	}
 	if !(c.CatchUpRate >= 0 && c.CatchUpRate <= 1e9) {
-		bad.Add("catch-up-rate", "is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
+		bad.Wrong("catch-up-rate", "is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
 	}
 	const years = 10 * 365 * 24 * time.Hour
 	for _, d := range []struct {
@@ -172,45 +199,47 @@ func (c *Config) Check() error {
 	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years},
 		{"settle-wait", c.SettleWait, 0, time.Second}} {
 		if d.value < d.least || d.value > d.most {
-			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
+			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
-		bad.Add("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
+		bad.Wrong("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
-	bad = append(bad, c.checkCluster()...)
-	bad = append(bad, c.checkLeader()...)
-	bad = append(bad, c.checkIndex()...)
-	bad = append(bad, c.checkQueue()...)
-	bad = append(bad, c.checkParts()...)
-	bad = append(bad, c.checkSinks()...)
-	if err := c.checkBrokers(); err != nil {
-		bad.Of(err)
-	}
-	return append(bad, c.checkShares()...).Err()
+	bad.Add(c.checkCluster())
+	bad.Add(c.checkLeader())
+	bad.Add(c.checkIndex())
+	bad.Add(c.checkQueue())
+	bad.Add(c.checkAccess())
+	bad.Add(c.checkSigns())
+	bad.Add(c.checkParts())
+	bad.Add(c.checkSinks())
+	bad.Add(c.checkBrokers())
+	bad.Add(c.checkShares())
+	return bad.Err()
 }
 
 // checkSinks checks the schemes of the program's own sinks.
-func (c *Config) checkSinks() (bad setting.Problems) {
-	own := append([]string{"http", "https", "func"}, broker.Schemes()...)
+func (c *Config) checkSinks() error {
+	var bad rouse.Invalid
+	own := append([]string{"http", "https", "func", "canary"}, broker.Schemes()...)
 	for _, o := range optional {
 		own = append(own, o.scheme)
 	}
 	for _, scheme := range slices.Sorted(maps.Keys(c.Sinks)) {
 		switch {
 		case !sink.IsScheme(scheme):
-			bad.Add("sinks", "%q is no scheme: give lower-case letters, digits, '+', '-' and '.', a letter first", scheme)
+			bad.Wrong("sinks", "%q is no scheme: give lower-case letters, digits, '+', '-' and '.', a letter first", scheme)
 		case slices.Contains(own, scheme):
-			bad.Add("sinks", "%q is a scheme of rouse's own: give another one", scheme)
+			bad.Wrong("sinks", "%q is a scheme of rouse's own: give another one", scheme)
 		case c.Sinks[scheme] == nil:
-			bad.Add("sinks", "%q has no sink: give one", scheme)
+			bad.Wrong("sinks", "%q has no sink: give one", scheme)
 		}
 	}
-	return bad
+	return bad.Err()
 }
 
-// minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones: what is not set does not bind
-// the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
+// minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones:
+// what is not set does not bind the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
 func (c *Config) minInterval() (least time.Duration, but []string) {
 	if c.MinInterval == 0 && c.Listen != "" && !listen.OnLoopback(c.Listen) {
 		return sharedInterval, []string{"dapr:"}
@@ -218,33 +247,36 @@ func (c *Config) minInterval() (least time.Duration, but []string) {
 	return c.MinInterval, nil
 }
 
-// sharedInterval is the shortest interval of timers where other machines reach the API, unless min-interval is set.
+// sharedInterval is the shortest interval of timers where other machines reach the API, unless min-interval
+// is set.
 const sharedInterval = time.Second
 
 // checkShares looks at what limits and weighs.
-func (c *Config) checkShares() (bad setting.Problems) {
+func (c *Config) checkShares() error {
+	var bad rouse.Invalid
 	for i := range c.Limits {
-		bad = append(bad, c.Limits[i].check(fmt.Sprintf("limits[%d]", i))...)
+		bad.Add(rouse.Under(fmt.Sprintf("limits[%d]", i), c.Limits[i].check()))
 	}
 	for _, ns := range slices.Sorted(maps.Keys(c.Shares)) {
 		if inv, ok := rouse.CheckNamespace(ns).(*rouse.Invalid); ok {
 			inv.Problems[0].Field = "shares"
-			bad = append(bad, inv.Problems...)
+			bad.Add(inv)
 		}
 		if n := c.Shares[ns]; n < 1 || n > 1000 {
-			bad = append(bad, rouse.Problem{Field: "shares." + ns, Value: strconv.Itoa(n), Wrong: "is out of bounds", Cure: "give 1 to 1000"})
+			bad.Add(rouse.Refuse("shares."+ns, strconv.Itoa(n), "is out of bounds", "give 1 to 1000"))
 		}
 	}
 	if c.embedded {
-		if inv, ok := rouse.CheckNamespace(c.Namespace).(*rouse.Invalid); ok {
-			bad = append(bad, inv.Problems...)
-		}
+		bad.Add(rouse.CheckNamespace(c.Namespace))
 	}
-	return bad
+	return bad.Err()
 }
 
-// secretFile is where the webhook secrets are; "" if nothing is to be signed.
+// secretFile is where secrets are that sign the callbacks of all namespaces; "" if there are none.
 func (c *Config) secretFile() string {
+	if c.SecretFile == noSecretFile {
+		return ""
+	}
 	if c.SecretFile == "" && c.Data != "" {
 		return filepath.Join(c.Data, "webhook.secret")
 	}

@@ -156,7 +156,8 @@ func TestDaprSidecarsOfOneNode(t *testing.T) {
 	wait()
 }
 
-// Jobs that are scheduled at any node are seen at each, and each triggers its share of them to its own watches.
+// Jobs that are scheduled at any node are seen at each, and each triggers its share of them to its own
+// watches.
 func TestDaprSidecarsOfTwoNodes(t *testing.T) {
 	url := servers.Postgres(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// gate is a strategy that grants nothing, and takes no part among other nodes, until it is open: so a node takes calls between
-// Open and Run, and fires nothing.
+// gate is a strategy that grants nothing, and takes no part among other nodes, until it is open: so a node
+// takes calls between Open and Run, and fires nothing.
 type gate struct {
 	rouse.Strategy
 	open   atomic.Bool

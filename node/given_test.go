@@ -52,7 +52,8 @@ func TestASinkAndAStoreOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestSinksOfTheProgramThatAreRefused: their schemes are none of rouse's own. A store is given by its URL or as a value.
+// TestSinksOfTheProgramThatAreRefused: their schemes are none of rouse's own. A store is given by its URL or
+// as a value.
 func TestSinksOfTheProgramThatAreRefused(t *testing.T) {
 	for _, scheme := range []string{"http", "func", "stream", "dapr", "pool", "amqp", "", "SMS", "a b", "1a", "a:"} {
 		if n, err := Open(t.Context(), "mem:", WithSink(scheme, sms{})); err == nil || !strings.Contains(err.Error(), "sinks") {

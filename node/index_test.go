@@ -15,7 +15,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestIndexedStore: timers fire from a store that has an index in front of it, which is emptied all the while, whatever the strategy.
+// TestIndexedStore: timers fire from a store that has an index in front of it, which is emptied all the
+// while, whatever the strategy.
 func TestIndexedStore(t *testing.T) {
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {

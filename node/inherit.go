@@ -6,11 +6,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/parts"
 )
 
 // grainOf returns by what a node's holds are told from others'; 0 if it does not say.
 func grainOf(n *claim.Node) int {
-	return PublishedBy(n.Data).Grain
+	return parts.PublishedBy(n.Data).Grain
 }
 
 // grains returns those of the nodes that live.

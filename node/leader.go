@@ -8,39 +8,40 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/setting"
 )
 
 // Leaders are the ways to elect the node that does the bookkeeping for all, which a Config may name.
 var Leaders = []string{"store", "kubernetes"}
 
 // checkLeader looks at what concerns the election.
-func (c *Config) checkLeader() (bad setting.Problems) {
+func (c *Config) checkLeader() error {
+	var bad rouse.Invalid
 	switch c.Leader {
 	case "store":
 		if c.LeaderLease != "" {
-			bad.Add("leader-lease", "names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.Wrong("leader-lease", "names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 		if c.LeaderKubeconfig != "" {
-			bad.Add("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.Wrong("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 	case "kubernetes":
 		election, err := claim.ElectionBy(c.Leader)
 		if err != nil {
-			bad.Add("leader", "%q: %v", c.Leader, err)
+			bad.Wrong("leader", "%q: %v", c.Leader, err)
 		} else if c.LeaderLease == "" {
-			bad.Add("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
+			bad.Wrong("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
 		} else if _, _, err := election.Split(c.LeaderLease); err != nil {
-			bad.Add("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
+			bad.Wrong("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
 		if !c.shared() {
-			bad.Add("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
+			bad.Wrong("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
 		}
 	default:
-		bad.Add("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
+		bad.Wrong("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
 	}
-	return bad
+	return bad.Err()
 }
 
 // election returns this node's part in an election by Kubernetes, or nil if the nodes elect by leases of

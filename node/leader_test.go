@@ -19,8 +19,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// oneLease is what an API server is to nodes that elect their leader: one lease, which who writes it must have read last. Package
-// kubelease is tested with a real one.
+// oneLease is what an API server is to nodes that elect their leader: one lease, which who writes it must
+// have read last. Package kubelease is tested with a real one.
 type oneLease struct {
 	mu      sync.Mutex
 	lease   map[string]any

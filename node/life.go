@@ -63,8 +63,8 @@ func (n *Node) startEngine(ctx context.Context) error {
 	}
 }
 
-// Run fires until ctx ends, or Close is called; then it waits for what is under way (Config.Grace), closes the store, and
-// returns; nil if that went well. It is called once.
+// Run fires until ctx ends, or Close is called; then it waits for what is under way (Config.Grace), closes
+// the store, and returns; nil if that went well. It is called once.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -110,7 +110,8 @@ func (n *Node) run(ctx context.Context, stop context.CancelFunc) {
 	<-ctx.Done()
 }
 
-// end ends a node, whatever it has begun: it drains the parts, stops the engine and then what serves, and closes the parts, in the reverse order.
+// end ends a node, whatever it has begun: it drains the parts, stops the engine and then what serves, and
+// closes the parts, in the reverse order.
 func (n *Node) end() error {
 	var errs []error
 	for _, p := range slices.Backward(n.parts) {
@@ -161,8 +162,8 @@ func (n *Node) running() error {
 	return nil
 }
 
-// Close ends Run, if it was called, and waits for it, or closes a node that was never run. It may be called several times, from
-// anywhere but a function that the node calls.
+// Close ends Run, if it was called, and waits for it, or closes a node that was never run. It may be called
+// several times, from anywhere but a function that the node calls.
 func (n *Node) Close() error {
 	if n.begin(func() {}) {
 		err := n.end()

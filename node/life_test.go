@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/parts"
 )
 
 // stages records what a node calls of its parts.
@@ -25,17 +26,18 @@ func (s *stages) add(what string) {
 }
 
 // part returns a part that records each call.
-func (s *stages) part(name string) Part {
+func (s *stages) part(name string) parts.Part {
 	note := func(stage string) error { s.add(stage + " " + name); return nil }
 	until := func(stage string) func(context.Context) error {
 		return func(ctx context.Context) error { <-ctx.Done(); return note(stage) }
 	}
-	return Part{Name: name, Start: func() error { return note("start") }, Begin: func(context.Context) error { return note("begin") },
+	return parts.Part{Name: name, Start: func() error { return note("start") }, Begin: func(context.Context) error { return note("begin") },
 		Serve: until("served"), Work: until("worked"), Drain: func() { _ = note("drain") },
 		Leave: func() error { return note("leave") }, Close: func() error { return note("close") }}
 }
 
-// TestPartsLiveInOneOrder: the parts of a node start in order, and end in the reverse order: all drain, then leave, then stop serving, then close.
+// TestPartsLiveInOneOrder: the parts of a node start in order, and end in the reverse order: all drain, then
+// leave, then stop serving, then close.
 func TestPartsLiveInOneOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stages
@@ -72,10 +74,10 @@ func TestPartsLiveInOneOrder(t *testing.T) {
 // TestAPartThatBreaksEndsTheNode, wherever it breaks, and its error is that of the node.
 func TestAPartThatBreaksEndsTheNode(t *testing.T) {
 	broken := func(context.Context) error { return errors.New("it broke") }
-	for stage, spoil := range map[string]func(p *Part){
-		"begin": func(p *Part) { p.Begin = broken },
-		"serve": func(p *Part) { p.Serve = broken },
-		"work":  func(p *Part) { p.Work = broken },
+	for stage, spoil := range map[string]func(p *parts.Part){
+		"begin": func(p *parts.Part) { p.Begin = broken },
+		"serve": func(p *parts.Part) { p.Serve = broken },
+		"work":  func(p *parts.Part) { p.Work = broken },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s stages
@@ -94,7 +96,8 @@ func TestAPartThatBreaksEndsTheNode(t *testing.T) {
 	}
 }
 
-// TestTargetsOfPartsThatAreNotLinked: such timers cannot be created, with an error that names the import, and existing ones wait.
+// TestTargetsOfPartsThatAreNotLinked: such timers cannot be created, with an error that names the import, and
+// existing ones wait.
 func TestTargetsOfPartsThatAreNotLinked(t *testing.T) {
 	a := absent{importOf("api")}
 	spec := &rouse.Spec{Target: "stream:mail"}

@@ -7,8 +7,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Limit bounds what is delivered to targets. All that one limit covers in one namespace is one queue: it shares the rate and the
-// concurrency, and is delivered fire by fire. Of several limits that cover a target the first counts.
+// Limit bounds what is delivered to targets. All that one limit covers in one namespace is one queue: it
+// shares the rate and the concurrency, and is delivered fire by fire. Of several limits that cover a target
+// the first counts.
 type Limit struct {
 	Namespace   string  // "" is each namespace, with an allowance of its own
 	Target      string  // the beginning of the targets, in letters of any size, such as "https://api.example.com/" or "stream:mail"
@@ -17,9 +18,10 @@ type Limit struct {
 	Concurrency int     // fires that are under way at a time; 0 is as many as the kind of target has
 }
 
-func (l *Limit) check(field string) (problems []rouse.Problem) {
+func (l *Limit) check() error {
+	var all rouse.Invalid
 	bad := func(name, value, wrong, cure string) {
-		problems = append(problems, rouse.Problem{Field: field + "." + name, Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+		all.Add(rouse.Refuse(name, value, wrong, cure))
 	}
 	if l.Namespace != "" {
 		if inv, ok := rouse.CheckNamespace(l.Namespace).(*rouse.Invalid); ok {
@@ -43,7 +45,7 @@ func (l *Limit) check(field string) (problems []rouse.Problem) {
 	if l.Burst != 0 && l.Rate == 0 {
 		bad("burst", strconv.Itoa(l.Burst), "has no rate", "give a rate as well")
 	}
-	return problems
+	return all.Err()
 }
 
 // covers reports whether the limit applies to a target of a namespace.
@@ -51,8 +53,8 @@ func (l *Limit) covers(namespace, target string) bool {
 	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) && strings.EqualFold(target[:len(l.Target)], l.Target)
 }
 
-// limiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do not pace
-// themselves, and the first limit that covers its target.
+// limiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do not
+// pace themselves, and the first limit that covers its target.
 func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
 	catchUp, limits := c.CatchUpRate, c.Limits
 	// No lane of a sink has a space in front of its colon. Fires that are stored before they are sent do not
@@ -86,7 +88,8 @@ func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.L
 	}
 }
 
-// weight returns the share of a namespace: how many deliveries it has while others, which have something to send too, have one.
+// weight returns the share of a namespace: how many deliveries it has while others, which have something to
+// send too, have one.
 func (c *Config) weight() func(namespace string) int {
 	if len(c.Shares) == 0 {
 		return nil

@@ -105,7 +105,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What a limit covers is one queue, whatever the targets: the second fire waits until the first one has ended.
+// What a limit covers is one queue, whatever the targets: the second fire waits until the first one has
+// ended.
 func TestALimitHoldsFiresBack(t *testing.T) {
 	n := open(t, "mem:", WithClock(NewStillClock(begin)), func(c *Config) { c.Limits = []Limit{{Target: "func:", Concurrency: 1}} })
 	var first atomic.Bool
@@ -134,8 +135,8 @@ func TestALimitHoldsFiresBack(t *testing.T) {
 	}
 }
 
-// TestTheShortestIntervalIsThatOfWhoReachesTheAPI: what is set binds all timers, the default where other machines reach the API all but
-// those of Dapr's jobs.
+// TestTheShortestIntervalIsThatOfWhoReachesTheAPI: what is set binds all timers, the default where other
+// machines reach the API all but those of Dapr's jobs.
 func TestTheShortestIntervalIsThatOfWhoReachesTheAPI(t *testing.T) {
 	for _, c := range []struct {
 		listen  string

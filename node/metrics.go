@@ -14,11 +14,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/recent"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its value, so their
-// number does not grow with what users do.
+// metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its
+// value, so their number does not grow with what users do.
 type metrics struct {
 	registry    *prometheus.Registry
 	lag         *prometheus.HistogramVec
@@ -33,8 +34,11 @@ type metrics struct {
 	conflicts   prometheus.Counter
 	paused      *prometheus.CounterVec // timers that paused themselves
 	missed      prometheus.Counter
-	loads       *loads        // nil: not collected
-	done        atomic.Uint64 // attempts that their targets took
+	loads       *loads                   // nil: not collected
+	exemplar    func(*rouse.Fire) string // the trace of a fire, "" for none; nil: there is no tracing
+	done        atomic.Uint64            // attempts that their targets took
+	recent      recent.Ring
+	now         func() rouse.Instant
 
 	mu    sync.RWMutex
 	sinks map[string]*sinkMetrics
@@ -171,9 +175,11 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 func (m *metrics) events(log *slog.Logger) engine.Events {
 	var quiet repeats
 	return engine.Events{
-		Sent:     m.sent,
-		Reported: m.reported,
-		Recorded: m.recorded,
+		Sent:      m.sent,
+		Attempted: m.recent.Count,
+		Created:   func(n int) { m.recent.Created(m.now(), n) },
+		Reported:  m.reported,
+		Recorded:  m.recorded,
 		Committed: func(changes int, took time.Duration, err error) {
 			m.commitSize.Observe(float64(changes))
 			m.commitTime.Observe(took.Seconds())
@@ -220,6 +226,12 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 			lag := now.Sub(f.At) // a jitter is no lag
 			if lag < 0 {
 				m.early.Inc()
+			}
+			if m.exemplar != nil {
+				if id := m.exemplar(f); id != "" {
+					s.lag.(prometheus.ExemplarObserver).ObserveWithExemplar(lag.Seconds(), prometheus.Labels{"trace_id": id})
+					continue
+				}
 			}
 			s.lag.Observe(lag.Seconds())
 		}

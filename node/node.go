@@ -1,13 +1,13 @@
-// Package node puts store, strategy, engine, sinks and server together: it is what `rouse serve` runs, and how a Go program has
-// timers without a server:
+// Package node puts store, strategy, engine, sinks and server together: it is what `rouse serve` runs, and
+// how a Go program has timers without a server:
 //
 //	n, err := node.Open(ctx, "pebble:./data")
 //	err = n.Handle("greet", func(ctx context.Context, f rouse.Fire) error { … })
 //	_, err = n.Create(ctx, "hello", rouse.Spec{Schedule: "@every 1m", Target: "func:greet"})
 //	err = n.Run(ctx)
 //
-// Between Open and Run a node takes calls and keeps what they say durably, but fires nothing. Run fires until its ctx ends,
-// and closes the store. Calls after that fail with rouse.ErrClosed.
+// Between Open and Run a node takes calls and keeps what they say durably, but fires nothing. Run fires until
+// its ctx ends, and closes the store. Calls after that fail with rouse.ErrClosed.
 //
 //	store ◄── engine ──► breaker ──► webhook          server ──► engine
 //	             ├─────► broker ──► RabbitMQ, NATS, Redis
@@ -15,12 +15,14 @@
 //	             ├─────► function ──► what Handle registered
 //	             └─────► what WithSink was given
 //
-// A program links what it imports. Pebble and mem are the stores that are always there. Other kinds of stores and brokers register themselves
-// when a program imports their packages, below store and sink/broker; so do the API (node/api), Dapr's sidecars (node/dapr), the reminder
-// service (node/reminder) and pools of workers (node/pool). Package node/all imports everything.
+// A program links what it imports. Pebble and mem are the stores that are always there. Other kinds of stores
+// and brokers register themselves when a program imports their packages, below store and sink/broker; so do
+// the API (node/api), Dapr's sidecars (node/dapr), the reminder service (node/reminder) and pools of workers
+// (node/pool). Package node/all imports everything.
 //
-// A node is a list of parts with one life (part.go, life.go). It ends in the order in which they need each other: the engine stops firing and waits
-// for deliveries while the server still takes their acknowledgements; then the server drains its requests; the store is closed last.
+// A node is a list of parts with one life (part.go, life.go). It ends in the order in which they need each
+// other: the engine stops firing and waits for deliveries while the server still takes their
+// acknowledgements; then the server drains its requests; the store is closed last.
 package node
 
 import (
@@ -40,21 +42,26 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/certs"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/migrate"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/pool/target"
+	"github.com/rousehq/rouse/internal/private"
 	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/quota"
 	"github.com/rousehq/rouse/internal/relay"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/function"
-	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// Run serves until ctx ends, and returns when everything has ended; nil if that went well. ready is called once, when the node
-// listens, with the addresses of the API and of the admin listener ("" if there is none).
+// Run serves until ctx ends, and returns when everything has ended; nil if that went well. ready is called
+// once, when the node listens, with the addresses of the API and of the admin listener ("" if there is none).
 func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admin string)) error {
 	return Serve(ctx, cfg, log, func(n *Node) { ready(n.Addr(), n.AdminAddr()) })
 }
@@ -63,18 +70,28 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admi
 type Node struct {
 	cfg       Config
 	registry  *prometheus.Registry
-	parts     []Part // in the order in which they were opened
+	parts     []parts.Part // in the order in which they were opened
 	sinks     sink.Mux
+	deliver   rouse.Sink // sinks, and what parts put around them; nil in a node that manages pools only
 	functions *function.Sink
-	api       net.Listener // nil: there is no API
-	admin     net.Listener // nil: there are no metrics and no health
+	api       net.Listener  // nil: there is no API
+	admin     net.Listener  // nil: there are no metrics and no health
+	certs     *certs.Server // nil: listeners are in plain text
 	await     *await
 
 	// What follows is nil in a node that manages pools only.
 
 	store   rouse.Store
+	shared  *access.Shared // what the nodes of the store share
+	vault   *vault
 	metrics *metrics
-	timers  *timers.Timers
+	timers  *timers.Timers     // without access control: for what acts for the node itself, and for the program
+	guarded *timers.Timers     // the same, with access control
+	access  *access.Gate       // nil: it is off
+	audit   *audit.Log         // nil: it is off
+	events  *audit.Rows        // of the audit log; nil: they are not kept in the store
+	quotas  *quota.Book        // of namespaces
+	tokens  *access.NodeTokens // by which nodes read each other's status; nil: access control is off, or the node is alone
 	cluster *cluster
 	gate    *gate
 
@@ -82,7 +99,8 @@ type Node struct {
 	life
 }
 
-// start puts a node together and starts its engine, which fires nothing yet. When it fails it leaves nothing open.
+// start puts a node together and starts its engine, which fires nothing yet. When it fails it leaves nothing
+// open.
 func start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -99,20 +117,26 @@ func start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // add takes a part into the node, which ends it from now on.
-func (n *Node) add(p Part) {
+func (n *Node) add(p parts.Part) {
 	n.parts = append(n.parts, p)
 	maps.Copy(n.sinks, p.Sinks)
 }
 
 // open opens the parts, and waits for what is away.
 func (n *Node) open(ctx context.Context) (err error) {
-	n.add(Part{Name: "listeners", Close: n.closeListeners})
+	n.add(parts.Part{Name: "listeners", Close: n.closeListeners})
 	if n.api, n.admin, err = n.cfg.listen(); err != nil {
+		return err
+	}
+	if err := n.openTLS(); err != nil {
 		return err
 	}
 	n.await = n.newAwait()
 	defer n.await.stop()
 	if n.cfg.PoolsOnly() {
+		if err := openAudit(n); err != nil {
+			return err
+		}
 		if err := n.openParts(ctx); err != nil {
 			return err
 		}
@@ -125,6 +149,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if err := n.openSinks(); err != nil {
 		return err
 	}
+	openSigns(n)
 	if err := n.openParts(ctx); err != nil {
 		return err
 	}
@@ -147,18 +172,22 @@ func (n *Node) openStore(ctx context.Context) error {
 	if err := n.await.until(ctx, "the store", func() (err error) { n.store, err = cfg.open(ctx); return err }); err != nil {
 		return err
 	}
-	n.add(Part{Name: "store", Close: n.store.Close})
-	var signing func(string) []string
-	if path := cfg.secretFile(); path != "" {
-		var s *secrets
-		err := n.await.until(ctx, "the webhook secrets", func() (err error) { s, err = openSecrets(ctx, path, n.sharedLocks()); return err })
-		if err != nil {
-			return err
-		}
-		signing = s.get
-		n.add(Part{Name: "secrets", Value: s, Work: func(ctx context.Context) error { s.watch(ctx, cfg.Log); return nil }})
+	n.add(parts.Part{Name: "store", Close: n.store.Close})
+	if err := private.Dir(cfg.Data); cfg.Data != "" && err != nil && !readOnly(err) {
+		return err
 	}
-	n.openHooks(signing)
+	n.shared = access.NewShared(n.store, cfg.Log)
+	if err := n.openAccess(); err != nil {
+		return err
+	}
+	if err := openAudit(n); err != nil {
+		return err
+	}
+	n.openQuotas()
+	if err := n.openVault(ctx); err != nil { // it reads everything that is shared
+		return err
+	}
+	n.openHooks()
 	err := n.await.until(ctx, "the store", func() error {
 		from, unfinished, err := migrate.Unfinished(ctx, n.store)
 		if err == nil && unfinished {
@@ -176,20 +205,6 @@ func (n *Node) openStore(ctx context.Context) error {
 	return err
 }
 
-// openHooks makes the sink of callbacks, which are signed with secrets if there are any.
-func (n *Node) openHooks(secrets func(string) []string) {
-	if secrets == nil {
-		secrets = func(string) []string { return nil }
-	}
-	hooks := webhook.New(webhook.Options{AllowPrivate: n.cfg.AllowPrivate, Secrets: secrets, HostConcurrency: n.cfg.HostConcurrency,
-		UserAgent: "rouse/" + n.cfg.Version})
-	var http rouse.Sink = hooks
-	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
-		http = sink.NewBreaker(hooks, sink.BreakerOptions{})
-	}
-	n.add(Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Close: func() error { hooks.Close(); return nil }})
-}
-
 // openSinks makes the other sinks that every node has.
 func (n *Node) openSinks() error {
 	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() }, Panicked: n.panicked})
@@ -197,10 +212,10 @@ func (n *Node) openSinks() error {
 	if !n.cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	n.add(Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
-	n.add(Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
+	n.add(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
+	n.add(parts.Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
 	brokers := broker.New()
-	p := Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}
+	p := parts.Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}
 	for _, scheme := range broker.Schemes() {
 		p.Sinks[scheme] = brokers
 	}
@@ -216,13 +231,19 @@ func (n *Node) openTimers(ctx context.Context) error {
 	if err := n.await.until(ctx, "the queue", func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
 		return err
 	}
-	var through rouse.Sink = n.sinks
+	n.deliver = around(n.sinks, n.parts)
+	if t := Find[interface{ Exemplar(f *rouse.Fire) string }](n); t != nil {
+		n.metrics.exemplar = t.Exemplar
+	}
+	through := n.deliver
 	if q != nil {
-		n.add(Part{Name: "queue", Close: q.Close})
-		through = relay.NewSink(n.sinks, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
+		n.add(parts.Part{Name: "queue", Close: q.Close})
+		through = relay.NewSink(n.deliver, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
 	least, free := cfg.minInterval()
-	n.timers = timers.New(n.store, n.gate, through, timers.Options{Compile: schedule.Compile, MinInterval: least, AnyInterval: free, Spec: readSpec, Engine: n.engine()})
+	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Quotas: n.quotas, Compile: schedule.Compile, MinInterval: least, AnyInterval: free, Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
+	n.timers = n.guarded.Unguarded()
+	n.metrics.now = n.timers.Now
 	n.metrics.watch(n.timers, n.store)
 	n.metrics.watchStore(n.store)
 	n.metrics.watchLeader(n.cluster.leader)
@@ -230,15 +251,26 @@ func (n *Node) openTimers(ctx context.Context) error {
 		n.add(n.executor(q))
 	}
 	if nodes := n.cluster.nodes; nodes != nil {
-		n.add(Part{Name: "claims", Work: func(ctx context.Context) error { n.cluster.claims.follow(ctx, nodes, cfg.Log); return nil }})
+		n.add(parts.Part{Name: "claims", Work: func(ctx context.Context) error { n.cluster.claims.follow(ctx, nodes, cfg.Log); return nil }})
 	}
+	n.add(parts.Part{Name: "status", Work: ownStatus{n}.countPending})
 	if e := n.cluster.election; e != nil {
-		n.add(Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
+		n.add(parts.Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
 	}
 	if n.api == nil && !cfg.embedded && cfg.Has("executor") {
 		cfg.Log.Info("without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
 	}
 	return nil
+}
+
+// around returns a sink with what parts put around it.
+func around(s rouse.Sink, list []parts.Part) rouse.Sink {
+	for i := range list {
+		if wrap := list[i].Deliver; wrap != nil {
+			s = wrap(s)
+		}
+	}
+	return s
 }
 
 // engine returns the options of the engine.
@@ -250,7 +282,7 @@ func (n *Node) engine() engine.Options {
 		MaxBytes:        int(cfg.WindowBytes),
 		MaxDeliveries:   cfg.MaxDeliveries,
 		Grace:           cfg.Grace,
-		SettleWait:      n.settleWait(),
+		SettleWait:      cfg.settleWait(),
 		RecordAge:       cfg.HistoryAge,
 		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
 		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
@@ -287,18 +319,20 @@ func readSpec(json []byte) (rouse.Spec, error) {
 	if err := api.Decode(json, &spec); err != nil {
 		return rouse.Spec{}, err
 	}
-	return spec.Words()
+	return spec.Parse()
 }
 
-// settleWait is how long the ends of fires may wait: not at all with a clock that stands still until all fires of a time have ended.
-func (n *Node) settleWait() time.Duration {
-	if n.cfg.Clock != nil {
+// settleWait is how long the ends of fires may wait: not at all with a clock that stands still until all
+// fires of a time have ended.
+func (c *Config) settleWait() time.Duration {
+	if c.Clock != nil {
 		return 0
 	}
-	return n.cfg.SettleWait
+	return c.SettleWait
 }
 
-// orNone returns a bound as the engine takes it: 0, which is no bound here, is a default there, and a negative one is none.
+// orNone returns a bound as the engine takes it: 0, which is no bound here, is a default there, and a
+// negative one is none.
 func orNone[T ~int | ~int64](bound T) T {
 	if bound == 0 {
 		return -1
@@ -343,7 +377,7 @@ func (n *Node) closeListeners() (err error) {
 
 // Metrics returns a handler that tells Prometheus of the node.
 func (n *Node) Metrics() http.Handler {
-	return promhttp.HandlerFor(n.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(n.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
 }
 
 // Healthy returns why the node makes no progress, or nil.
@@ -354,6 +388,6 @@ func (n *Node) Healthy() error {
 	return n.timers.Healthy()
 }
 
-// Timers returns what the node's methods are made of, for what they do not offer: other namespaces, batches, bulk changes,
-// calendars.
+// Timers returns what the node's methods are made of, for what they do not offer: other namespaces, batches,
+// bulk changes, calendars. The program may do everything, whatever access control decides for clients.
 func (n *Node) Timers() *timers.Timers { return n.timers }

@@ -117,35 +117,35 @@ func TestConfigsThatAreRefused(t *testing.T) {
 
 func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "webhook.secret")
-	s, err := openSecrets(t.Context(), path, nil)
+	s, err := openSecrets(t.Context(), path, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := s.get("any")
+	first := s.get()
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(first) != 1 {
 		t.Fatalf("%v, %v, %v", info.Mode(), first, err)
 	}
-	again, err := openSecrets(t.Context(), path, nil)
-	if err != nil || again.get("any")[0] != first[0] {
+	again, err := openSecrets(t.Context(), path, nil, true)
+	if err != nil || again.get()[0] != first[0] {
 		t.Errorf("another start made another secret: %v", err)
 	}
 	second := "whsec_" + strings.Repeat("QUJD", 10)
 	if err := os.WriteFile(path, []byte("# new first\n"+second+"\n"+first[0]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.read(); err != nil || len(s.get("")) != 2 || s.get("")[0] != second {
-		t.Errorf("after the rotation: %v, %v", s.get(""), err)
+	if err := s.read(); err != nil || len(s.get()) != 2 || s.get()[0] != second {
+		t.Errorf("after the rotation: %v, %v", s.get(), err)
 	}
 	if err := os.WriteFile(path, []byte("# none\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.read(); err == nil || len(s.get("")) != 2 {
-		t.Errorf("a file without a secret: %v, %v", s.get(""), err)
+	if err := s.read(); err == nil || len(s.get()) != 2 {
+		t.Errorf("a file without a secret: %v, %v", s.get(), err)
 	}
 	if err := os.WriteFile(path, []byte("whsec_***\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.read(); err == nil || !strings.Contains(err.Error(), "line 1") || len(s.get("")) != 2 {
-		t.Errorf("a secret that is none: %v, %v", s.get(""), err)
+	if err := s.read(); err == nil || !strings.Contains(err.Error(), "line 1") || len(s.get()) != 2 {
+		t.Errorf("a secret that is none: %v, %v", s.get(), err)
 	}
 }

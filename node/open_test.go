@@ -369,7 +369,8 @@ func TestAnEmbeddedNodeServesTheAPI(t *testing.T) {
 	}
 }
 
-// A server has no functions: it refuses new timers for them, and lets those wait that a program has left in its store.
+// A server has no functions: it refuses new timers for them, and lets those wait that a program has left in
+// its store.
 func TestAServerLeavesFunctionsAlone(t *testing.T) {
 	cfg := config(t, "")
 	n := open(t, "pebble:"+filepath.Join(cfg.Data, "pebble"))

@@ -65,7 +65,8 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	return store.Open(ctx, c.storeURL(), o)
 }
 
-// returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is the store again.
+// returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is
+// the store again.
 func (n *Node) returns(ctx context.Context) error {
 	to, at, err := migrate.Moved(ctx, n.store)
 	switch {

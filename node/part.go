@@ -10,41 +10,21 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Part is one piece of a node. A node calls the functions of its parts in the order in which they are listed here; nil has nothing to do.
-// Until Serve it goes through the parts in the order in which they were opened, from Drain on in the reverse order.
-type Part struct {
-	Name  string // for errors
-	Value any    // what Find returns
-
-	Sinks   map[string]rouse.Sink           // by the schemes of their targets
-	Publish func(p *Published)              // what the other nodes of the store read
-	Engine  func(o *engine.Options)         // before the engine is made
-	Start   func() error                    // the engine is made, and takes no calls yet
-	Begin   func(ctx context.Context) error // before anything fires
-	Serve   func(ctx context.Context) error // runs until the engine has ended and Leave was called; an error ends the node
-	Work    func(ctx context.Context) error // runs until the node is told to end; an error ends the node
-
-	Drain func()       // takes no more fires, and puts off those that wait: the engine ends after it
-	Leave func() error // disconnects what is still served
-	Close func() error // nothing runs any more
-}
-
-// Kind is a kind of part that programs link by importing its package.
-type Kind struct {
-	Check func(c *Config) []rouse.Problem                 // what is wrong with its settings
-	Open  func(ctx context.Context, c Core) (Part, error) // of every node of a program that links it
-	Await func(c Core, why func() error) (stop func())    // answers on the listeners while the store is away; may be nil
-}
+// kind is a kind of part that a program may leave out.
+type kind = parts.Kind[Config, *timers.Timers]
 
 // optional are the parts that a program may leave out, in the order in which they are opened.
 var optional = []struct {
 	name   string
-	scheme string                      // of the targets that need it
+	scheme string                      // of the targets that need it, "" for none
 	asked  func(c *Config) (by string) // the setting that needs it, "" for none
 }{
+	{"trace", "", func(*Config) string { return "" }},
+	{"principals", "", func(c *Config) string { return settingIf("principals", c.Principals != "") }},
 	{"dapr", "dapr", func(c *Config) string { return settingIf("dapr-listen", c.DaprListen != "") }},
 	{"reminder", "reminder", func(c *Config) string { return settingIf("reminders", c.Reminders) }},
 	{"pool", "pool", func(c *Config) string { return settingIf("pools", len(c.Pools) > 0) }},
@@ -63,10 +43,8 @@ func settingIf(name string, asked bool) string {
 	return name
 }
 
-var linked = map[string]Kind{}
-
-// Register makes a kind of part known. The package of a part calls it when it is initialized, as drivers of database/sql do.
-func Register(name string, k Kind) { linked[name] = k }
+// linked returns a kind of part that the program links.
+func linked(name string) (kind, bool) { return parts.Linked[Config, *timers.Timers](name) }
 
 // importOf is the line that links a part.
 func importOf(name string) string {
@@ -74,26 +52,30 @@ func importOf(name string) string {
 }
 
 // checkParts checks the settings of the optional parts. One that is needed has to be linked.
-func (c *Config) checkParts() (problems []rouse.Problem) {
+func (c *Config) checkParts() error {
+	var bad rouse.Invalid
 	for _, o := range optional {
-		if k, ok := linked[o.name]; ok {
-			problems = append(problems, k.Check(c)...)
+		if k, ok := linked(o.name); ok {
+			bad.Add(k.Check(c))
 		} else if by := o.asked(c); by != "" {
-			problems = append(problems, rouse.Problem{Field: by, Wrong: "needs a part of rouse that this program does not link", Cure: importOf(o.name)})
+			bad.Add(rouse.Refuse(by, "", "needs a part of rouse that this program does not link", importOf(o.name)))
 		}
 	}
-	return problems
+	return bad.Err()
 }
 
 // openParts opens the optional parts.
 func (n *Node) openParts(ctx context.Context) error {
 	for _, o := range optional {
-		k, ok := linked[o.name]
-		if !ok {
-			n.add(Part{Sinks: map[string]rouse.Sink{o.scheme: absent{importOf(o.name)}}})
+		k, ok := linked(o.name)
+		if !ok && o.scheme == "" {
 			continue
 		}
-		p, err := k.Open(ctx, Core{n})
+		if !ok {
+			n.add(parts.Part{Sinks: map[string]rouse.Sink{o.scheme: absent{importOf(o.name)}}})
+			continue
+		}
+		p, err := k.Open(ctx, core{n})
 		if err != nil {
 			return err
 		}
@@ -113,7 +95,8 @@ func Find[T any](n *Node) (found T) {
 	return found
 }
 
-// absent is the sink of targets whose part the program does not link. Their timers, which other programs may have made, wait; new ones are refused.
+// absent is the sink of targets whose part the program does not link. Their timers, which other programs may
+// have made, wait; new ones are refused.
 type absent struct{ cure string }
 
 // absentPause is how long such fires are put off.
@@ -137,48 +120,37 @@ func (absent) Obstacle(string, *rouse.Spec) string {
 	return "this program does not deliver to such targets"
 }
 
-// Core is a node as its parts see it.
-type Core struct{ *Node }
+// core is a node as its parts see it: a parts.Node.
+type core struct{ *Node }
 
-// Config returns the settings.
-func (c Core) Config() *Config { return &c.cfg }
+func (c core) Config() *Config { return &c.cfg }
 
-// Store returns the store; nil if the node manages pools only.
-func (c Core) Store() rouse.Store { return c.store }
+func (c core) Store() rouse.Store { return c.store }
 
-// Registry is where metrics are registered.
-func (c Core) Registry() prometheus.Registerer { return c.registry }
+func (c core) Registry() prometheus.Registerer { return c.registry }
 
-// Listeners returns those of the API and of the admin port; nil if there is none.
-func (c Core) Listeners() (api, admin net.Listener) { return c.api, c.admin }
+func (c core) Listeners() (api, admin net.Listener) { return c.api, c.admin }
 
-// Nodes returns what lists the nodes of the store; nil if the node has its store to itself.
-func (c Core) Nodes() func(context.Context) ([]claim.Node, error) {
+func (c core) Nodes() func(context.Context) ([]claim.Node, error) {
 	if c.cluster == nil {
 		return nil
 	}
 	return c.cluster.nodes
 }
 
-// Buckets returns how many buckets the timers of the store are in.
-func (c Core) Buckets() uint32 { return c.cluster.buckets }
+func (c core) Buckets() uint32 { return c.cluster.buckets }
 
-// Leads returns what reports whether this node does the bookkeeping for all nodes of its store; nil if it has the store to itself.
-func (c Core) Leads() func() bool { return c.cluster.leader }
+func (c core) Leads() func() bool { return c.cluster.leader }
 
-// Running returns why the node does not fire, or nil.
-func (c Core) Running() error { return c.running() }
+func (c core) Running() error { return c.running() }
 
-// Advertised returns where clients that know another node reach the API; "" if that cannot be known.
-func (c Core) Advertised() string { return c.cfg.advertised(c.Addr()) }
+func (c core) Advertised() string { return c.cfg.advertised(c.Addr()) }
 
-// Await opens something again and again while what it needs is away.
-func (c Core) Await(ctx context.Context, what string, open func() error) error {
+func (c core) Await(ctx context.Context, what string, open func() error) error {
 	return c.await.until(ctx, what, open)
 }
 
-// Each calls do with the value of each part.
-func (c Core) Each(do func(value any)) {
+func (c core) Each(do func(value any)) {
 	for i := range c.parts {
 		do(c.parts[i].Value)
 	}

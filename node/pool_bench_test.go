@@ -14,14 +14,15 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// BenchmarkCalls sends requests to one key, 64 in flight, each durable before it is given to its worker. An operation is a request,
-// from the client's call to its answer; clients, node and worker share the machine and the process.
+// BenchmarkCalls sends requests to one key, 64 in flight, each durable before it is given to its worker. An
+// operation is a request, from the client's call to its answer; clients, node and worker share the machine
+// and the process.
 func BenchmarkCalls(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	p := testPool("core", nil)
 	p.Delays = pool.Delays{Unbind: time.Hour, Stop: time.Hour}
 	p.Open = func(*slog.Logger) (driver.Driver, error) { return &outside{}, nil }
-	n, err := Open(ctx, "pebble:"+b.TempDir(), WithAPI("127.0.0.1:0"), func(c *Config) { c.Pools = []Pool{p} })
+	n, err := Open(ctx, "pebble:"+b.TempDir(), WithAPI("127.0.0.1:0"), func(c *Config) { c.Pools = []pool.Setup{p} })
 	if err != nil {
 		b.Fatal(err)
 	}

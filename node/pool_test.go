@@ -49,7 +49,14 @@ func work() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return w.Work(ctx, client.WorkOptions{Concurrency: 4, Prefetch: 32}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
+	var key []byte // of a node with access control
+	if file := os.Getenv("ROUSE_KEY_FILE"); file != "" {
+		if key, err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	o := client.WorkOptions{Concurrency: 4, Prefetch: 32, Client: client.Options{Token: string(key)}}
+	return w.Work(ctx, o, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
 		verb, rest, _ := strings.Cut(string(f.Payload), " ")
 		switch verb {
 		case "crash":
@@ -75,8 +82,8 @@ func work() error {
 }
 
 // testPool is a pool whose workers are this program.
-func testPool(name string, change func(*subprocess.Config)) Pool {
-	return Pool{Config: pool.Config{Name: name, Delays: pool.Delays{Unbind: 10 * time.Minute, Stop: 10 * time.Minute}},
+func testPool(name string, change func(*subprocess.Config)) pool.Setup {
+	return pool.Setup{Config: pool.Config{Name: name, Delays: pool.Delays{Unbind: 10 * time.Minute, Stop: 10 * time.Minute}},
 		Open: func(log *slog.Logger) (driver.Driver, error) {
 			c := subprocess.Config{Pool: name, Command: []string{os.Args[0]}, Env: map[string]string{workerVariable: "yes"}, FirstPause: 20 * time.Millisecond,
 				LongestPause: 50 * time.Millisecond, Log: log}
@@ -88,7 +95,7 @@ func testPool(name string, change func(*subprocess.Config)) Pool {
 }
 
 // withPools runs a node with pools until the end of the test, and returns a client of it.
-func withPools(t *testing.T, pools ...Pool) (*Node, *client.Client) {
+func withPools(t *testing.T, pools ...pool.Setup) (*Node, *client.Client) {
 	t.Helper()
 	n, err := Open(t.Context(), "mem:", WithAPI("127.0.0.1:0"), func(c *Config) { c.Pools = pools })
 	if err != nil {
@@ -118,7 +125,8 @@ func comesTrue(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestCallsToPools: a request starts the worker of its key and has its answer; what workers do wrong is told apart.
+// TestCallsToPools: a request starts the worker of its key and has its answer; what workers do wrong is told
+// apart.
 func TestCallsToPools(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("calls", func(t *testing.T) {
@@ -177,6 +185,11 @@ func TestCallsToPools(t *testing.T) {
 		refused(err, client.CallExpired, 0)
 		_, err = send("42", "hello", func(r *client.Call) { r.Pool, r.Wait = "broken", 200*time.Millisecond })
 		refused(err, client.CallExpired, 0)
+		comesTrue(t, "the pools show why workers do not start", func() bool {
+			seen, err := c.Status().Pools(ctx, "", 1)
+			return err == nil && len(seen.Pools) == 2 && seen.More && seen.Pools[0].Pool == "broken" && len(seen.Pools[0].Groups) == 1 && len(seen.Pools[1].Groups) == 0 &&
+				strings.HasPrefix(seen.Pools[0].Groups[0].Trouble(), "a worker ended: ") && seen.Pools[1].GroupCount > 5 && seen.Pools[1].Workers > 5 && seen.Pools[1].Node != ""
+		})
 		if dead, err := n.timers.Count(ctx, rouse.Query{Namespace: "default", States: []rouse.State{rouse.StateDead}}); err != nil || dead != 4 {
 			t.Errorf("%d dead letters, %v; want 4", dead, err)
 		}
@@ -281,8 +294,8 @@ func TestManyRequestsAtOnceToAColdKey(t *testing.T) {
 	}
 }
 
-// TestGroupsThatAreIdleStop: without requests the group ends, its worker with it; and while it ends requests are answered at
-// the first attempt all the same.
+// TestGroupsThatAreIdleStop: without requests the group ends, its worker with it; and while it ends requests
+// are answered at the first attempt all the same.
 func TestGroupsThatAreIdleStop(t *testing.T) {
 	p := testPool("core", nil)
 	p.Delays = pool.Delays{Unbind: 30 * time.Millisecond, Stop: 30 * time.Millisecond}

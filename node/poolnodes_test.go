@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -24,7 +25,7 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 	var ran sync.WaitGroup
 	for i := range nodes {
 		n, err := Open(t.Context(), store, WithAPI("127.0.0.1:0"), func(c *Config) {
-			c.Unsafe, c.Poll, c.Lease, c.Pools = true, 50*time.Millisecond, 2*time.Second, []Pool{testPool("core", nil)}
+			c.Unsafe, c.Poll, c.Lease, c.Pools = true, 50*time.Millisecond, 2*time.Second, []pool.Setup{testPool("core", nil)}
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -92,8 +93,8 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 	}
 }
 
-// TestTimeLimitsAndDeletesReachWorkers: the handler of a worker ends when the time of its request is over, however it extends it, and when
-// the request is deleted; the worker stays.
+// TestTimeLimitsAndDeletesReachWorkers: the handler of a worker ends when the time of its request is over,
+// however it extends it, and when the request is deleted; the worker stays.
 func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
 	t.Parallel()
 	n, c := withPools(t, testPool("core", nil))

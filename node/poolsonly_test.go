@@ -58,7 +58,7 @@ func poolsOnly(t *testing.T) (Config, *transport) {
 	tr.state.Store(pool.StateConnecting)
 	c := Defaults()
 	c.Roles, c.Admin, c.Version = Names{RolePools}, "127.0.0.1:0", "test"
-	c.Pools = []Pool{{Config: pool.Config{Name: "core", Delays: pool.Delays{Unbind: time.Second, Stop: time.Second}},
+	c.Pools = []pool.Setup{{Config: pool.Config{Name: "core", Delays: pool.Delays{Unbind: time.Second, Stop: time.Second}},
 		Open: func(*slog.Logger) (driver.Driver, error) { return closing{t: t, ended: tr.ended}, nil },
 		Requests: func(*pool.Manager, pool.CallerOptions) (pool.Controller, pool.Caller, error) {
 			return tr, callerOf{tr}, nil
@@ -73,7 +73,8 @@ func (c callerOf) Run(context.Context) { panic("no timers, no calls") }
 
 func (c callerOf) Obstacle() string { return "" }
 
-// TestANodeThatManagesPoolsOnly has the admin port of any node: health, metrics, the status page and its pools; and no store.
+// TestANodeThatManagesPoolsOnly has the admin port of any node: health, metrics, the status page and its
+// pools; and no store.
 func TestANodeThatManagesPoolsOnly(t *testing.T) {
 	c, tr := poolsOnly(t)
 	_, admin, stop := serve(t, c)
@@ -102,7 +103,8 @@ func TestANodeThatManagesPoolsOnly(t *testing.T) {
 	}
 }
 
-// TestANodeThatManagesPoolsOnlyEndsWithThem: a pool that cannot be managed ends it, so that its supervisor sees it; rouse serve tries again.
+// TestANodeThatManagesPoolsOnlyEndsWithThem: a pool that cannot be managed ends it, so that its supervisor
+// sees it; rouse serve tries again.
 func TestANodeThatManagesPoolsOnlyEndsWithThem(t *testing.T) {
 	c, tr := poolsOnly(t)
 	err := Run(t.Context(), c, slog.New(slog.DiscardHandler), func(string, string) { tr.broke <- errors.New("the broker refuses it") })

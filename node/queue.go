@@ -6,27 +6,28 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/relay"
-	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
 // checkQueue looks at what concerns the queue between schedulers and executors.
-func (c *Config) checkQueue() (bad setting.Problems) {
+func (c *Config) checkQueue() error {
+	var bad rouse.Invalid
 	if c.Queue == "" {
 		if len(c.Roles) > 0 && c.Has("scheduler") != c.Has("executor") {
-			bad.Add("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
+			bad.Wrong("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
 		}
-		return bad
+		return bad.Err()
 	}
 	if queue.KindOf(c.Queue) == "" {
-		bad.Add("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
+		bad.Wrong("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
 	}
 	if c.embedded {
-		bad.Add("queue", "is for servers: functions cannot be called from a queue; leave it out")
+		bad.Wrong("queue", "is for servers: functions cannot be called from a queue; leave it out")
 	}
-	return bad
+	return bad.Err()
 }
 
 // openQueue opens the queue between schedulers and executors, nil if there is none for this node.
@@ -47,26 +48,27 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 	return err
 }
 
-// executor returns what delivers fires from the queue. It drains when it has ended: its last reports go through the engine.
-func (n *Node) executor(q queue.Queue) Part {
+// executor returns what delivers fires from the queue. It drains when it has ended: its last reports go
+// through the engine.
+func (n *Node) executor(q queue.Queue) parts.Part {
 	cfg := &n.cfg
-	e := relay.NewExecutor(q, n.sinks, reports{n.timers}, relay.ExecutorOptions{
-		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.timers.Now, Events: n.executorEvents(cfg.Log)})
+	e := relay.NewExecutor(q, n.deliver, reports{n.timers}, relay.ExecutorOptions{
+		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
 	var running sync.WaitGroup
-	return Part{Name: "executor", Drain: running.Wait,
+	return parts.Part{Name: "executor", Drain: running.Wait,
 		Begin: func(context.Context) error { running.Add(1); return nil },
 		Work:  func(ctx context.Context) error { defer running.Done(); return e.Run(ctx) }}
 }
 
-func (n *Node) executorEvents(log *slog.Logger) relay.ExecutorEvents {
+func (m *metrics) executorEvents(log *slog.Logger) relay.ExecutorEvents {
 	var quiet repeats
 	return relay.ExecutorEvents{
 		Poisoned: func(id string, err error) {
-			n.metrics.failures.WithLabelValues("poison").Inc()
+			m.failures.WithLabelValues("poison").Inc()
 			log.Error("a message of the queue was given up; its attempt has failed", "message", id, "error", err)
 		},
 		Failed: func(what string, err error) {
-			n.metrics.failures.WithLabelValues(what).Inc()
+			m.failures.WithLabelValues(what).Inc()
 			if times := quiet.allow(what); times > 0 {
 				log.Warn("failed, will try again", "what", what, "error", err, "times", times)
 			}

@@ -29,14 +29,16 @@ func (s *remindee) disconnect(in *instance) {
 	stop()
 }
 
-// TestSidecarsThatConnectWhereTheirBucketsAre: a sidecar that is connected to the instance of its bucket and to no other executes all of its
-// reminders, whichever node sends them; and what waits goes where a sidecar comes to.
+// TestSidecarsThatConnectWhereTheirBucketsAre: a sidecar that is connected to the instance of its bucket and
+// to no other executes all of its reminders, whichever node sends them; and what waits goes where a sidecar
+// comes to.
 func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)
 	var all []*instance
 	for _, name := range []string{"a", "b", "c"} {
-		// What is not due soon is sent by the node that owns the timer's bucket, and not by the one that made it.
+		// What is not due soon is sent by the node that owns the timer's bucket, and not by the one that made
+		// it.
 		all = append(all, runReminderNode(t, url, named(name, 1000), func(c *Config) { c.Ahead = time.Second }))
 	}
 	var sidecars []*remindee
@@ -114,8 +116,8 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 	})
 }
 
-// TestMovesNextToAnInstanceThatHangs: an instance that hangs delays the moves of what it may be executing, whose calls fail with an error that
-// names it, and of nothing else.
+// TestMovesNextToAnInstanceThatHangs: an instance that hangs delays the moves of what it may be executing,
+// whose calls fail with an error that names it, and of nothing else.
 func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)

@@ -47,7 +47,8 @@ func TestReminderProcess(t *testing.T) {
 	t.Error(n.Run(context.Background()))
 }
 
-// anywhere makes a reminder at the instance that the table names for the sidecar, or at any other that has become right.
+// anywhere makes a reminder at the instance that the table names for the sidecar, or at any other that has
+// become right.
 func anywhere(t *testing.T, s *remindee, r *reminderv1.Reminder, living func() []*instance) string {
 	var last error
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
@@ -199,8 +200,9 @@ func TestRemindersOutliveKilledInstances(t *testing.T) {
 	t.Logf("%d reminders", len(made))
 }
 
-// TestAMoveSurvivesACrashInTheMiddle kills an instance that moves reminders, and with ROUSE_REMINDER_KILLS several, one after another: each of them has one place, can be found by
-// every id that anybody was told, and is executed.
+// TestAMoveSurvivesACrashInTheMiddle kills an instance that moves reminders, and with ROUSE_REMINDER_KILLS
+// several, one after another: each of them has one place, can be found by every id that anybody was told, and
+// is executed.
 func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -269,7 +271,8 @@ func TestAMoveSurvivesACrashInTheMiddle(t *testing.T) {
 	t.Logf("%d of %d were told that they have moved", len(told), len(ids))
 }
 
-// TestAnInstanceThatHangs stops an instance, and lets it go on later as if nothing had happened: others take over, and no id is given twice.
+// TestAnInstanceThatHangs stops an instance, and lets it go on later as if nothing had happened: others take
+// over, and no id is given twice.
 func TestAnInstanceThatHangs(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)
@@ -311,7 +314,8 @@ func TestAnInstanceThatHangs(t *testing.T) {
 	}
 }
 
-// TestOneNodeThatIsKilled: what it has acknowledged is there when it is back, and its tokens go on after those that it gave.
+// TestOneNodeThatIsKilled: what it has acknowledged is there when it is back, and its tokens go on after
+// those that it gave.
 func TestOneNodeThatIsKilled(t *testing.T) {
 	t.Parallel()
 	store := "pebble:" + t.TempDir()

@@ -134,7 +134,8 @@ func TestAThousandRemindersASecond(t *testing.T) {
 		created.Load(), deleted.Load(), n, took.Round(time.Millisecond), float64(created.Load())/took.Seconds(), float64(deleted.Load())/took.Seconds(), kills, late.Load())
 }
 
-// BenchmarkCreateReminder creates reminders on the embedded store, 64 calls at a time, as sidecars do: over gRPC, durable when it answers.
+// BenchmarkCreateReminder creates reminders on the embedded store, 64 calls at a time, as sidecars do: over
+// gRPC, durable when it answers.
 func BenchmarkCreateReminder(b *testing.B) {
 	n, err := Open(b.Context(), "pebble:"+b.TempDir(), WithAPI("127.0.0.1:0"), func(c *Config) { c.Reminders, c.ReminderBucketSize = true, 10_000_000 })
 	if err != nil {

@@ -64,7 +64,8 @@ func TestRoles(t *testing.T) {
 				t.Fatal("the node with the API serves none")
 			}
 			post(t, frontAPI, "a", target.URL)
-			// Nothing tells that a fire will not come. Twenty polls are time enough for a node that would fire.
+			// Nothing tells that a fire will not come. Twenty polls are time enough for a node that would
+			// fire.
 			for end := time.Now().Add(20 * front.Poll); time.Now().Before(end); time.Sleep(front.Poll) {
 				if st := state(t, frontAPI, "a"); st != "scheduled" || calls.Load() != 0 {
 					t.Fatalf("the node that only serves the API has fired: %s, %d calls", st, calls.Load())
@@ -118,7 +119,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestRolesWithAQueue has one node for each role. Only the first one opens a port for clients, and what it is told is called by the last.
+// TestRolesWithAQueue has one node for each role. Only the first one opens a port for clients, and what it is
+// told is called by the last.
 func TestRolesWithAQueue(t *testing.T) {
 	url, broker := servers.Postgres(t), servers.NATS(t)
 	called := make(chan string, 10)
@@ -146,7 +148,8 @@ func TestRolesWithAQueue(t *testing.T) {
 			seen[path] = true
 		}
 	}
-	// The scheduler published, and hears of the ends from the store; the API's node has seen none of it, and tells of all.
+	// The scheduler published, and hears of the ends from the store; the API's node has seen none of it, and
+	// tells of all.
 	poll.Until(t, "the records", func() bool {
 		return strings.Count(get(t, "http://"+addrs["api"]+"/v1/namespaces/default/records"), `"ending":"fired"`) == 5
 	})

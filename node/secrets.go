@@ -16,13 +16,17 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/private"
+	"github.com/rousehq/rouse/internal/secret"
+	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// secrets are the signing secrets of webhooks, from a file with one secret a line, the newest first; lines that begin with #
-// are comments. Rotation is: put a new first line, let receivers learn it, take the old line out. The file is read again when
-// it changes.
+// secrets are secrets that sign the callbacks of all namespaces, in addition to the keys of each: earlier
+// versions had only these. They are in a file with one secret a line, the newest first; lines that begin with
+// # are comments. Rotation is: put a new first line, let receivers learn it, take the old line out. The file
+// is read again when it changes.
 type secrets struct {
 	path  string
 	locks rouse.Locks // of a store that other nodes use too; nil: there are none
@@ -33,35 +37,41 @@ type secrets struct {
 // secretsEvery is how soon a change of the file is seen.
 const secretsEvery = 2 * time.Second
 
-// openSecrets reads the file. One that does not exist is made, readable by its owner only, with the secrets that the other nodes of
-// the store sign with, or with a new one.
-func openSecrets(ctx context.Context, path string, locks rouse.Locks) (*secrets, error) {
+// openSecrets reads the file. One that does not exist is made, readable by its owner only, with the secrets
+// that the other nodes of the store sign with, or with a new one if the file is named. Without either there
+// are no such secrets, and the result is nil.
+func openSecrets(ctx context.Context, path string, locks rouse.Locks, named bool) (*secrets, error) {
 	s := &secrets{path: path, locks: locks}
 	if err := private.Path(path); err != nil && !readOnly(err) {
 		return nil, err
 	}
 	err := s.read()
 	if errors.Is(err, fs.ErrNotExist) {
+		if !named {
+			if theirs, err := presentSecrets(ctx, locks); err != nil || len(theirs) == 0 {
+				return nil, err
+			}
+		}
 		err = s.create(ctx)
 	}
 	if err != nil || locks == nil {
 		return s, err
 	}
-	theirs, err := sharedSecrets(ctx, locks, s.get(""))
+	theirs, err := sharedSecrets(ctx, locks, s.get())
 	if err != nil {
 		return nil, err
 	}
-	if err := agreeSecrets(path, s.get(""), theirs); err != nil {
+	if err := agreeSecrets(path, s.get(), theirs); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(s.get(""), func(secret string) bool { return !slices.Contains(theirs, secret) }) { // rotated while the node was down
-		err = replaceSecrets(ctx, locks, s.get(""))
+	if slices.ContainsFunc(s.get(), func(secret string) bool { return !slices.Contains(theirs, secret) }) { // rotated while the node was down
+		err = replaceSecrets(ctx, locks, s.get())
 	}
 	return s, rouse.Unavailable(err)
 }
 
-// readOnly reports whether a file cannot be changed because it is on a volume that is not to be written, as orchestrators give secrets,
-// or another user's: who may read it is that one's affair.
+// readOnly reports whether a file cannot be changed because it is on a volume that is not to be written, as
+// orchestrators give secrets, or another user's: who may read it is that one's affair.
 func readOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
@@ -114,10 +124,11 @@ func (s *secrets) read() error {
 	return nil
 }
 
-// get returns the secrets, the newest first; all namespaces share them.
-func (s *secrets) get(string) []string { return *s.list.Load() }
+// get returns the secrets, the newest first.
+func (s *secrets) get() []string { return *s.list.Load() }
 
-// watch reads the file again when it changes, until ctx ends. A file that cannot be read leaves the secrets as they are.
+// watch reads the file again when it changes, until ctx ends. A file that cannot be read leaves the secrets
+// as they are.
 func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(secretsEvery)
 	defer tick.Stop()
@@ -133,10 +144,85 @@ func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
 		} else if s.list.Load() != before {
 			log.Info("webhook secrets read", "secrets", len(*s.list.Load()))
 			if s.locks != nil {
-				if err := replaceSecrets(ctx, s.locks, s.get("")); err != nil {
+				if err := replaceSecrets(ctx, s.locks, s.get()); err != nil {
 					log.Warn("webhook secrets not written to the store: nodes that come later take the old ones", "error", err)
 				}
 			}
 		}
 	}
+}
+
+// prepared is what signs for a namespace, while its keys and the secrets of the file are these.
+type prepared struct {
+	signing *webhook.Signing
+	common  *[]string
+}
+
+// signing returns what signs the callbacks of a namespace: its keys, then the secrets of the file.
+func (v *vault) signing(namespace string) (*webhook.Signing, error) {
+	set, err := v.Signing(namespace)
+	if err != nil {
+		return nil, err
+	}
+	var common *[]string
+	if v.common != nil {
+		common = v.common.list.Load()
+	}
+	p, ok := set.Ready.Load().(*prepared)
+	if !ok || p.common != common {
+		p = &prepared{v.sign(set, common), common}
+		set.Ready.Store(p)
+	}
+	return p.signing, nil
+}
+
+// sign makes what signs with the keys of a namespace and the common secrets.
+func (v *vault) sign(set *secret.SigningSet, common *[]string) *webhook.Signing {
+	var keys []webhook.Key
+	for i := range set.Keys {
+		var k webhook.Key
+		if v.v1 {
+			k.HMAC = set.Keys[i].HMAC
+		}
+		if v.v1a {
+			k.Private = set.Keys[i].Private
+		}
+		keys = append(keys, k)
+	}
+	if common != nil {
+		for _, text := range *common {
+			if key, err := webhook.SecretKey(text); err == nil { // read has checked it
+				keys = append(keys, webhook.Key{HMAC: key})
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return webhook.NewSigning(keys...)
+}
+
+// hooks returns the options of callbacks that settings give.
+func (c *Config) hooks() (o webhook.Options, err error) {
+	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency, UserAgent: "rouse/" + c.Version}
+	if o.Egress, err = webhook.ParseRules(c.Egress); err != nil {
+		return o, err
+	}
+	if c.EgressProxy != "" {
+		o.Proxy, err = webhook.ParseProxy(c.EgressProxy)
+	}
+	return o, err
+}
+
+// openHooks makes the sink of callbacks.
+func (n *Node) openHooks() {
+	o, _ := n.cfg.hooks() // Check has refused what is wrong
+	o.Signing, o.Secret = n.vault.signing, n.vault.Value
+	hooks := webhook.New(o)
+	n.vault.allowed = hooks.Allowed
+	var http rouse.Sink = hooks
+	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
+		http = sink.NewBreaker(hooks, sink.BreakerOptions{})
+	}
+	n.add(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Close: func() error { hooks.Close(); return nil }})
 }

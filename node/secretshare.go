@@ -10,8 +10,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// settingSecrets is the lease whose data are the webhook secrets that the nodes of a store sign with, as lines of a file. A node without a file
-// takes them from there; the first one writes them. So callbacks of all nodes verify with the same secret without anything to copy.
+// settingSecrets is the lease whose data are the webhook secrets that the nodes of a store sign with, as
+// lines of a file. A node without a file takes them from there; the first one writes them. So callbacks of
+// all nodes verify with the same secret without anything to copy.
 const settingSecrets = "setting/webhook-secrets"
 
 // sharedLocks are those of a store that other nodes use too, or nil.
@@ -31,6 +32,18 @@ func sharedSecrets(ctx context.Context, locks rouse.Locks, mine []string) (their
 	return secretLines(got[0].Data), nil
 }
 
+// presentSecrets returns the secrets that the store has, if any.
+func presentSecrets(ctx context.Context, locks rouse.Locks) ([]string, error) {
+	if locks == nil {
+		return nil, nil
+	}
+	list, _, err := locks.Leases(ctx, settingSecrets)
+	if err != nil || len(list) == 0 {
+		return nil, rouse.Unavailable(err)
+	}
+	return secretLines(list[0].Data), nil
+}
+
 // replaceSecrets makes secrets that were rotated those of the store, for nodes that come later.
 func replaceSecrets(ctx context.Context, locks rouse.Locks, mine []string) error {
 	list, _, err := locks.Leases(ctx, settingSecrets)
@@ -44,8 +57,9 @@ func replaceSecrets(ctx context.Context, locks rouse.Locks, mine []string) error
 	return err
 }
 
-// ForeignSecrets reports whether a store has webhook secrets of which another one has none, as nodes have written them there. known is
-// false if the other one has none at all: those of a store that one node has to itself are in a file of its own.
+// ForeignSecrets reports whether a store has webhook secrets of which another one has none, as nodes have
+// written them there. known is false if the other one has none at all: those of a store that one node has to
+// itself are in a file of its own.
 func ForeignSecrets(ctx context.Context, from, to rouse.Store) (foreign, known bool, err error) {
 	var secrets [2][]string
 	for i, store := range [...]rouse.Store{from, to} {
@@ -68,7 +82,8 @@ func ForeignSecrets(ctx context.Context, from, to rouse.Store) (foreign, known b
 
 func secretLines(data []byte) []string { return strings.Split(string(data), "\n") }
 
-// agreeSecrets refuses secrets of which the store has none: receivers that know one node's would refuse the callbacks of another.
+// agreeSecrets refuses secrets of which the store has none: receivers that know one node's would refuse the
+// callbacks of another.
 func agreeSecrets(path string, mine, theirs []string) error {
 	if slices.ContainsFunc(mine, func(s string) bool { return slices.Contains(theirs, s) }) {
 		return nil

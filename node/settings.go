@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Limits are limits of targets as a setting is written: the beginning of a target and what bounds it, one after another, with
-// semicolons or line ends between.
+// Limits are limits of targets as a setting is written: the beginning of a target and what bounds it, one
+// after another, with semicolons or line ends between.
 //
 //	https://api.example.com/ rate=10 burst=20; stream:mail namespace=acme concurrency=5
 type Limits []Limit

@@ -9,16 +9,16 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// The methods of this file are about the timers of one namespace, by their names. Their errors are those of package rouse: a
-// *rouse.Invalid for what makes no sense, rouse.ErrNotFound, ErrExists, ErrConflict and their like. They may be called as soon
-// as the node is open; those that write return when it is durable.
+// The methods of this file are about the timers of one namespace, by their names. Their errors are those of
+// package rouse: a *rouse.Invalid for what makes no sense, rouse.ErrNotFound, ErrExists, ErrConflict and
+// their like. They may be called as soon as the node is open; those that write return when it is durable.
 
 func (n *Node) key(name string) rouse.Key {
 	return rouse.Key{Namespace: n.cfg.Namespace, Name: name}
 }
 
-// Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its timers each time that
-// it starts takes that for success.
+// Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its
+// timers each time that it starts takes that for success.
 func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
 	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec})
 }
@@ -45,22 +45,23 @@ func (n *Node) Get(ctx context.Context, name string) (rouse.Timer, error) {
 // pageSize is how many timers or records are read at a time.
 const pageSize = 500
 
-// List returns the timers of the namespace that a query matches, in the order of their names, as they are read page by page.
-// The query's Namespace and After are not used, and a Limit that is not 0 ends the list there. An error ends it as well.
+// List returns the timers of the namespace that a query matches, in the order of the query, as they are read
+// page by page. The query's Namespace and After are not used, and a Limit that is not 0 ends the list
+// there. An error ends it as well.
 func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
 	return func(yield func(rouse.Timer, error) bool) {
 		q := q
-		q.Namespace, q.After = n.cfg.Namespace, rouse.Key{}
+		q.Namespace, q.After, q.AfterAt = n.cfg.Namespace, rouse.Key{}, 0
 		for left := q.Limit; ; {
 			if q.Limit = pageSize; left > 0 {
 				q.Limit = min(left, pageSize)
 			}
-			timers, next, err := n.timers.List(ctx, q)
+			page, err := n.timers.Search(ctx, q)
 			if err != nil {
 				yield(rouse.Timer{}, err)
 				return
 			}
-			for _, t := range timers {
+			for _, t := range page.Timers {
 				if !yield(t, nil) {
 					return
 				}
@@ -68,10 +69,10 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 					return
 				}
 			}
-			if next == nil {
+			if page.Next == nil {
 				return
 			}
-			q.After = *next
+			q.After, q.AfterAt = page.Next.Key, page.Next.At
 		}
 	}
 }
@@ -115,8 +116,8 @@ func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (time
 	return n.timers.Explain(ctx, n.key(name), at)
 }
 
-// Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at most limit fires.
-// Nothing is changed.
+// Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at
+// most limit fires. Nothing is changed.
 func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error) {
 	q.Namespace = n.cfg.Namespace
 	return n.timers.Simulate(ctx, q, from, until, limit)
@@ -135,8 +136,8 @@ func (n *Node) Redrive(ctx context.Context, name, fireID string) error {
 	return n.timers.Redrive(ctx, key)
 }
 
-// Records returns how the occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for
-// those of all timers. An error ends the list.
+// Records returns how the occurrences of a timer ended, newest first, as they are read page by page; an empty
+// name asks for those of all timers. An error ends the list.
 func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record, error] {
 	return func(yield func(rouse.Record, error) bool) {
 		q := rouse.RecordQuery{Namespace: n.cfg.Namespace, Name: name, Limit: pageSize}
@@ -159,8 +160,9 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 	}
 }
 
-// Follow calls do with records of the namespace as occurrences end, best effort: dropped tells how many, of any namespace, were
-// missed since the last call because do was slow. It returns the error of do or of ctx, or rouse.ErrClosed when the node ends.
+// Follow calls do with records of the namespace as occurrences end, best effort: dropped tells how many, of
+// any namespace, were missed since the last call because do was slow. It returns the error of do or of ctx,
+// or rouse.ErrClosed when the node ends.
 func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
 	return n.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
 		var ours []rouse.Record

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// mostDiff bounds the lists that are compared line by line, and around how many lines of each a difference shows what is equal.
+// mostDiff bounds the lists that are compared line by line, and around how many lines of each a difference
+// shows what is equal.
 const (
 	mostDiff = 2000
 	around   = 3
@@ -46,7 +47,8 @@ func near(lines []string, i int) bool {
 	return false
 }
 
-// compare returns all lines, each with a sign in front: "- " for those of want only, "+ " for those of got only.
+// compare returns all lines, each with a sign in front: "- " for those of want only, "+ " for those of got
+// only.
 func compare(want, got []string) (lines []string) {
 	sign := func(s string, list []string) {
 		for _, l := range list {

@@ -77,8 +77,8 @@ func Configure(change func(c *node.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
-// Server is a rouse in the test's process. Its methods fail the test when something goes wrong; those that do not change
-// anything may be called from any goroutine, the others from the test's.
+// Server is a rouse in the test's process. Its methods fail the test when something goes wrong; those that do
+// not change anything may be called from any goroutine, the others from the test's.
 type Server struct {
 	// Node is the rouse itself, for what the methods of Server do not offer.
 	Node *node.Node
@@ -94,8 +94,8 @@ type Server struct {
 	clock *node.Clock
 }
 
-// NewServer returns a server that runs until the test ends, with its timers in memory. A function, or a callback to the
-// Receiver, that hangs delays the end of the test by a second.
+// NewServer returns a server that runs until the test ends, with its timers in memory. A function, or a
+// callback to the Receiver, that hangs delays the end of the test by a second.
 func NewServer(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	o := options{begin: Begin, patience: time.Minute, store: func(string) string { return "mem:" }}
@@ -169,8 +169,8 @@ func (s *Server) Create(name string, spec rouse.Spec) rouse.Timer {
 // Now returns what the server's clock shows.
 func (s *Server) Now() time.Time { return s.clock.Now() }
 
-// Advance moves the clock on, from due time to due time, and returns when everything that came due has ended. It returns how
-// many fires were taken by their targets.
+// Advance moves the clock on, from due time to due time, and returns when everything that came due has ended.
+// It returns how many fires were taken by their targets.
 func (s *Server) Advance(d time.Duration) (fired uint64) {
 	s.t.Helper()
 	return s.move(rouse.At(s.Now()).Add(d), false)

@@ -27,7 +27,8 @@ func Times(texts ...string) []time.Time {
 	return times
 }
 
-// Records returns how the occurrences of a timer ended, in the order in which they did; an empty name asks for those of all.
+// Records returns how the occurrences of a timer ended, in the order in which they did; an empty name asks
+// for those of all.
 func (s *Server) Records(name string) []rouse.Record {
 	s.t.Helper()
 	var records []rouse.Record
@@ -56,8 +57,8 @@ func (s *Server) Dead(name string) []rouse.Timer {
 	return dead
 }
 
-// WantFired demands that the occurrences of a timer which its target has taken are those of these due times, in this order, and
-// no others.
+// WantFired demands that the occurrences of a timer which its target has taken are those of these due times,
+// in this order, and no others.
 func (s *Server) WantFired(name string, due ...time.Time) {
 	s.t.Helper()
 	var want, got []string

@@ -20,6 +20,9 @@ import (
 // that has no time. For other schedules the caller checks: Next returns whether there is a time, and Look
 // whether the search costs too much.
 func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	if instantLike(spec.Schedule) && len(spec.Schedule) <= rouse.MaxSchedule && spec.Timezone == "" && spec.Plain() { // most timers
+		return instantOf(spec.Schedule)
+	}
 	o := Options{
 		Timezone: spec.Timezone, DST: spec.DST, Anchor: in.Anchor, Start: spec.Start,
 		Seed: in.Key.Namespace + "/" + in.Key.Name,
@@ -64,8 +67,8 @@ func bare(spec *rouse.Spec) bool {
 	return other.Plain()
 }
 
-// parse reads the schedules. A time zone, or a rule for its changes, that one of them has no use for is left out there, if
-// another part of the spec has one.
+// parse reads the schedules. A time zone, or a rule for its changes, that one of them has no use for is left
+// out there, if another part of the spec has one.
 func (c *composed) parse(spec *rouse.Spec, o Options) error {
 	var noZone, noDST error // the refusals of parts that have no use
 	zoneUsed, dstUsed := c.except.localTime() || c.days != nil, c.shifts()
@@ -109,7 +112,8 @@ func (c *composed) parse(spec *rouse.Spec, o Options) error {
 	return nil
 }
 
-// settleZone takes over a zone that a schedule names itself, where the spec names none. Days and minutes are of one zone.
+// settleZone takes over a zone that a schedule names itself, where the spec names none. Days and minutes are
+// of one zone.
 func (c *composed) settleZone(spec *rouse.Spec) error {
 	var own *time.Location
 	for _, s := range c.sources {

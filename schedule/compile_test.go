@@ -38,7 +38,8 @@ func dates(days ...string) map[string]bool {
 	return m
 }
 
-// randomCase is a spec whose schedules, exceptions, calendars and bounds are picked at random around a change of the clocks.
+// randomCase is a spec whose schedules, exceptions, calendars and bounds are picked at random around a change
+// of the clocks.
 func randomCase(r *rand.Rand, loc *time.Location, change int64) (*rouse.Spec, map[string]map[string]bool) {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	at := func() time.Time { // somewhere around the change, in whole minutes
@@ -114,7 +115,8 @@ func randomCase(r *rand.Rand, loc *time.Location, change int64) (*rouse.Spec, ma
 	return spec, calendars
 }
 
-// TestCompileAgainstNaive compares random specs, around changes of the clocks of many kinds, with the naive evaluator.
+// TestCompileAgainstNaive compares random specs, around changes of the clocks of many kinds, with the naive
+// evaluator.
 func TestCompileAgainstNaive(t *testing.T) {
 	cases := 12
 	if testing.Short() || raceEnabled {
@@ -155,7 +157,8 @@ func TestCompileAgainstNaive(t *testing.T) {
 	}
 }
 
-// compareWalk compares the due times of a schedule with those wanted, by walking and from places that lie askew.
+// compareWalk compares the due times of a schedule with those wanted, by walking and from places that lie
+// askew.
 func compareWalk(t *testing.T, name string, loc *time.Location, s rouse.Schedule, want []int64, from, to int64, r *rand.Rand) {
 	t.Helper()
 	var got []int64

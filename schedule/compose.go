@@ -144,7 +144,8 @@ func (c *composed) lastWall(bound rouse.Instant) int64 {
 	return last
 }
 
-// planned returns the local times of a source, up to last, that exceptions leave and that no calendar takes out.
+// planned returns the local times of a source, up to last, that exceptions leave and that no calendar takes
+// out.
 func (c *composed) planned(s *source, last int64, b *budget) walls {
 	return func(from int64) (int64, bool) {
 		for b.spend() {
@@ -250,7 +251,8 @@ func (c *composed) moved(planned walls, b *budget) walls {
 	}
 }
 
-// earliest returns the earliest time of day, not before clock, that is planned for one of the dates from first to last.
+// earliest returns the earliest time of day, not before clock, that is planned for one of the dates from
+// first to last.
 func earliest(planned walls, first, last rouse.Date, clock int64) (int64, bool) {
 	best := int64(dayMillis)
 	for day := first; day <= last; { // what is planned takes the steps
@@ -294,7 +296,8 @@ func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b 
 	return 0, false
 }
 
-// shownOff returns the local times, up to last and on days that do not count, that the clocks show at times of a schedule of instants.
+// shownOff returns the local times, up to last and on days that do not count, that the clocks show at times
+// of a schedule of instants.
 func (c *composed) shownOff(times rouse.Schedule, last int64, b *budget) walls {
 	outside := nextFunc(func(after rouse.Instant) (rouse.Instant, bool) {
 		for b.spend() {

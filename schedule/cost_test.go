@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// costly are specs that make a look expensive, each in another part, and whether they can be found out to be so at once.
+// costly are specs that make a look expensive, each in another part, and whether they can be found out to be
+// so at once.
 func costly() map[string]rouse.Spec {
 	var minutes, alternating []string
 	for i := range 60 {

@@ -19,7 +19,8 @@ func (c *cron) words() string {
 	return strings.Join(nonEmpty(at, days, c.describeMonths(), c.describeYears()), " ")
 }
 
-// describeTimes describes the times of day. whole means that they continue over midnight, so that no day is named.
+// describeTimes describes the times of day. whole means that they continue over midnight, so that no day is
+// named.
 func (c *cron) describeTimes() (words string, whole bool) {
 	const day = 24 * 60 * 60
 	times := bits.OnesCount64(c.seconds) * bits.OnesCount64(c.minutes) * bits.OnesCount64(c.hours)

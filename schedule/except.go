@@ -133,9 +133,9 @@ func wholeWeeks(c *cron) bool {
 // localTime reports whether some exception is about what the clocks of the zone show.
 func (e *exceptions) localTime() bool { return len(e.dates) > 0 || len(e.minutes) > 0 }
 
-// wallEnd returns until when, by the clocks on the wall, everything from the local time on is taken out; the local time
-// itself if it is not. What lies behind may be taken out as well. Of a source whose times lie in the minutes of clock, if that is
-// not nil, what lies between those minutes counts as taken out, too.
+// wallEnd returns until when, by the clocks on the wall, everything from the local time on is taken out; the
+// local time itself if it is not. What lies behind may be taken out as well. Of a source whose times lie in
+// the minutes of clock, if that is not nil, what lies between those minutes counts as taken out, too.
 func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	end := wall
 	d := dateOf(wall)
@@ -157,7 +157,8 @@ func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	return end
 }
 
-// instantEnd returns the end of the stretch of time, given as one, that an instant lies in; the instant itself if in none.
+// instantEnd returns the end of the stretch of time, given as one, that an instant lies in; the instant
+// itself if in none.
 func (e *exceptions) instantEnd(at rouse.Instant) rouse.Instant {
 	i, found := slices.BinarySearchFunc(e.instants, at, func(r instantRange, at rouse.Instant) int { return cmp.Compare(r.begin, at) })
 	if !found {

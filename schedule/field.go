@@ -144,7 +144,8 @@ func (f *field) unset(d *dialect) *fault {
 	return nil
 }
 
-// add adds the values from lo to hi to a set, past the end of the field and on from its beginning if hi is below lo.
+// add adds the values from lo to hi to a set, past the end of the field and on from its beginning if hi is
+// below lo.
 func (f *field) add(set *bitset, lo, hi, step int) {
 	if hi < lo {
 		hi += f.size()

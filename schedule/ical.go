@@ -20,15 +20,16 @@ const (
 	icalWarnings = 50
 )
 
-// ParseICalendar reads an iCalendar file (RFC 5545) of at most 4 MiB, and returns the days that its events touch, ascending,
-// each once, with the summaries of its events as text. It is pure.
+// ParseICalendar reads an iCalendar file (RFC 5545) of at most 4 MiB, and returns the days that its events
+// touch, ascending, each once, with the summaries of its events as text. It is pure.
 //
-// An event touches every day from its DTSTART to the moment before its DTEND, which is not part of it; without DTEND and
-// DURATION, the day of its DTSTART. The days are those of the event's own time zone; times in UTC are read in the zone that
-// the calendar names as X-WR-TIMEZONE, if it does. RRULE, RDATE and EXDATE are followed as in "rrule:" schedules, but for
-// DTSTART, which is a time of the event whatever its rule is. A rule without end goes on for 30 years after the latest date
-// that the file names. An event with RECURRENCE-ID takes the place of that time of the event with the same UID. Events that
-// are cancelled are left out, and so is everything that is no VEVENT; VTIMEZONE is not read, as zones are known by name.
+// An event touches every day from its DTSTART to the moment before its DTEND, which is not part of it;
+// without DTEND and DURATION, the day of its DTSTART. The days are those of the event's own time zone; times
+// in UTC are read in the zone that the calendar names as X-WR-TIMEZONE, if it does. RRULE, RDATE and EXDATE
+// are followed as in "rrule:" schedules, but for DTSTART, which is a time of the event whatever its rule is.
+// A rule without end goes on for 30 years after the latest date that the file names. An event with
+// RECURRENCE-ID takes the place of that time of the event with the same UID. Events that are cancelled are
+// left out, and so is everything that is no VEVENT; VTIMEZONE is not read, as zones are known by name.
 //
 // These are omitted with a warning: days outside the years 1970 to 9998, days beyond rouse.MaxDays, rules
 // that cannot be read, unknown zones. A file that is no iCalendar file is refused with a *rouse.Invalid that

@@ -15,8 +15,8 @@ const (
 	maxComponents = 16      // components within each other
 )
 
-// component is a part of an iCalendar file between BEGIN and END. Of components within components only those that matter are
-// kept.
+// component is a part of an iCalendar file between BEGIN and END. Of components within components only those
+// that matter are kept.
 type component struct {
 	name  string // in upper case
 	props []property

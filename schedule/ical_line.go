@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// property is a content line of RFC 5545: a name, parameters and a value, as in "DTSTART;TZID=Europe/Berlin:20270101T090000".
+// property is a content line of RFC 5545: a name, parameters and a value, as in
+// "DTSTART;TZID=Europe/Berlin:20270101T090000".
 type property struct {
 	name   string // in upper case
 	params []param

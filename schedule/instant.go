@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/rousehq/rouse"
+import (
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
 
 // instantLike reports whether a text begins as an instant does, with four digits and a hyphen. No cron
 // expression does, as its numbers have at most two digits.
@@ -26,6 +30,15 @@ func parseInstant(expr string, o Options) (rouse.Schedule, error) {
 		return nil, refuseZone(o, "an instant")
 	}
 	return once(at), nil
+}
+
+// instantOf is Parse for an instant without options.
+func instantOf(expr string) (rouse.Schedule, error) {
+	at, err := readInstant(expr, expr)
+	if err != nil {
+		return nil, err
+	}
+	return &Schedule{strings.Clone(expr), once(at), true}, nil
 }
 
 // readInstant reads an instant, the whole of expr or a part of it.

@@ -14,8 +14,8 @@ func (c *cron) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return at, ok
 }
 
-// next is Next with the number of steps that it took. It goes from span to span of the zone, and from one span in which
-// nothing is due to the one with the next match.
+// next is Next with the number of steps that it took. It goes from span to span of the zone, and from one
+// span in which nothing is due to the one with the next match.
 func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
@@ -83,7 +83,8 @@ func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool
 	return due, wall, found
 }
 
-// afterGap returns the first instant, not before at, at which a local time is due that the gap before the span skipped.
+// afterGap returns the first instant, not before at, at which a local time is due that the gap before the
+// span skipped.
 func (c *cron) afterGap(s span, at, before int64, steps *int) int64 {
 	from := at + before // the wall time, had the clocks not been put forward
 	if c.zone.rule.gap == gapSkip || c.zone.rule.gap == gapNext && at != s.begin || from >= s.begin+s.offset {
@@ -147,7 +148,8 @@ func (c *cron) onYear(year int) int {
 	return math.MaxInt32
 }
 
-// clock returns the first matching time of day that is not before the given one, in seconds; ok is false if the day has none.
+// clock returns the first matching time of day that is not before the given one, in seconds; ok is false if
+// the day has none.
 func (c *cron) clock(hour, minute, second int) (seconds int64, ok bool) {
 	h, m, s := nextBit(c.hours, hour), 0, 0
 	if h == hour {

@@ -230,8 +230,8 @@ const warmUp = 30 * 60 * 60
 // shown are the instants of a local time; 0 is none.
 type shown struct{ first, last int64 }
 
-// walk returns, for each oracle, the unix seconds of its occurrences from ≤ t < to, found by watching the clocks through the
-// window at each step of the oracles, the shortest of theirs.
+// walk returns, for each oracle, the unix seconds of its occurrences from ≤ t < to, found by watching the
+// clocks through the window at each step of the oracles, the shortest of theirs.
 func walk(oracles []*oracle, loc *time.Location, from, to int64) [][]int64 {
 	step := int64(60)
 	for _, o := range oracles {
@@ -323,7 +323,8 @@ func (o *oracle) instants(c, before shown, behind, wall int64) []int64 {
 
 func mod(a, b int64) int64 { return (a%b + b) % b }
 
-// Strides of transitions: the first misses no change of the clocks, the second few of those that lie near another.
+// Strides of transitions: the first misses no change of the clocks, the second few of those that lie near
+// another.
 const halfDay, fiveDays = 12 * 60 * 60, 5 * 24 * 60 * 60
 
 // transitions returns when the clocks of a zone change their offset, from ≤ t < to, by looking once a stride.

@@ -105,8 +105,8 @@ func (f *field) oddWeekday(item, text string, d *dialect, v *values) (bool, *fau
 	return true, nil
 }
 
-// monthdays returns the days of a month that the day of month names, as bits; first is the day of the week of its first day,
-// and it has n days. A day that the month does not have has no nearest weekday in it.
+// monthdays returns the days of a month that the day of month names, as bits; first is the day of the week of
+// its first day, and it has n days. A day that the month does not have has no nearest weekday in it.
 func (o *oddDays) monthdays(first, n int) uint64 {
 	var set uint64
 	for back := range n {

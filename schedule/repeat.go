@@ -96,8 +96,8 @@ func (r *repeat) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 	return 0, false
 }
 
-// search returns the first k for which reached is true, near where an average calendar has it, by halves. elapsed is the
-// time from the start, from which it strays by less than slack.
+// search returns the first k for which reached is true, near where an average calendar has it, by halves.
+// elapsed is the time from the start, from which it strays by less than slack.
 func (r *repeat) search(elapsed, slack int64, reached func(k int64) bool) int64 {
 	average, first := r.period.average(), max(r.first, 1)
 	lo := max(first, (elapsed-slack)/average)
@@ -164,8 +164,8 @@ func (r *repeat) sources() []source {
 	return []source{local}
 }
 
-// period is an ISO 8601 duration. Its parts are added in this order: months on the calendar, cut to the month's last day,
-// days on the calendar, and elapsed time.
+// period is an ISO 8601 duration. Its parts are added in this order: months on the calendar, cut to the
+// month's last day, days on the calendar, and elapsed time.
 type period struct{ months, days, millis int64 }
 
 func (p period) calendar() bool { return p.months != 0 || p.days != 0 }
@@ -195,8 +195,9 @@ var units = [...]struct {
 	{'S', true, period{millis: 1000}},
 }
 
-// ParseISODuration reads a duration of ISO 8601 that every clock measures alike, such as PT90S, P1DT12H or P2W: a day has 24 hours.
-// Years and months, whose length depends on the date, are refused, with an *rouse.Invalid without a field.
+// ParseISODuration reads a duration of ISO 8601 that every clock measures alike, such as PT90S, P1DT12H or
+// P2W: a day has 24 hours. Years and months, whose length depends on the date, are refused, with an
+// *rouse.Invalid without a field.
 func ParseISODuration(text string) (time.Duration, error) {
 	const cure = `give one such as "PT90S" or "P1DT12H"`
 	p, f := readPeriod(text)

@@ -10,8 +10,8 @@ import (
 
 // rrule is a recurrence set of RFC 5545: a rule and further times, less some, on the wall of a zone.
 //
-// It is written in one line, or as the RFC's own lines with spaces or line ends between; upper and lower case are the same
-// but for the word in front:
+// It is written in one line, or as the RFC's own lines with spaces or line ends between; upper and lower case
+// are the same but for the word in front:
 //
 //	rrule:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;BYHOUR=9;BYMINUTE=0
 //	rrule:DTSTART=20270101T090000;FREQ=MONTHLY;BYDAY=-1FR;COUNT=10
@@ -20,22 +20,28 @@ import (
 // All frequencies and parts of the RFC are supported, and combinations that the RFC forbids are refused.
 // Where the RFC leaves something open:
 //
-//   - Times without Z are of the zone of the options, or of DTSTART's TZID; both may be given if they are the same.
-//   - Without DTSTART the rule begins at the start of the options or, if there is none, at the first whole minute after the
-//     anchor (FREQ=SECONDLY: the first whole second), so that COUNT counts nothing that was over when the timer was created.
-//   - The begin is due only if the rule falls on it, and COUNT counts the times of the rule. (The RFC leaves undefined what a
-//     rule means that does not fall on its DTSTART.) With RDATE and no RRULE, DTSTART is due.
+//   - Times without Z are of the zone of the options, or of DTSTART's TZID; both may be given if they are the
+//     same.
+//   - Without DTSTART the rule begins at the start of the options or, if there is none, at the first whole
+//     minute after the anchor (FREQ=SECONDLY: the first whole second), so that COUNT counts nothing that was
+//     over when the timer was created.
+//   - The begin is due only if the rule falls on it, and COUNT counts the times of the rule. (The RFC leaves
+//     undefined what a rule means that does not fall on its DTSTART.) With RDATE and no RRULE, DTSTART is
+//     due.
 //   - UNTIL is the last time that may be due; as a date it is the whole of that day.
-//   - EXDATE takes out the local time that it names; as a date it takes out the whole day. It does not change COUNT.
-//   - FREQ=YEARLY;BYWEEKNO=20 without a day is due on DTSTART's day of the week. The days around New Year belong to the
-//     calendar year that they lie in, and to the week that they lie in: with BYWEEKNO=1 December 30 can be due.
+//   - EXDATE takes out the local time that it names; as a date it takes out the whole day. It does not change
+//     COUNT.
+//   - FREQ=YEARLY;BYWEEKNO=20 without a day is due on DTSTART's day of the week. The days around New Year
+//     belong to the calendar year that they lie in, and to the week that they lie in: with BYWEEKNO=1
+//     December 30 can be due.
 //   - BYSECOND=60 is refused, as no clock of rouse shows leap seconds.
 //
-// The times are local, and become instants by the dst rule as cron's fixed times do. So by default a time that a change of
-// the clocks skips is due at the end of the gap, and times that fall together are due once; the RFC would have it later by
-// the gap's length, which is dst "shift". A time that is shown twice is due in the first pass, as in the RFC. Rules of hours,
-// minutes and seconds without a dst rule of their own follow real time instead, as cron's wildcards do: by the letter of the
-// RFC they would be silent for an hour each autumn. Give dst "first" to have that.
+// The times are local, and become instants by the dst rule as cron's fixed times do. So by default a time
+// that a change of the clocks skips is due at the end of the gap, and times that fall together are due once;
+// the RFC would have it later by the gap's length, which is dst "shift". A time that is shown twice is due in
+// the first pass, as in the RFC. Rules of hours, minutes and seconds without a dst rule of their own follow
+// real time instead, as cron's wildcards do: by the letter of the RFC they would be silent for an hour each
+// autumn. Give dst "first" to have that.
 type rrule struct {
 	text   string // that follows "rrule:"
 	rule   *recur // nil: only dates
@@ -204,7 +210,8 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 	return nil
 }
 
-// stamps reads a list of dates and times. Those of the set's zone are returned as such, others as seconds in UTC.
+// stamps reads a list of dates and times. Those of the set's zone are returned as such, others as seconds in
+// UTC.
 func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err error) {
 	z := r.zone
 	for _, q := range p.params {
@@ -274,7 +281,8 @@ func (r *rrule) sources() []source {
 	return s
 }
 
-// wallFrom returns the first local time of the set that is not before the given one. Both are in milliseconds.
+// wallFrom returns the first local time of the set that is not before the given one. Both are in
+// milliseconds.
 func (r *rrule) wallFrom(from int64, b *budget) (int64, bool) {
 	l := looks{most: max(0, b.left) * looksPerStep}
 	wall, ok := r.match(floorDiv(from+999, 1000), &l)

@@ -46,7 +46,8 @@ func yearLength(year int) int { return 337 + daysIn(year, time.February) }
 // weekdayOf returns the day of the week of a day; 0 is Sunday.
 func weekdayOf(day int64) int { return int(mod(day+4, 7)) }
 
-// nthDay is an element of BYDAY with an ordinal: the nth such day of the month or year, counted from its end if negative.
+// nthDay is an element of BYDAY with an ordinal: the nth such day of the month or year, counted from its end
+// if negative.
 type nthDay struct{ n, weekday int }
 
 // yearSet is a set of days of a year, from 1 to 366, as bits.
@@ -138,8 +139,9 @@ func (r *dayRule) nthOf(d nthDay, m month) uint64 {
 	return 1 << (day - before)
 }
 
-// weekDays returns the days of a month that lie in the rule's weeks. Week 1 is the first that has four days or more in its
-// year; the days around New Year are those of the week that they lie in, whichever year it is counted in.
+// weekDays returns the days of a month that lie in the rule's weeks. Week 1 is the first that has four days
+// or more in its year; the days around New Year are those of the week that they lie in, whichever year it is
+// counted in.
 func (r *dayRule) weekDays(m month) uint64 {
 	january := m.first - int64(m.before)
 	this := r.firstWeek(january)

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// maxRRuleSteps is more than any rule takes: the months of the calendar, the days of those that pass over nearly all of
-// them, and a day of minutes.
+// maxRRuleSteps is more than any rule takes: the months of the calendar, the days of those that pass over
+// nearly all of them, and a day of minutes.
 const maxRRuleSteps = 300_000
 
 // FuzzRRule reads arbitrary texts as rules, and walks through the times: errors contain the problem and the

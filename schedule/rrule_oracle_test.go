@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// recurrence is a rule for the oracle, which follows the words of RFC 5545: it writes down every day of every period, or every
-// second of short ones, asks of each whether it is in all parts, lets BYSETPOS pick, and then cuts off what is before the begin
-// and behind the end. It shares nothing with the package. All times are in UTC.
+// recurrence is a rule for the oracle, which follows the words of RFC 5545: it writes down every day of every
+// period, or every second of short ones, asks of each whether it is in all parts, lets BYSETPOS pick, and
+// then cuts off what is before the begin and behind the end. It shares nothing with the package. All times
+// are in UTC.
 type recurrence struct {
 	freq                                 string
 	interval, count                      int

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// times is a set of times of a day, an hour or a minute, in seconds from its beginning: those whose hour, minute and second
-// are in the sets. Of an hour and a minute the sets above are {0}.
+// times is a set of times of a day, an hour or a minute, in seconds from its beginning: those whose hour,
+// minute and second are in the sets. Of an hour and a minute the sets above are {0}.
 type times struct {
 	hours, minutes, seconds uint64
 	picked                  []int64 // instead, if not nil: those of them that BYSETPOS picked, ascending

@@ -31,11 +31,12 @@ func (f freq) unit() int64 { return [...]int64{1, 60, 3600}[f] }
 
 // Limits that keep the walk through a rule short.
 const (
-	// maxCount bounds COUNT, as the last occurrence is looked for when the rule is read: day by day, or one by one. maxPicked
-	// bounds it for BYSETPOS with weeks, months and years, where that takes longer.
+	// maxCount bounds COUNT, as the last occurrence is looked for when the rule is read: day by day, or one
+	// by one. maxPicked bounds it for BYSETPOS with weeks, months and years, where that takes longer.
 	maxCount  = 100_000
 	maxPicked = 10_000
-	// maxPhases bounds after how many days a rule below a day comes back to the same times of day. Its phases are kept.
+	// maxPhases bounds after how many days a rule below a day comes back to the same times of day. Its phases
+	// are kept.
 	maxPhases = 1000
 )
 
@@ -45,8 +46,8 @@ var lastDay = time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC).Unix() / secondsADay
 // gregorian is after how many days the calendar repeats, days of the week included: 400 years.
 const gregorian = 146_097
 
-// recur is a recurrence rule on the wall: its times are seconds since 1970 as the clocks on the wall show them. All that a
-// rule takes from its begin has been put into its parts.
+// recur is a recurrence rule on the wall: its times are seconds since 1970 as the clocks on the wall show
+// them. All that a rule takes from its begin has been put into its parts.
 //
 // The walk has three levels. Which days are in the rule is known by the month, as bits; days, weeks, months
 // and years that INTERVAL passes over are taken out there, as are days on which an interval of hours, minutes
@@ -86,7 +87,8 @@ func (l *looks) take() bool {
 // out reports that a walk was ended.
 func (l *looks) out() bool { return l.n > l.most }
 
-// maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few milliseconds.
+// maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few
+// milliseconds.
 const maxRuleLooks = 400_000
 
 // next returns the first time of the rule that is not before wall, and counts the months and days that it
@@ -181,7 +183,8 @@ func (r *recur) skip(m month) month {
 	return m
 }
 
-// daysUntil returns how many days after the given one the next day lies that INTERVAL meets, for rules of days and weeks.
+// daysUntil returns how many days after the given one the next day lies that INTERVAL meets, for rules of
+// days and weeks.
 func (r *recur) daysUntil(day int64) int64 {
 	begin := floorDiv(r.begin, secondsADay)
 	if r.freq == daily {

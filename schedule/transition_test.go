@@ -236,8 +236,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// TestChangesLieApart checks what the package builds on: clocks change by less than 26 hours, at whole minutes, and not
-// twice within that time.
+// TestChangesLieApart checks what the package builds on: clocks change by less than 26 hours, at whole
+// minutes, and not twice within that time.
 func TestChangesLieApart(t *testing.T) {
 	const apart = 26 * 60 * 60
 	for _, zone := range zones(t) {

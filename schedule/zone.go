@@ -15,12 +15,13 @@ import (
 //go:embed zones.txt
 var zonesText string
 
-// zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list decides which names
-// are good: what time.LoadLocation takes depends on the machine, on whether its files ignore case, and includes "Local" and
-// zones that count leap seconds.
+// zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list
+// decides which names are good: what time.LoadLocation takes depends on the machine, on whether its files
+// ignore case, and includes "Local" and zones that count leap seconds.
 var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zonesText) })
 
-// locations remembers loaded zones by name, so that all schedules of a zone share one. It holds at most the names of the list.
+// locations remembers loaded zones by name, so that all schedules of a zone share one. It holds at most the
+// names of the list.
 var locations sync.Map
 
 // loadZone returns the zone of a name; empty is UTC.
@@ -59,10 +60,12 @@ type zone struct {
 	rule dstRule // of wall times that are skipped or repeated
 }
 
-// span is a stretch of time with one offset, from begin up to, not including, end. The next one may have the same offset.
+// span is a stretch of time with one offset, from begin up to, not including, end. The next one may have the
+// same offset.
 type span struct{ begin, end, offset int64 }
 
-// maxShift is more than clocks were ever put forward or back at once, and less than the time between two such changes.
+// maxShift is more than clocks were ever put forward or back at once, and less than the time between two such
+// changes.
 const maxShift = 26 * 60 * 60
 
 // span returns the span that an instant lies in.
@@ -81,15 +84,15 @@ func (z zone) span(at int64) span {
 		s.end = end.Unix()
 	}
 	if s.end <= at {
-		// Behind the database's last change package time ends each span with the year, of 365 days even if it is a leap year:
-		// it has December 31 lie behind its own span.
+		// Behind the database's last change package time ends each span with the year, of 365 days even if it
+		// is a leap year: it has December 31 lie behind its own span.
 		s.end = at - mod(at, 86400) + 86400
 	}
 	return s
 }
 
-// reached returns the latest wall time that the clocks have shown until the instant, both included: in the second pass of a
-// repeat that is where the first pass ended.
+// reached returns the latest wall time that the clocks have shown until the instant, both included: in the
+// second pass of a repeat that is where the first pass ended.
 func (z zone) reached(at int64) int64 {
 	s := z.span(at)
 	wall := at + s.offset
@@ -99,8 +102,8 @@ func (z zone) reached(at int64) int64 {
 	return wall
 }
 
-// instant returns when the clocks first show the wall time. If they never do, because a gap skips it, that is the gap's end,
-// and shown is false.
+// instant returns when the clocks first show the wall time. If they never do, because a gap skips it, that is
+// the gap's end, and shown is false.
 func (z zone) instant(wall int64) (at int64, shown bool) {
 	s := z.span(wall - maxShift)
 	for wall-s.offset >= s.end {

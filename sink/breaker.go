@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -55,6 +56,7 @@ type Breaker struct {
 
 	mu       sync.Mutex
 	circuits map[circuitKey]*circuit
+	tracked  atomic.Int64 // how many circuits there are
 }
 
 type circuitKey struct{ namespace, lane string }
@@ -90,6 +92,17 @@ func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 	return text
 }
 
+// Circuits calls yield for each circuit that is not closed. The times are those of this machine's clock.
+func (b *Breaker) Circuits(yield func(namespace, lane string, probing bool, since, probe time.Time)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, c := range b.circuits {
+		if c.opened > 0 {
+			yield(key.namespace, key.lane, c.probing, c.since, c.until)
+		}
+	}
+}
+
 // Open returns the number of circuits that are not closed.
 func (b *Breaker) Open() int {
 	b.mu.Lock()
@@ -108,10 +121,13 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	if len(fires) == 0 {
 		return
 	}
-	key := circuitKey{fires[0].Namespace, b.sink.Lane(fires[0].Namespace, fires[0].Spec).Name}
-	pass, probe, o, spread := b.allow(key, time.Now())
-	if pass {
-		d := delivery{b: b, ctx: ctx, key: key, probe: probe, left: len(fires), settle: settle}
+	d := delivery{b: b, ctx: ctx, first: &fires[0], left: len(fires), settle: settle}
+	if b.tracked.Load() == 0 {
+		b.sink.Deliver(ctx, fires, d.report)
+		return
+	}
+	pass, probe, o, spread := b.allow(d.key(), time.Now())
+	if d.probe = probe; pass {
 		b.sink.Deliver(ctx, fires, d.report)
 		return
 	}
@@ -153,7 +169,7 @@ func (b *Breaker) jitter(id string, spread time.Duration) time.Duration {
 type delivery struct {
 	b      *Breaker
 	ctx    context.Context
-	key    circuitKey
+	first  *rouse.Fire
 	settle func(i int, o rouse.Outcome)
 
 	probe  bool
@@ -161,26 +177,35 @@ type delivery struct {
 	failed bool // already counted: a delivery fails once, however many fires it has
 }
 
+func (d *delivery) key() circuitKey {
+	return circuitKey{d.first.Namespace, d.b.sink.Lane(d.first.Namespace, d.first.Spec).Name}
+}
+
 func (d *delivery) report(i int, o rouse.Outcome) {
-	d.note(o, time.Now())
+	d.note(o)
 	d.settle(i, o)
 }
 
-func (d *delivery) note(o rouse.Outcome, now time.Time) {
+func (d *delivery) note(o rouse.Outcome) {
 	alive, dead := judge(o)
 	dead = dead && d.ctx.Err() == nil // a shutdown is no evidence about the host
 	b := d.b
+	if !dead && b.tracked.Load() == 0 {
+		return // no circuit changes
+	}
+	key, now := d.key(), time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.left--
-	c := b.circuits[d.key]
+	defer func() { b.tracked.Store(int64(len(b.circuits))) }()
+	c := b.circuits[key]
 	switch {
 	case alive && c != nil:
-		delete(b.circuits, d.key)
+		delete(b.circuits, key)
 	case dead && !d.failed:
 		d.failed = true
 		if c == nil {
-			c = b.remember(d.key, now)
+			c = b.remember(key, now)
 		}
 		c.failed(now, d.probe, &b.opts)
 		d.probe = false

@@ -238,7 +238,8 @@ func TestBreakerKeepsLanesAndNamespacesApart(t *testing.T) {
 	})
 }
 
-// A host that stays dead does not hold its fires for ever: after Patience they fail, and spend their attempts.
+// A host that stays dead does not hold its fires for ever: after Patience they fail, and spend their
+// attempts.
 func TestBreakerPatience(t *testing.T) {
 	inBubble(t, sink.BreakerOptions{Patience: 10 * time.Minute}, func(t *testing.T, b *sink.Breaker, f *fake) {
 		begin := time.Now()

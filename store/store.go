@@ -52,19 +52,21 @@ type Driver struct {
 	Files *Files // nil: there are no backups of these stores
 }
 
-// Files describes the files of a store that one process has to itself. Its URLs are the kind's name, a colon and a path.
+// Files describes the files of a store that one process has to itself. Its URLs are the kind's name, a colon
+// and a path.
 type Files struct {
 	// Checkpoint is the file of a checkpoint that is the store; "" if its directory is.
 	Checkpoint string
 
-	// Absent are endings of the path of a restored store. No file with one of them may exist, as the store would use it.
+	// Absent are endings of the path of a restored store. No file with one of them may exist, as the store
+	// would use it.
 	Absent []string
 
 	// Count counts the rows by state, and the records, of a store that no process has open.
 	Count func(ctx context.Context, path string) (rows map[rouse.State]int64, records int64, err error)
 
-	// Prefix returns how the paths of directories begin that only the process with this open store makes, on the file system of the store;
-	// false if the store is of another kind.
+	// Prefix returns how the paths of directories begin that only the process with this open store makes, on
+	// the file system of the store; false if the store is of another kind.
 	Prefix func(s rouse.Store) (string, bool)
 }
 
@@ -151,8 +153,8 @@ func (k *Kind) Linked() error {
 	return nil
 }
 
-// Open opens the store at a URL: pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL (postgres://…) or of one or several Redis (redis://…,
-// rediss://…, redis+sentinel://…, redis+cluster://…).
+// Open opens the store at a URL: pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL (postgres://…) or
+// of one or several Redis (redis://…, rediss://…, redis+sentinel://…, redis+cluster://…).
 func Open(ctx context.Context, url string, o Options) (rouse.Store, error) {
 	k, err := KindOf(url)
 	if err != nil {
@@ -174,7 +176,8 @@ func Open(ctx context.Context, url string, o Options) (rouse.Store, error) {
 	return s, nil
 }
 
-// FilesOf describes the files of stores of a kind; nil if there are no backups of such stores, or the program does not link the kind.
+// FilesOf describes the files of stores of a kind; nil if there are no backups of such stores, or the program
+// does not link the kind.
 func FilesOf(name string) *Files {
 	if k := named(name); k != nil && k.driver != nil {
 		return k.driver.Files

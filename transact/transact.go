@@ -12,8 +12,8 @@
 // database of the transaction, and the right to execute them: see postgres.CallerRole. These functions make
 // all writes; this package first validates a spec like the API, calls them, and translates their errors.
 //
-// An error of a call aborts the transaction, like that of any statement: roll it back, or to an earlier savepoint. Only
-// a *rouse.Invalid is returned before anything is sent.
+// An error of a call aborts the transaction, like that of any statement: roll it back, or to an earlier
+// savepoint. Only a *rouse.Invalid is returned before anything is sent.
 package transact
 
 import (

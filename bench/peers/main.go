@@ -1,6 +1,8 @@
-// Command peers runs River on PostgreSQL, and asynq on Redis, through the work that rouse bench has for rouse: create-batch, which
-// only inserts; pipeline, which inserts jobs that are due 0.2 to 1 s later and works them, as fast as that goes; and lag, which does so
-// at a steady rate that they can keep up with, and looks how late they are. Each gets a server of its own, as `rouse bench --store postgres` and `--store redis` do, on the same machine.
+// Command peers runs River on PostgreSQL, and asynq on Redis, through the work that rouse bench has for
+// rouse: create-batch, which only inserts; pipeline, which inserts jobs that are due 0.2 to 1 s later and
+// works them, as fast as that goes; and lag, which does so at a steady rate that they can keep up with, and
+// looks how late they are. Each gets a server of its own, as `rouse bench --store postgres` and `--store
+// redis` do, on the same machine.
 //
 // Both are libraries: what inserts and what works is one process, whose CPU time is shown next to that of the
 // store. Their settings are chosen for speed; each result lists them. `make bench-peers` runs all of it, and

@@ -47,7 +47,8 @@ type peer struct {
 	settings    string // and what else one has to know of the figures
 	inserters   int    // that insert at a time
 	batch       int    // jobs that each inserts together
-	// open starts the queue in an empty store. worked is called with each job that comes, if it is to work them at all.
+	// open starts the queue in an empty store. worked is called with each job that comes, if it is to work
+	// them at all.
 	open func(ctx context.Context, url string, worked func(due time.Time)) (queue, error)
 }
 
@@ -105,7 +106,8 @@ func (t *tally) begin(now time.Time) {
 	t.since = now
 }
 
-// quantiles returns how late jobs were: the median, the 99th percentile and the most, in milliseconds. What is early counts as negative.
+// quantiles returns how late jobs were: the median, the 99th percentile and the most, in milliseconds. What
+// is early counts as negative.
 func (t *tally) quantiles() (p50, p99, most float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +163,8 @@ type feeder struct {
 	began    time.Time
 }
 
-// warmth is how long a pipeline runs before it is measured: as long as the slower of the two lets jobs wait before it looks.
+// warmth is how long a pipeline runs before it is measured: as long as the slower of the two lets jobs wait
+// before it looks.
 const warmth = 6 * time.Second
 
 func (f *feeder) run(ctx context.Context, base bench.Base) (*result, error) {

@@ -18,7 +18,8 @@ var riverPeer = &peer{
 	settings: "v0.51.1 with riverpgxv5, InsertMany of 100 jobs, 2,000 workers, fetches every 2 ms; what is scheduled becomes available every 5 s, which cannot be set",
 }
 
-// riverJob carries its due time with it: River's own ScheduledAt is not the one that was asked for once a job was retried.
+// riverJob carries its due time with it: River's own ScheduledAt is not the one that was asked for once a job
+// was retried.
 type riverJob struct {
 	Due     int64  `json:"due"`
 	Payload string `json:"payload"`

@@ -245,7 +245,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// An execution of an actor that is on another host fails without a handler; one of an actor that is here has it.
+// An execution of an actor that is on another host fails without a handler; one of an actor that is here has
+// it.
 func TestExecutionsOfActorsElsewhere(t *testing.T) {
 	h := open(t, 1)
 	s := h.direct()[0]

@@ -28,7 +28,8 @@ func (c *Client) Create(ctx context.Context, r Reminder) (Created, error) {
 	return Created{ID: answer.GetReminderId(), NextExecution: timeOf(answer.GetNextExecutionTime()), Bucket: answer.GetTokenBucketId()}, nil
 }
 
-// makers returns the instances that give tokens of this sidecar's buckets, beginning with another one each time.
+// makers returns the instances that give tokens of this sidecar's buckets, beginning with another one each
+// time.
 func (c *Client) makers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -63,6 +63,9 @@ type Options struct {
 	Patience    time.Duration // how long a call is tried again; default 30 s
 
 	TLS      *tls.Config       // set: TLS with this configuration, for any form of target
+	CA       string            // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
+	Cert     string            // set: TLS, and this PEM file has the certificate of this client
+	Key      string            // its private key, in PEM; the three files are read for each connection, and do not go with TLS
 	Insecure bool              // no TLS to other hosts; an http:// target means the same
 	Token    string            // sent with every call as a bearer token; to another host only under TLS
 	Dial     []grpc.DialOption // what else gRPC offers
@@ -138,10 +141,10 @@ type Client struct {
 	turn      int           // of the bucket of the next reminder
 }
 
-// Open returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that gRPC
-// knows; or several of them, of instances of one service, with commas between. Without a scheme, this host is talked to in plain
-// text and others under TLS; instances that are learned are talked to as those that were given. Connections are made in the background:
-// see Ready. Close ends it.
+// Open returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or
+// any target that gRPC knows; or several of them, of instances of one service, with commas between. Without a
+// scheme, this host is talked to in plain text and others under TLS; instances that are learned are talked to
+// as those that were given. Connections are made in the background: see Ready. Close ends it.
 func Open(target string, o Options) (*Client, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -28,7 +28,7 @@ func seedsOf(target string, o Options) (list []grpclink.Address, err error) {
 
 // link returns the options of connections.
 func (o *Options) link() grpclink.Options {
-	return grpclink.Options{TLS: o.TLS, Insecure: o.Insecure, Token: o.Token}
+	return grpclink.Options{TLS: o.TLS, Files: grpclink.Files(o.CA, o.Cert, o.Key), Insecure: o.Insecure, Token: o.Token}
 }
 
 // connect returns a connection, which its first call makes. Links have a pause of their own.
@@ -37,14 +37,16 @@ func connect(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
 	return o.link().Connect(a, 100*time.Millisecond, 5*time.Second, opts...)
 }
 
-// learnedAddress reads the address of an instance that the service reported. It never weakens what the caller asked for: with TLS,
-// instances are reached over TLS, and a remote instance cannot send the client to this host.
+// learnedAddress reads the address of an instance that the service reported. It never weakens what the caller
+// asked for: with TLS, instances are reached over TLS, and a remote instance cannot send the client to this
+// host.
 func (c *Client) learnedAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(told, c.seeds); err != nil {
 		return a, err
 	}
 	a, err = c.o.link().Parse(told)
-	a.Plain = a.Plain || c.o.TLS == nil && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
+	secure := c.o.TLS != nil || c.o.CA != "" || c.o.Cert != ""
+	a.Plain = a.Plain && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Plain }) || !secure && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
 	return a, err
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// hostLoop keeps this sidecar known as a host of actors, over a stream to one of the instances to which it is connected, until ctx ends.
+// hostLoop keeps this sidecar known as a host of actors, over a stream to one of the instances to which it is
+// connected, until ctx ends.
 func (c *Client) hostLoop(ctx context.Context) {
 	b := backoff.New(firstPause, listedPause)
 	for ctx.Err() == nil {

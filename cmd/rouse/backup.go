@@ -28,7 +28,7 @@ type backupCmd struct {
 func (backupCmd) Help() string {
 	return `A running server copies its store while it goes on: the archive has all that was acknowledged before. With --store the
 store of a server that is stopped is copied. The file appears under its name when it is whole, synced and verified, readable by its
-owner only. It holds what the store holds, payloads and headers included, and is not encrypted; the webhook secrets are not in it.
+owner only. It holds what the store holds, payloads and headers included, and is not encrypted; secrets in it are sealed, and the sealing keys are not in it.
 
 Examples:
 

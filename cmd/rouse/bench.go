@@ -24,8 +24,9 @@ type benchCmd struct {
 	Timers   int           `help:"Number of timers; the default depends on the scenario." placeholder:"N"`
 	Rate     int           `help:"Fires per second, for lag, failover, handover and dapr; default 5000, 2000 on a shared store, and 1000 for dapr." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
+	Batch    int           `help:"Timers in a message, for lag; default a 500th of the rate, 1 to 100." placeholder:"N"`
 	Against  string        `help:"Another rouse binary: run the scenario with it and with this one in turn, and print medians of both." placeholder:"FILE"`
-	Runs     int           `help:"Number of runs of each binary, with --against." default:"3" placeholder:"N"`
+	Runs     int           `help:"Number of runs of each binary, with --against, and of each load, for model." default:"3" placeholder:"N"`
 	Profile  string        `help:"Directory, which exists, for CPU and allocation profiles of the servers while they are measured (go tool pprof reads them)." placeholder:"DIR"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }
@@ -48,6 +49,7 @@ Examples:
     rouse bench lag --rate 20000 --duration 30s --json
     rouse bench pipeline --against ./rouse-before --runs 5
     rouse bench webhook --profile .
+    rouse bench model --store sqlite
     rouse bench pipeline --store sqlite --history h.jsonl && rouse check h.jsonl
     rouse bench pipeline --store postgres --strategy lease --nodes 3
     rouse bench idle --store redis://127.0.0.1:6379/5`)
@@ -63,7 +65,7 @@ func (c *benchCmd) Run(a *app) (err error) {
 	if err := bench.CheckStore(c.Store); err != nil {
 		return err
 	}
-	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Nodes < 0 || c.Lease < 2*time.Second {
+	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Batch < 0 || c.Nodes < 0 || c.Lease < 2*time.Second {
 		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones, and a lease of 2s or more")
 	}
 	binary, err := os.Executable()
@@ -71,7 +73,7 @@ func (c *benchCmd) Run(a *app) (err error) {
 		return err
 	}
 	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir, Duration: c.Duration,
-		Count: c.Timers, Rate: c.Rate, Size: c.Size, Profile: c.Profile}
+		Count: c.Timers, Rate: c.Rate, Size: c.Size, Batch: c.Batch, Runs: c.Runs, Profile: c.Profile}
 	if c.Against != "" && (c.History != "" || c.Profile != "" || a.given["server"] || c.Runs < 1) {
 		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs", "give --against and --runs alone")
 	}
@@ -107,8 +109,5 @@ func (c *benchCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.show(r, func() error {
-		printResult(a, r)
-		return nil
-	})
+	return a.show(r, func() error { return printResult(a, r) })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // printResult shows what a scenario measured; what it did not measure is left out.
-func printResult(a *app, r *bench.Result) {
+func printResult(a *app, r *bench.Result) error {
 	store := r.Store
 	if r.Nodes > 0 {
 		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, counted(int64(r.Nodes), "node"))
@@ -36,8 +36,14 @@ func printResult(a *app, r *bench.Result) {
 		}
 	}
 	add("of the raw limit", "%.0f %%", r.Ratio*100)
-	if r.Lag != nil {
-		pairs = append(pairs, "lag", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", r.Lag.P50, r.Lag.P99, r.Lag.P999, r.Lag.Max))
+	add("by CPU time", "%.0f %%", r.CPURatio*100)
+	for _, late := range []struct {
+		what string
+		of   *bench.Lag
+	}{{"lag", r.Lag}, {"latency", r.Latency}} {
+		if l := late.of; l != nil {
+			pairs = append(pairs, late.what, fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P99, l.P999, l.Max))
+		}
 	}
 	count("early", r.Early)
 	count("lost", r.Lost)
@@ -46,6 +52,9 @@ func printResult(a *app, r *bench.Result) {
 	add("store CPU", "%.2f µs a timer", r.StoreCPU)
 	add("bench CPU", "%.2f µs a timer", r.BenchCPU)
 	add("service memory", "%.0f MiB", float64(r.RSS)/(1<<20))
+	add("written to disk", "%.0f bytes a timer", r.Disk)
+	add("network", "%.0f bytes a timer", r.Traffic)
+	add("network of the store", "%.0f bytes a timer", r.StoreTraffic)
 	add("changes in a commit", "%.0f", r.Commit)
 	add("queries", "%.2f a second and node", r.Queries)
 	add("idle CPU", "%.2f %% of a core", r.IdleCPU)
@@ -59,6 +68,10 @@ func printResult(a *app, r *bench.Result) {
 				f.P50, f.P99, f.Max, f.Timers, f.Lease, f.Others))
 		}
 	}
+	for _, q := range r.Answers {
+		pairs = append(pairs, q.What, fmt.Sprintf("%.3f s", q.Seconds))
+	}
+	add("kept on disk", "%.0f bytes a timer", r.Kept)
 	if h := r.Handover; h != nil {
 		pairs = append(pairs, "a node stops", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.LeavingP99, h.LeavingMax),
 			"it starts", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.JoiningP99, h.JoiningMax))
@@ -67,6 +80,11 @@ func printResult(a *app, r *bench.Result) {
 		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries, w.Bytes, w.Insert, w.Expire))
 	}
 	facts(a.out, a.style, pairs...)
+	if r.Model != nil {
+		if err := printModel(a, r.Model); err != nil {
+			return err
+		}
+	}
 	for _, g := range r.Goals {
 		mark := a.style.green("reached")
 		if !g.Reached {
@@ -77,6 +95,34 @@ func printResult(a *app, r *bench.Result) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(a.out, "note: %s\n", clean(n))
 	}
+	return nil
+}
+
+// printModel shows the costs of a model, and how well it predicts.
+func printModel(a *app, m *bench.Model) error {
+	t := newTable(a, "COST", "UNIT", "A BUSY MS", "A MESSAGE", "A FIRE", "A KIB OF PAYLOAD")
+	for _, c := range m.Costs {
+		if err := t.row(c.What, c.Unit, fmt.Sprintf("%.1f", c.Moment), fmt.Sprintf("%.1f", c.Message), fmt.Sprintf("%.2f", c.Fire), fmt.Sprintf("%.2f", c.KiB)); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	t = newTable(a, "RATE", "PAYLOAD", "MESSAGE", "FIGURE OF A FIRE", "MEASURED", "PREDICTED", "OFF", "")
+	for _, p := range m.Points {
+		known := "fitted to"
+		if !p.Fitted {
+			known = "predicted"
+		}
+		for _, f := range p.Figures {
+			if err := t.row(fmt.Sprint(p.Rate), fmt.Sprint(p.Size), fmt.Sprint(p.Batch), f.What, fmt.Sprintf("%.1f %s", f.Measured, f.Unit),
+				fmt.Sprintf("%.1f %s", f.Predicted, f.Unit), fmt.Sprintf("%+.0f %%", f.Off()*100), known); err != nil {
+				return err
+			}
+		}
+	}
+	return t.flush()
 }
 
 // printComparison shows the medians of two binaries side by side.
@@ -96,8 +142,11 @@ func printComparison(a *app, c *bench.Comparison) error {
 
 func rawText(r bench.Raw) string {
 	cpu := ""
+	if r.CPU > 0 {
+		cpu = fmt.Sprintf(", CPU %.2f µs", r.CPU)
+	}
 	if r.StoreCPU > 0 {
-		cpu = fmt.Sprintf(", store CPU %.2f µs", r.StoreCPU)
+		cpu += fmt.Sprintf(", store CPU %.2f µs", r.StoreCPU)
 	}
 	return fmt.Sprintf("%.0f/s%s (%s)", r.Rate, cpu, r.What)
 }

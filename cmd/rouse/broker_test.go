@@ -21,8 +21,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestBrokerScripts runs the scripts of testdata/brokers, with real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script
-// has the commands of TestScripts, and
+// TestBrokerScripts runs the scripts of testdata/brokers, with real brokers: their URLs are in $AMQP, $NATS
+// and $REDIS. A script has the commands of TestScripts, and
 //
 //	expand FILE             put those URLs into a file, where it names them as $AMQP
 //	arrives TARGET REGEXP   wait until the oldest message at a target's place matches, in one line: its headers or fields, and its body

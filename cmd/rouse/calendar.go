@@ -146,7 +146,7 @@ func (c *calendarPutCmd) days(body []byte) ([]rouse.Day, error) {
 	if o.Days == nil {
 		return nil, rouse.Refuse("days", "", "are missing", `give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
 	}
-	calendar, err := o.Words()
+	calendar, err := o.Parse()
 	return calendar.Days, err
 }
 

@@ -21,11 +21,13 @@ type workCmd struct {
 func (workCmd) Help() string {
 	return `A pool starts it with the variables that say what its requests are. For each of them it runs the command, with the request on stdin
 and the worker's own environment; what that prints is the answer. A command that fails has the request tried again.
+With access control, the worker needs a key of the role worker in the namespace "*".
 
 Examples:
 
     rouse work tr a-z A-Z
-    rouse work ./handle-one-request --verbose`
+    rouse work ./handle-one-request --verbose
+    rouse work --key-file worker.key --ca ca.crt tr a-z A-Z`
 }
 
 // Run works until a signal.
@@ -34,8 +36,12 @@ func (c *workCmd) Run(a *app) error {
 	if err != nil {
 		return &usage{text: err.Error()}
 	}
+	o, err := a.options()
+	if err != nil {
+		return err
+	}
 	lost := func(err error) { a.note("%v", err) }
-	return w.Work(a.ctx, client.WorkOptions{Lost: lost}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
+	return w.Work(a.ctx, client.WorkOptions{Lost: lost, Client: o}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
 		out, err := runCommand(ctx, c.Command, f.Payload, a.errOut)
 		if err != nil {
 			return nil, err

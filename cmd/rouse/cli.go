@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -9,26 +10,42 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/bench"
+	"github.com/rousehq/rouse/internal/listen"
 )
 
 // cli is the command line: global flags and the commands.
 type cli struct {
-	Server    string        `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
-	Namespace string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
-	Timeout   time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
-	JSON      bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
-	Quiet     bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
-	NoColor   bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
+	Server     string `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
+	CA         string `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
+	ClientCert string `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`
+	ClientKey  string `help:"Key of that certificate." placeholder:"FILE" env:"ROUSE_CLIENT_KEY"`
+	keyFlags   `embed:""`
+	Namespace  string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
+	Timeout    time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
+	JSON       bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
+	Quiet      bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
+	NoColor    bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
 
 	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
 	Dev       devCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
+	Cert      certCmd      `cmd:"" group:"server" help:"Make certificates for trials."`
 	Pool      poolCmd      `cmd:"" group:"server" help:"Manage pools of keyed workers, started by requests."`
 	Nodes     nodesCmd     `cmd:"" group:"server" help:"List the nodes that serve the store."`
+	Buckets   bucketsCmd   `cmd:"" group:"server" help:"List the buckets of the timers, and the nodes that have them."`
+	Targets   targetsCmd   `cmd:"" group:"server" help:"Show what is sent, and waits to be sent, to each target."`
+	Pools     poolsCmd     `cmd:"" group:"server" help:"List the pools of workers of the nodes, and the groups of one."`
+	Stats     statsCmd     `cmd:"" group:"server" help:"Show what happened lately: fires, failures, lags."`
+	Doctor    doctorCmd    `cmd:"" group:"server" help:"Check the nodes, their settings and the store, and tell the cure."`
 	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, with their sidecars and instances."`
 
-	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
-	Config configCmd `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
-	Schema schemaCmd `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
+	Key        keyCmd       `cmd:"" group:"server" help:"List, create, rotate or revoke API keys."`
+	Role       roleCmd      `cmd:"" group:"server" help:"List, write or delete roles of access control."`
+	Namespaces namespaceCmd `cmd:"" name:"namespace" group:"server" help:"List, create or delete namespaces, and set their quotas."`
+	Whoami     whoamiCmd    `cmd:"" group:"server" help:"Show what your credentials are and what they allow."`
+	Audit      auditCmd     `cmd:"" group:"server" help:"Show who changed what."`
+	Clock      clockCmd     `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
+	Config     configCmd    `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
+	Schema     schemaCmd    `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
 	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
 
@@ -43,6 +60,8 @@ type cli struct {
 	editCommands `embed:""`
 
 	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`
+	Secret   secretCmd   `cmd:"" group:"timers" help:"Show, write or delete secrets, which headers of timers refer to."`
+	Signing  signingCmd  `cmd:"" group:"timers" help:"Show or rotate the keys that sign callbacks."`
 
 	Call   callCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
 	Answer answerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
@@ -92,7 +111,7 @@ func newParser(a *app) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
 	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)), kong.TypeMapper(reflect.TypeFor[listen.Insecure](), insecureMapper{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
 }
 
@@ -105,6 +124,25 @@ func readDuration(k *kong.DecodeContext, to reflect.Value) error {
 	d, err := rouse.ParseDuration(text)
 	to.SetInt(int64(d))
 	return rouse.Under(k.Value.Name, err)
+}
+
+// insecureMapper reads a flag that may have a value, --insecure=api, and is true without one.
+type insecureMapper struct{}
+
+// IsBool implements kong.BoolMapper.
+func (insecureMapper) IsBool() bool { return true }
+
+// Decode implements kong.Mapper.
+func (insecureMapper) Decode(k *kong.DecodeContext, to reflect.Value) error {
+	text := "true"
+	if k.Scan.Peek().Type == kong.FlagValueToken {
+		text = fmt.Sprint(k.Scan.Pop().Value)
+	}
+	i := to.Addr().Interface().(*listen.Insecure)
+	if err := i.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("%w: give %s", err, i.Kind())
+	}
+	return nil
 }
 
 // helpOf returns the help of a flag with its default; for a setting of the server it also names the

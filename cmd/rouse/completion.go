@@ -31,7 +31,8 @@ Examples:
     rouse completion fish > ~/.config/fish/completions/rouse.fish`
 }
 
-// The scripts of the shells. Each calls "rouse complete-words" with the words up to the cursor, the last of which may be empty.
+// The scripts of the shells. Each calls "rouse complete-words" with the words up to the cursor, the last of
+// which may be empty.
 var (
 	//go:embed completion/rouse.bash
 	bashCompletion string

@@ -10,9 +10,9 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// Config is everything that can be set of a server: its flags, the keys of its file, and, as ROUSE_ and the name in capitals,
-// its variables. The tags here and in node.Config have the name, default and meaning of each setting, from which the tables of
-// docs/configuration.md are generated.
+// Config is everything that can be set of a server: its flags, the keys of its file, and, as ROUSE_ and the
+// name in capitals, its variables. The tags here and in node.Config have the name, default and meaning of
+// each setting, from which the tables of docs/configuration.md are generated.
 type Config struct {
 	node.Config `embed:""`
 

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -66,9 +66,8 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 		if c.Store == "" {
 			source += ": pebble in the data directory"
 		}
-		return redact(c.Store), source
-	case "store-direct", "index", "queue":
-		return redact(s.Text()), source
+	case "heartbeat":
+		return afterHost.ReplaceAllString(redact(c.Heartbeat), "${1}"+hidden), source
 	case "webhook-secret-file":
 		if c.SecretFile == "" {
 			source += ": " + c.secretFile()
@@ -77,6 +76,8 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 	switch v := s.Value().(type) {
 	case time.Duration, node.Bytes, node.Limits, node.Shares, node.Names:
 		return s.Text(), source
+	case string:
+		return redact(v), source
 	default:
 		return v, source
 	}
@@ -95,28 +96,40 @@ func yamlOf(v any) string {
 
 const hidden = "xxxxx"
 
-// redact removes the passwords of a URL, in the user part and the query.
+// Where passwords are in addresses: before the last @ of a URL, of which a list may have several; and in
+// values of a query, or of a string of PostgreSQL, whose names tell.
+var (
+	urlStart   = regexp.MustCompile(`[a-z][a-z0-9+.-]*://`)
+	afterHost  = regexp.MustCompile(`(://[^/?#]*[/?#]).+`) // by which monitors know a node
+	secretPair = regexp.MustCompile(`(?i)([a-z_.-]*(?:pass|secret|token)[a-z_.-]*\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s;,]*)`)
+)
+
+// redact removes the passwords of an address: a URL, several of them with commas between, or a string of
+// PostgreSQL.
 func redact(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil { // not a URL: anything up to the last @ may be a secret
-		if i := strings.LastIndexByte(raw, '@'); i >= 0 {
-			return hidden + raw[i:]
+	starts := urlStart.FindAllStringIndex(raw, -1)
+	var b strings.Builder
+	end := len(raw)
+	if len(starts) > 0 {
+		end = starts[0][0]
+	}
+	b.WriteString(raw[:end])
+	for i, at := range starts {
+		next := len(raw)
+		if i+1 < len(starts) {
+			next = starts[i+1][0]
 		}
-		return raw
-	}
-	if _, has := u.User.Password(); has {
-		u.User = url.UserPassword(u.User.Username(), hidden)
-	}
-	q := u.Query()
-	secret := false
-	for k := range q {
-		if l := strings.ToLower(k); strings.Contains(l, "pass") || strings.Contains(l, "secret") || strings.Contains(l, "token") {
-			q.Set(k, hidden)
-			secret = true
+		rest := raw[at[1]:next]
+		b.WriteString(raw[at[0]:at[1]])
+		if last := strings.LastIndexByte(rest, '@'); last >= 0 {
+			name, _, pair := strings.Cut(rest[:last], ":")
+			if pair && !strings.ContainsAny(name, "@/") {
+				b.WriteString(name + ":") // alone it may be a token
+			}
+			b.WriteString(hidden)
+			rest = rest[last:]
 		}
+		b.WriteString(rest)
 	}
-	if secret {
-		u.RawQuery = q.Encode()
-	}
-	return u.String()
+	return secretPair.ReplaceAllString(b.String(), "${1}"+hidden)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/listen"
 	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/node"
 )
@@ -88,13 +89,14 @@ func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
 	return pairs, nil
 }
 
-// scalar reads a value, and reports whether it is a plain one of the setting's type: no mapping, no list, no anchor.
+// scalar reads a value, and reports whether it is a plain one of the setting's type: no mapping, no list, no
+// anchor.
 func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
 	kind := s.Value()
 	switch v := value.(type) {
 	case *ast.StringNode:
 		switch kind.(type) {
-		case string, time.Duration, node.Bytes, node.Limits, node.Shares, node.Names:
+		case string, time.Duration, node.Bytes, node.Limits, node.Shares, node.Names, listen.Insecure:
 			fits = true
 		}
 		return v.Value, fits
@@ -114,7 +116,10 @@ func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
 		_, fits = kind.(float64)
 		return v.GetToken().Value, fits
 	case *ast.BoolNode:
-		_, fits = kind.(bool)
+		switch kind.(type) {
+		case bool, listen.Insecure:
+			fits = true
+		}
 		return v.GetToken().Value, fits
 	}
 	return strings.TrimSpace(value.String()), false

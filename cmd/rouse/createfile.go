@@ -190,7 +190,7 @@ func readTimer(line []byte) (client.NewTimer, error) {
 		}
 		return client.NewTimer{}, err
 	}
-	spec, err := n.Words()
+	spec, err := n.Parse()
 	return client.NewTimer{Name: n.Name, Spec: spec}, err
 }
 

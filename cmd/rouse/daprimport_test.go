@@ -125,7 +125,8 @@ func TestDaprImport(t *testing.T) {
 	}
 }
 
-// stock lists jobs as Dapr's own scheduler does: it tells neither the apps of reminders nor their concurrency keys.
+// stock lists jobs as Dapr's own scheduler does: it tells neither the apps of reminders nor their concurrency
+// keys.
 type stock struct {
 	schedulerv1.UnimplementedSchedulerServer
 	jobs []*schedulerv1.NamedJob

@@ -70,7 +70,8 @@ func (e *fakeEtcd) job(key string, m *schedulerv1.JobMetadata, stored *etcdv1.St
 	}
 }
 
-// Jobs of an etcd go on exactly where they are: due times, intervals, counters, ends, data, policies, limits; of all apps.
+// Jobs of an etcd go on exactly where they are: due times, intervals, counters, ends, data, policies, limits;
+// of all apps.
 func TestDaprImportFromEtcd(t *testing.T) {
 	e := &fakeEtcd{t: t, keys: map[string][]byte{"dapr/leadership/x": nil, "dapr/jobs0": nil}}
 	now := time.Now().Truncate(time.Millisecond)

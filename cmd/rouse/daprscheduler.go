@@ -50,6 +50,11 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 		log.Info("flags are ignored: jobs are not in an etcd, but in a store of rouse's", "flags", strings.Join(list, " "))
 	}
 	defer a.stopping(in.Grace, log)()
+	systemd, err := a.supervised(log)
+	if err != nil {
+		return err
+	}
+	defer systemd.close()
 	p, err := c.probe(a.ctx)
 	if err != nil {
 		return fmt.Errorf("dapr-scheduler: %w", err)
@@ -57,6 +62,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	var tellErr error
 	err = node.Serve(a.ctx, in.node(), log, func(n *node.Node) {
 		p.of(n)
+		systemd.serving(n)
 		if tellErr = c.tell(a, in, n, p); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}

@@ -270,7 +270,8 @@ func TestStandInHasTheMetricsOfDapr(t *testing.T) {
 	}
 }
 
-// With Sentry the stand-in is ready when it has a certificate, and then speaks with those that it believes only.
+// With Sentry the stand-in is ready when it has a certificate, and then speaks with those that it believes
+// only.
 func TestStandInGetsItsIdentityFromSentry(t *testing.T) {
 	ca := identitytest.NewCA(t)
 	t.Setenv("NAMESPACE", "dapr-system")

@@ -31,22 +31,28 @@ Examples:
     rouse dead purge --all --yes`
 }
 
-// deadQuery returns the query for the dead letters of a timer, or of those with a prefix.
-func deadQuery(a *app, name, prefix string) rouse.Query {
-	return rouse.Query{Namespace: a.cli.Namespace, Name: name, Prefix: prefix, States: []rouse.State{rouse.StateDead}}
+// deadQuery returns the query for the dead letters of a timer.
+func deadQuery(a *app, name string) rouse.Query {
+	return rouse.Query{Namespace: a.cli.Namespace, Name: name, States: []rouse.State{rouse.StateDead}}
 }
 
 // deadListCmd lists dead letters.
 type deadListCmd struct {
-	Prefix string `help:"Those of timers whose name begins so." placeholder:"TEXT"`
-	Limit  int    `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`
+	filterFlags `embed:""`
+	soughtFlags `embed:""`
+	orderFlags  `embed:""`
+
+	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
+	Limit         int  `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`
 }
 
 func (deadListCmd) Help() string {
 	return `Examples:
 
     rouse dead list
-    rouse dead list --prefix invoice- --json`
+    rouse dead list --prefix invoice- --json
+    rouse dead list --order-by ended --reverse --target 'https://hooks.example.com/*'
+    rouse dead list -A --text 'connection refused'`
 }
 
 // Run lists them.
@@ -54,16 +60,27 @@ func (c *deadListCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
-	q := deadQuery(a, "", c.Prefix)
-	q.Limit = c.Limit
-	t := newTable(a, "NAME", "FIRE", "DUE", "ATTEMPTS", "LAST ERROR")
+	q := c.filterFlags.query(a)
+	q.States, q.Limit, q.Sought = []rouse.State{rouse.StateDead}, c.Limit, c.sought()
+	if err := c.orderFlags.set(&q); err != nil {
+		return err
+	}
+	header := []string{"NAME", "FIRE", "DUE", "ATTEMPTS", "LAST ERROR"}
+	if c.AllNamespaces {
+		q.Namespace, header = "", append([]string{"NAMESPACE"}, header...)
+	}
+	t := newTable(a, header...)
 	n := 0
 	err := a.timers(q, func(d *rouse.Timer) error {
 		n++
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(d))
 		}
-		return t.row(d.Key.Name, d.Key.Fire, stamp(dueOf(d)), strconv.Itoa(int(d.Attempts)), rouse.Shorten(d.LastError, 80))
+		row := []string{d.Key.Name, d.Key.Fire, stamp(dueOf(d)), strconv.Itoa(int(d.Attempts)), rouse.Shorten(d.LastError, 80)}
+		if c.AllNamespaces {
+			row = append([]string{d.Key.Namespace}, row...)
+		}
+		return t.row(row...)
 	})
 	if err := errors.Join(err, t.flush()); err != nil {
 		return err
@@ -144,7 +161,7 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		}
 		bar := a.progress(doing, 0)
 		defer bar.end()
-		for d, err := range s.List(a.ctx, deadQuery(a, c.Name, "")) {
+		for d, err := range s.List(a.ctx, deadQuery(a, c.Name)) {
 			if err != nil {
 				return err
 			}
@@ -181,6 +198,7 @@ type deadDone struct {
 // deadRedriveCmd gives dead letters new attempts.
 type deadRedriveCmd struct {
 	deadChoice `embed:""`
+	Rate       float64 `help:"With a filter: at most so many per second, so that the target is not overrun; 0 is as fast as possible." default:"0" placeholder:"N"`
 }
 
 func (deadRedriveCmd) Help() string {
@@ -189,6 +207,7 @@ func (deadRedriveCmd) Help() string {
     rouse dead redrive coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
     rouse dead redrive coffee
     rouse dead redrive --all --error-contains 'connection refused' --dry-run
+    rouse dead redrive --all --error-contains 'connection refused' --rate 10
     rouse dead redrive --prefix invoice- --limit 100`
 }
 
@@ -199,8 +218,11 @@ func (c *deadRedriveCmd) Run(a *app) error {
 		return err
 	}
 	if many {
-		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains}
+		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate}
 		return c.bulk(a, r, stateFlag{}, "redrive", "redriven", false)
+	}
+	if c.Rate != 0 {
+		return &usage{text: "--rate goes with a filter or --all, not with a name", help: a.command + " --help"}
 	}
 	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) error {
 		return s.Redrive(ctx, a.cli.Namespace, name, fire)

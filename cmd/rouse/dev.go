@@ -66,6 +66,13 @@ func (c *devCmd) Run(a *app) error {
 	return tellErr
 }
 
+// tryKeys are commands that a test runs.
+var tryKeys = []string{
+	"(umask 077; rouse key create first --offline --data rouse-keys > first.key)",
+	"rouse serve --data rouse-keys --access keys --listen 127.0.0.1:7421 --admin 127.0.0.1:7422 &",
+	"rouse whoami --server 127.0.0.1:7421 --key-file first.key",
+}
+
 // tell prints where the server listens and how to move its clock.
 func (c *devCmd) tell(a *app, api, admin string) error {
 	if c.AddressFile != "" {
@@ -93,6 +100,10 @@ func (c *devCmd) tell(a *app, api, admin string) error {
 			a.say("data in %s", c.Data)
 		}
 		a.say("the clock can be moved: rouse clock advance 30d")
+		a.say("this server needs no keys; to try one that does:")
+		for _, line := range tryKeys {
+			a.say("    %s", line)
+		}
 	}
 	return nil
 }

@@ -28,8 +28,9 @@ func TestCommandsAreDocumented(t *testing.T) {
 	generated(t, cliDoc, string(body), fill(t, string(body), "generated from the command line", func(string) string { return reference(t) }))
 }
 
-// TestSettingsAreDocumented compares the tables of docs/configuration.md with the tags of the settings; see generated. Each table has the settings
-// whose sections follow it, so a setting without a section and a section without a setting are errors.
+// TestSettingsAreDocumented compares the tables of docs/configuration.md with the tags of the settings; see
+// generated. Each table has the settings whose sections follow it, so a setting without a section and a
+// section without a setting are errors.
 func TestSettingsAreDocumented(t *testing.T) {
 	body, err := os.ReadFile(configDoc)
 	if err != nil {
@@ -62,7 +63,8 @@ func TestSettingsAreDocumented(t *testing.T) {
 	generated(t, configDoc, string(body), want)
 }
 
-// generated compares a page with what it should be. With ROUSE_UPDATE=1, as in make generate, it writes the page instead.
+// generated compares a page with what it should be. With ROUSE_UPDATE=1, as in make generate, it writes the
+// page instead.
 func generated(t *testing.T, page, have, want string) {
 	if os.Getenv("ROUSE_UPDATE") != "" {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
@@ -78,7 +80,8 @@ func generated(t *testing.T, page, have, want string) {
 	}
 }
 
-// fill replaces what is between the markers of a page. with returns the text of such a part, given the text from there to the next one.
+// fill replaces what is between the markers of a page. with returns the text of such a part, given the text
+// from there to the next one.
 func fill(t *testing.T, page, marker string, with func(after string) string) string {
 	begin, end := "<!-- "+marker+": begin -->\n", "<!-- "+marker+": end -->\n"
 	parts := strings.Split(page, begin)

@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// operation is a bad value of an operation, in the forms that doors have. A door that cannot have it is left out.
+// operation is a bad value of an operation, in the forms that doors have. A door that cannot have it is left
+// out.
 type operation struct {
 	what               string
 	method, path, body string // of HTTP, below the namespace
@@ -171,7 +172,8 @@ var operations = []operation{
 		grpc:  func(ctx context.Context, c *client.Client) error { return c.DeleteCalendar(ctx, "default", "a b") }},
 }
 
-// TestEveryOperationRefusesTheSameThroughEveryDoor puts bad values of operations through each door that can have them. Nothing changes.
+// TestEveryOperationRefusesTheSameThroughEveryDoor puts bad values of operations through each door that can
+// have them. Nothing changes.
 func TestEveryOperationRefusesTheSameThroughEveryDoor(t *testing.T) {
 	d := openDoors(t)
 	was, err := d.n.Create(t.Context(), "a", rouse.Spec{Schedule: "@every 1h", Target: "https://example.com/"})

@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse/client/reminder"
 )
 
-// schedules are texts that timers and reminders both have: those that begin with a word of their own are read alike.
+// schedules are texts that timers and reminders both have: those that begin with a word of their own are read
+// alike.
 var schedules = []string{
 	"@every 1h", "@every 1ms", "@every 0s", "@every -5s", "@every 5", "@every 5d", "@every +5s", "@every 1h30m", "@every 200000000h", "@daily", "@dayly",
 	"R/PT1M", "R/PT1,5S", "R/PT0.001S", "R/PT0S", "R/P1M", "R/P", "R/PT5", "R/PT1.5H", "0 9 * * *", "0\t9 *\t* *", "61 9 * * *", "0 9 * * MON-FRI", "0 9 31 2 *", "0 9 * * XXX",

@@ -25,7 +25,8 @@ import (
 	"github.com/rousehq/rouse/transact"
 )
 
-// doors are all ways into one server: its library, HTTP, gRPC, the command line, imports, and SQL in its store.
+// doors are all ways into one server: its library, HTTP, gRPC, the command line, imports, and SQL in its
+// store.
 type doors struct {
 	t      *testing.T
 	n      *node.Node
@@ -66,10 +67,12 @@ func openDoors(t *testing.T) *doors {
 	return d
 }
 
-// refusal is why a door refuses an input: which field is wrong with it, and what. The zero refusal is that it was taken.
+// refusal is why a door refuses an input: which field is wrong with it, and what. The zero refusal is that it
+// was taken.
 type refusal struct{ field, wrong string }
 
-// judged returns the refusal that an error is, with the name that the command line has for the field: each door has its own.
+// judged returns the refusal that an error is, with the name that the command line has for the field: each
+// door has its own.
 func judged(err error) refusal {
 	if err == nil {
 		return refusal{}
@@ -206,8 +209,8 @@ func (d *doors) imported(row map[string]any) refusal {
 	return refusal{}
 }
 
-// input is one value of one field of a spec, in the forms that doors have: members of the JSON object, a change to the words, flags. A
-// door that cannot have the value is left out.
+// input is one value of one field of a spec, in the forms that doors have: members of the JSON object, a
+// change to the words, flags. A door that cannot have the value is left out.
 type input struct {
 	what  string
 	name  string // of the timer, if it is what is tried
@@ -215,7 +218,8 @@ type input struct {
 	words func(*rouse.Spec)
 	flags []string
 	refusal
-	// existing is of what is judged when a timer is created only: that it is accepted once does not mean that it would be again.
+	// existing is of what is judged when a timer is created only: that it is accepted once does not mean that
+	// it would be again.
 	existing bool
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/rousehq/rouse/node/dapr"
 )
 
-// daprInput is one of the inputs as a job of Dapr's. The verdict is that of the other doors, unless the protocol has a rule of its own.
+// daprInput is one of the inputs as a job of Dapr's. The verdict is that of the other doors, unless the
+// protocol has a rule of its own.
 type daprInput struct {
 	input string // what of the input
 	job   *schedulerv1.Job
@@ -33,7 +34,8 @@ func dueJob(due string) *schedulerv1.Job { return &schedulerv1.Job{DueTime: prot
 
 var (
 	plainJob = cronJob("@every 1h")
-	// taken is the verdict on names that only Dapr's protocol has. The timer's name is another text, which all doors take.
+	// taken is the verdict on names that only Dapr's protocol has. The timer's name is another text, which
+	// all doors take.
 	taken   = &refusal{}
 	slashed = &refusal{"name", "contains '/'"}
 )
@@ -67,7 +69,8 @@ var daprInputs = []daprInput{
 	{"large payload", &schedulerv1.Job{Schedule: plainJob.Schedule, Data: &anypb.Any{Value: make([]byte, rouse.MaxJob)}}, &refusal{"data", "has 20972"}},
 }
 
-// TestDaprsDoorTakesAndRefusesTheSame schedules each input as a job. What is taken is a timer that the other doors show.
+// TestDaprsDoorTakesAndRefusesTheSame schedules each input as a job. What is taken is a timer that the other
+// doors show.
 func TestDaprsDoorTakesAndRefusesTheSame(t *testing.T) {
 	d := openDoors(t)
 	conn, err := grpc.NewClient(dapr.Of(d.n).Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -24,6 +24,8 @@ const (
 	exitUnavailable = 5
 	exitTimeout     = 6
 	exitDamaged     = 7
+	exitRefused     = 8
+	exitWarning     = 9
 	exitSignal      = 128 // plus the signal's number: 130 for SIGINT
 )
 
@@ -33,13 +35,15 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitOK, "done"},
-	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `migrate-store`: the stores differ; for commands with a filter: some timers were not changed"},
+	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `migrate-store`: the stores differ; for `doctor`: something is critical; for commands with a filter: some timers were not changed"},
 	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
 	{exitNotFound, "the timer, dead letter or calendar does not exist; `explain` of a timer that is gone answers with its history, and 0, as long as there is one"},
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
 	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},
 	{exitDamaged, "the store, or what was read of it, is damaged: [what to do](operations.md#a-damaged-store)"},
+	{exitRefused, "the server has refused the credentials, or they do not allow the request"},
+	{exitWarning, "for `doctor`: there are warnings, or checks that could not be made, and nothing is critical"},
 	{exitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
 	{exitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
 }
@@ -55,6 +59,8 @@ var kinds = []struct {
 	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before the errors that they wrap
 	{rousev1.ErrBusy, exitUnavailable, http.StatusTooManyRequests, "busy", "Busy"},
 	{rousev1.ErrUnimplemented, exitFailure, http.StatusNotImplemented, "unimplemented", "Not offered"},
+	{rouse.ErrUnauthenticated, exitRefused, http.StatusUnauthorized, "unauthenticated", "Unauthenticated"},
+	{rouse.ErrForbidden, exitRefused, http.StatusForbidden, "forbidden", "Forbidden"},
 	{rouse.ErrCorrupt, exitDamaged, http.StatusInternalServerError, "damaged", "The store is damaged"},
 	{rouse.ErrNotFound, exitNotFound, http.StatusNotFound, "not_found", "Not found"},
 	{rouse.ErrExists, exitConflict, http.StatusConflict, "already_exists", "Already exists"},

@@ -19,6 +19,31 @@ func (f *filterFlags) query(a *app) rouse.Query {
 	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.instant(), DueUntil: f.DueUntil.instant()}
 }
 
+// soughtFlags search for what no store has an index for.
+type soughtFlags struct {
+	Text   string `help:"Those with this text in the name, the error or the payload, without regard to case." placeholder:"TEXT"`
+	Target string `help:"Those of this target, or of those that begin so, with a * after it." placeholder:"TARGET"`
+	Code   int    `help:"Those whose last attempt had this status, such as 503." placeholder:"N"`
+}
+
+// sought returns what the flags search for.
+func (f *soughtFlags) sought() rouse.Sought {
+	return rouse.Sought{Text: f.Text, Target: f.Target, Code: f.Code}
+}
+
+// orderFlags are the order of a list.
+type orderFlags struct {
+	OrderBy string `help:"Order: name, due, updated or ended." default:"name" enum:"name,due,updated,ended" placeholder:"ORDER"`
+	Reverse bool   `help:"The latest first, or the last name."`
+}
+
+// set sets the order of a query.
+func (f *orderFlags) set(q *rouse.Query) (err error) {
+	q.Reverse = f.Reverse
+	q.Order, err = rouse.ParseOrder(f.OrderBy)
+	return err
+}
+
 // words returns the flags as they are written; empty if they select everything.
 func (f *filterFlags) words() string {
 	var parts []string

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -16,6 +18,48 @@ type firesCmd struct {
 	Name   string `arg:"" optional:"" help:"Name of a timer; default all of the namespace."`
 	Limit  int    `help:"Maximum number; 0 is unlimited, the default with --follow." default:"50" placeholder:"N"`
 	Follow bool   `help:"Print records as occurrences end, from now on."`
+
+	recordFlags `embed:""`
+	By          string        `help:"Sum them up by time, target, ending, cause, error or namespace." enum:",time,target,ending,cause,error,namespace" default:"" placeholder:"WHAT"`
+	Step        time.Duration `help:"Length of the groups by time; default 1m." placeholder:"SPAN"`
+	Oldest      bool          `help:"Oldest first."`
+}
+
+// recordFlags select records.
+type recordFlags struct {
+	soughtFlags `embed:""`
+
+	Prefix        string            `help:"Those of timers whose name begins so." placeholder:"TEXT"`
+	Label         map[string]string `short:"l" help:"Those of timers that have this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
+	Ending        []string          `help:"Those that ended so: fired, dead, skipped or missed; can be repeated." placeholder:"ENDING"`
+	Cause         []string          `help:"Those with this cause; can be repeated." placeholder:"CAUSE"`
+	From          moment            `help:"Those that ended at this time or later: RFC 3339, or from now such as -12h." placeholder:"TIME"`
+	Until         moment            `help:"Those that ended before this time." placeholder:"TIME"`
+	AllNamespaces bool              `short:"A" help:"Those of all namespaces."`
+}
+
+// query returns the query of the flags.
+func (f *recordFlags) query(a *app) (rouse.RecordQuery, error) {
+	q := rouse.RecordQuery{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, Sought: f.sought()}
+	if f.AllNamespaces {
+		q.Namespace = ""
+	}
+	q.From.Ended, q.Until.Ended = f.From.instant(), f.Until.instant()
+	for _, name := range f.Ending {
+		e, err := rouse.ParseEnding(name)
+		if err != nil {
+			return q, err
+		}
+		q.Endings = append(q.Endings, e)
+	}
+	for _, name := range f.Cause {
+		c, ok := rouse.ParseCause(name)
+		if !ok {
+			return q, rouse.Refuse("cause", name, "is no cause", "give one that docs/policies.md lists")
+		}
+		q.Causes = append(q.Causes, c)
+	}
+	return q, nil
 }
 
 func (firesCmd) Help() string {
@@ -26,6 +70,10 @@ Examples:
 
     rouse fires
     rouse fires coffee --limit 10 --json
+    rouse fires -A --ending missed --from=-12h
+    rouse fires --text 'connection refused' --target 'https://hooks.example.com/*'
+    rouse fires -A --by target --ending dead --from=-24h
+    rouse fires --by time --step 1h
     rouse fires --follow`
 }
 
@@ -34,21 +82,35 @@ func (c *firesCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
+	q, err := c.query(a)
+	if err != nil {
+		return err
+	}
+	if q.Name, q.Oldest = c.Name, c.Oldest; c.Follow && (q.Narrow() || q.Oldest || c.By != "" || c.From.set || c.Until.set || c.AllNamespaces) {
+		return rouse.Refuse("follow", "", "goes with the name of a timer only", "leave the other filters out")
+	}
 	return a.remote(func(s *client.Client) error {
-		if c.Follow {
+		switch {
+		case c.Follow:
 			return c.follow(a, s)
+		case c.By != "":
+			return c.aggregate(a, s, q)
 		}
-		return c.list(a, s)
+		return c.list(a, s, q)
 	})
 }
 
 var fireColumns = []string{"ENDED", "NAME", "ENDING", "CAUSE", "DUE", "LAG", "ATTEMPTS", "REASON"}
 
-func (c *firesCmd) list(a *app, s *client.Client) error {
-	t := newTable(a, fireColumns...)
-	t.paint[2] = a.style.word
+func (c *firesCmd) list(a *app, s *client.Client, q rouse.RecordQuery) error {
+	columns := fireColumns
+	if c.AllNamespaces {
+		columns = append([]string{"NAMESPACE"}, columns...)
+	}
+	t := newTable(a, columns...)
+	t.paint[len(columns)-6] = a.style.word
 	n, more := 0, false
-	for r, err := range s.Records(a.ctx, a.cli.Namespace, c.Name) {
+	for r, err := range s.History(a.ctx, q) {
 		if err != nil {
 			return errors.Join(t.flush(), err)
 		}
@@ -72,8 +134,62 @@ func (c *firesCmd) list(a *app, s *client.Client) error {
 	return nil
 }
 
-// errEnough ends a stream when enough records were printed.
+// aggregate prints sums. What the server leaves for another call is only announced: sums of two calls cannot
+// be added.
+func (c *firesCmd) aggregate(a *app, s *client.Client, q rouse.RecordQuery) error {
+	return a.call(func(ctx context.Context, _ *client.Client) error {
+		g, next, err := s.Aggregate(ctx, q, c.By, c.Step, "")
+		if err != nil {
+			return err
+		}
+		return a.show(api.RecordGroupsOf(&g, next), func() error {
+			t := newTable(a, strings.ToUpper(c.By), "COUNT", "FIRED", "DEAD", "SKIPPED", "MISSED", "LAG P50", "LAG P99", "FIRST", "LAST")
+			for _, g := range g.Groups {
+				key := g.Key
+				if c.By == rouse.ByTime {
+					key = stamp(g.From)
+				}
+				p50, p99 := "-", "-"
+				if g.Lagged > 0 {
+					p50, p99 = g.LagP50.String(), g.LagP99.String()
+				}
+				row := []string{rouse.Shorten(key, 80)}
+				for _, n := range []int64{g.Count, g.Fired, g.Dead, g.Skipped, g.Missed} {
+					row = append(row, strconv.FormatInt(n, 10))
+				}
+				if err := t.row(append(row, p50, p99, stamp(g.First), stamp(g.Last))...); err != nil {
+					return err
+				}
+			}
+			if err := t.flush(); err != nil {
+				return err
+			}
+			if g.Other > 0 {
+				a.note("%s are in more groups: narrow the filter", counted(g.Other, "occurrence"))
+			}
+			if next != "" {
+				a.note("searched the newest %s: there are more, see --from and --until", counted(g.Searched, "record"))
+			}
+			return nil
+		})
+	})
+}
+
+// errEnough ends a stream when enough was printed.
 var errEnough = errors.New("enough")
+
+// followed returns the error of a command that followed a stream, from how that ended.
+func (a *app) followed(err error) error {
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err == nil && a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err == nil:
+		return fmt.Errorf("the server ended the stream: %w", rouse.ErrClosed)
+	}
+	return err
+}
 
 func (c *firesCmd) follow(a *app, s *client.Client) error {
 	limit := 0
@@ -101,15 +217,7 @@ func (c *firesCmd) follow(a *app, s *client.Client) error {
 		}
 		return t.flush()
 	})
-	switch {
-	case errors.Is(err, errEnough):
-		return nil
-	case err == nil && a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err == nil:
-		return fmt.Errorf("the server ended the stream: %w", rouse.ErrClosed)
-	}
-	return err
+	return a.followed(err)
 }
 
 func (c *firesCmd) tellDropped(a *app, dropped uint64) error {
@@ -124,7 +232,11 @@ func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
 	if a.cli.JSON {
 		return a.printJSON(api.RecordOf(r))
 	}
-	return t.row(fireRow(r)...)
+	row := fireRow(r)
+	if c.AllNamespaces {
+		row = append([]string{r.Namespace}, row...)
+	}
+	return t.row(row...)
 }
 
 // fireRow is a record as a row of fireColumns.

@@ -12,9 +12,13 @@ import (
 
 // importCmd imports the output of export.
 type importCmd struct {
-	File   string `arg:"" help:"What export, or list or get with --json, wrote; - is stdin."`
+	File   string `arg:"" help:"What export, or list or get with --json, wrote, or with --from another scheduler; - is stdin."`
 	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
 	DryRun bool   `help:"Validate the file, and change nothing; needs no server."`
+
+	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler or quartz." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz" default:"" placeholder:"KIND"`
+	Target   string `help:"With --from: the target of entries that have none which rouse can reach; {name} in it is the name of the timer." placeholder:"URL"`
+	Timezone string `help:"With --from: the time zone of entries that name none, as an IANA name; default UTC." placeholder:"ZONE"`
 }
 
 func (importCmd) Help() string {
@@ -22,17 +26,27 @@ func (importCmd) Help() string {
 replaced. Timers begin a new generation; dead letters keep their fire ids. Each line has an outcome of its own. A file that was cut is
 refused before anything is changed, and from stdin when its end is missing.
 
+With --from, the file is that of another scheduler, and the timers are written into --namespace. What each of them does otherwise than
+there is printed; docs/moving-in.md explains it. Look at it with --dry-run first.
+
 Examples:
 
     rouse import timers.jsonl --dry-run
     rouse import timers.jsonl --mode create-or-replace
-    rouse export -A --server old:7411 | rouse import - --server new:7411`
+    rouse export -A --server old:7411 | rouse import - --server new:7411
+    rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --timezone Europe/Stockholm --dry-run`
 }
 
 var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace, "replace-only": client.ReplaceOnly}
 
 // Run imports.
 func (c *importCmd) Run(a *app) error {
+	if c.From != "" {
+		return c.foreign(a)
+	}
+	if c.Target+c.Timezone != "" {
+		return &usage{text: "--target and --timezone go with --from: what rouse exported has both", help: "rouse import --help"}
+	}
 	in, total := a.in, int64(0)
 	if c.File != "-" {
 		f, err := os.Open(c.File)

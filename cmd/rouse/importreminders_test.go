@@ -185,7 +185,8 @@ func TestOldPeriodsAsIntervals(t *testing.T) {
 	}
 }
 
-// What a sidecar is handed is what it wrote: the data as JSON bytes, in the form that it has for the scheduler.
+// What a sidecar is handed is what it wrote: the data as JSON bytes, in the form that it has for the
+// scheduler.
 func TestOldReminderAsJob(t *testing.T) {
 	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
 	r := oldReminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(` {"a": 1}`), Period: "R5/PT10S", Registered: "2023-07-01T00:00:00+02:00", Expiration: "2023-08-01T00:00:00Z"}

@@ -12,6 +12,8 @@ import (
 type listCmd struct {
 	filterFlags `embed:""`
 	stateFlag   `embed:""`
+	soughtFlags `embed:""`
+	orderFlags  `embed:""`
 
 	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
 	Limit         int  `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`
@@ -24,6 +26,8 @@ func (listCmd) Help() string {
     rouse list
     rouse list --prefix invoice- --state retrying
     rouse list -l team=billing --due-until 1h --json
+    rouse list -A --order-by due --limit 20
+    rouse list --text 'connection refused' --state retrying
     rouse list -A --count`
 }
 
@@ -36,6 +40,10 @@ func (c *listCmd) query(a *app) (rouse.Query, error) {
 	}
 	if c.Limit < 0 {
 		return q, rouse.Refuse("limit", "", "is negative", "give 0 for all")
+	}
+	q.Sought = c.sought()
+	if err := c.orderFlags.set(&q); err != nil {
+		return q, err
 	}
 	var err error
 	q.States, err = c.states()

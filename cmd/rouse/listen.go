@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -22,7 +23,7 @@ import (
 // responds as configured.
 type listenCmd struct {
 	Address     string        `help:"Where to listen." default:"127.0.0.1:7413" placeholder:"HOST:PORT"`
-	SecretFile  string        `help:"File of the secrets that sign callbacks, one per line; default ./rouse-data/webhook.secret if it exists." placeholder:"FILE"`
+	SecretFile  string        `help:"File of the secrets that sign callbacks, one per line; default ./rouse-data/webhook.secret if it exists, else the server's keys." placeholder:"FILE"`
 	Answer      int           `help:"Status of the responses." default:"200" placeholder:"STATUS"`
 	RetryAfter  time.Duration `help:"Retry-After of the responses." placeholder:"DURATION"`
 	Count       int           `help:"Exit after this number of callbacks; 0 is never." default:"0" placeholder:"N"`
@@ -30,8 +31,8 @@ type listenCmd struct {
 }
 
 func (listenCmd) Help() string {
-	return `Callbacks with an invalid signature are answered with 401, regardless of --answer. Without a secret, signatures are
-not looked at.
+	return `Callbacks with an invalid signature are answered with 401, regardless of --answer. Without a file of secrets, the keys of a
+callback's namespace are asked from the server (--server); if it does not give them, its signature is not looked at.
 
 Examples:
 
@@ -81,7 +82,7 @@ func (c *listenCmd) tell(a *app, address string, secrets int) error {
 			return err
 		}
 	}
-	how := "signatures are not verified: give --secret-file"
+	how := "signatures are verified with the keys of " + cmp.Or(a.cli.Server, defaultServer)
 	if secrets > 0 {
 		how = "signatures are verified"
 	}
@@ -126,6 +127,65 @@ type reception struct {
 	mu    sync.Mutex // guards the output, so that callbacks do not mix, and the fields below
 	count int
 	err   error // of printing
+
+	keys namespaceKeys
+}
+
+// namespaceKeys are the secrets of signing keys that a server has given, by namespace.
+type namespaceKeys struct {
+	mu sync.Mutex
+	of map[string][]string
+}
+
+// keysTimeout bounds the question for signing keys. The receiver waits for the answer.
+const keysTimeout = 5 * time.Second
+
+// secretsOf returns the secrets that may sign callbacks of a namespace: those of the file, or those that the
+// server gives. They are asked for again if they do not fit.
+func (r *reception) secretsOf(namespace string, again bool) []string {
+	if len(r.secrets) > 0 {
+		return r.secrets
+	}
+	r.keys.mu.Lock()
+	defer r.keys.mu.Unlock()
+	if known := r.keys.of[namespace]; known != nil && !again {
+		return known
+	}
+	var list []string
+	err := r.a.call(func(ctx context.Context, s *client.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+		defer cancel()
+		keys, err := s.Secrets().RevealSigningKeys(ctx, namespace)
+		for _, k := range keys {
+			list = append(list, k.Secret)
+		}
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	if r.keys.of == nil {
+		r.keys.of = map[string][]string{}
+	}
+	r.keys.of[namespace] = list
+	return list
+}
+
+// verify returns what is printed of a signature, and whether it is refused.
+func (r *reception) verify(h http.Header, body []byte, at time.Time) (text string, refused bool) {
+	namespace := cmp.Or(h.Get("Rouse-Namespace"), "default")
+	secrets := r.secretsOf(namespace, false)
+	if len(secrets) == 0 {
+		return "not verified", false
+	}
+	err := webhook.Verify(secrets, h, body, at)
+	if err != nil { // the keys may have been rotated
+		err = webhook.Verify(r.secretsOf(namespace, true), h, body, at)
+	}
+	if err != nil {
+		return "refused: " + err.Error(), true
+	}
+	return "ok", false
 }
 
 // serve responds to requests until ctx ends. A signal is the intended end, not an error.
@@ -164,12 +224,10 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 		r.a.note("a callback was cut off or has more than %d bytes: %v", maxCallback, err)
 		return
 	}
-	status, signature := r.c.Answer, "not verified"
-	if len(r.secrets) > 0 {
-		signature = "ok"
-		if err := webhook.Verify(r.secrets, req.Header, body, arrived); err != nil {
-			status, signature = http.StatusUnauthorized, "refused: "+err.Error()
-		}
+	status := r.c.Answer
+	signature, refused := r.verify(req.Header, body, arrived)
+	if refused {
+		status = http.StatusUnauthorized
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -160,9 +160,6 @@ func (c *migrateStoreCmd) tell(a *app, m *migrated) {
 	if m.Forgot > 0 {
 		a.say("%s also has %s, which %s has deleted since", m.To, counted(m.Forgot, "record"), m.From)
 	}
-	if m.Hidden {
-		a.note("%s cannot tell which namespaces have records: those of namespaces without timers are not copied", m.From)
-	}
 	switch {
 	case c.VerifyOnly, c.DryRun:
 	case m.Finished:

@@ -57,7 +57,8 @@ func migrateStore(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestAKilledMigrationGoesOn kills the command while it copies rows, and while it copies records, and lets it go on.
+// TestAKilledMigrationGoesOn kills the command while it copies rows, and while it copies records, and lets it
+// go on.
 func TestAKilledMigrationGoesOn(t *testing.T) {
 	const n = 2500
 	dir := t.TempDir()
@@ -144,7 +145,8 @@ func TestAMigrationSharesTimersOut(t *testing.T) {
 	}
 }
 
-// TestAMigrationIntoAServedStoreIsRefused before anything is written into it: while nodes serve it, and when they have left their secrets.
+// TestAMigrationIntoAServedStoreIsRefused before anything is written into it: while nodes serve it, and when
+// they have left their secrets.
 func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fillStore(t, filepath.Join(dir, "from"), 3)
@@ -213,7 +215,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if n, err := s.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateNote, rouse.StateScheduled}}); n != 0 || err != nil {
+	if n, err := s.Count(t.Context(), rouse.Query{Namespace: "default", States: []rouse.State{rouse.StateNote, rouse.StateScheduled}}); n != 0 || err != nil {
 		t.Errorf("%d rows were written, %v", n, err)
 	}
 	if told, err := migrate(from, to, "--dry-run"); err != nil || !strings.Contains(told, "need one of its webhook secrets") {

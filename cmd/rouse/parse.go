@@ -17,8 +17,9 @@ type runner interface{ Run(a *app) error }
 
 // parse reads the arguments into a.cli, and returns the selected command.
 //
-// It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time only. One
-// such call in a program makes the linker keep all exported methods of all types, which were a third of the binary.
+// It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time
+// only. One such call in a program makes the linker keep all exported methods of all types, which were a
+// third of the binary.
 func parse(a *app, args []string) (runner, error) {
 	parser, err := newParser(a)
 	if err != nil {
@@ -55,8 +56,8 @@ func parse(a *app, args []string) (runner, error) {
 	return c, nil
 }
 
-// apply sets defaults, values of the environment and those of the arguments, checks them, and returns the selected
-// command.
+// apply sets defaults, values of the environment and those of the arguments, checks them, and returns the
+// selected command.
 func apply(k *kong.Context) (runner, error) {
 	if k.Error != nil {
 		return nil, k.Error
@@ -94,8 +95,8 @@ func apply(k *kong.Context) (runner, error) {
 	return c, nil
 }
 
-// checkNode finds flags of a command that are missing or exclude each other, and values that are not among the
-// enumerated ones.
+// checkNode finds flags of a command that are missing or exclude each other, and values that are not among
+// the enumerated ones.
 func checkNode(n *kong.Node) error {
 	for _, v := range n.Values() {
 		if v.Enum != "" && v.Set && !slices.Contains(v.EnumSlice(), fmt.Sprint(v.Target)) {

@@ -14,35 +14,22 @@ import (
 // planCommands are the commands that report what comes, and why.
 type planCommands struct {
 	Simulate simulateCmd `cmd:"" group:"times" help:"Print the fires of all timers in a range of time."`
+	Forecast forecastCmd `cmd:"" group:"times" help:"Count the occurrences that come due, by the hour or another step."`
 	Explain  explainCmd  `cmd:"" group:"times" help:"Explain why a timer fired or did not fire, and what happens next."`
 }
 
-// simulateCmd tells what would fire.
-type simulateCmd struct {
+// comingFlags are the timers and the range of time of what comes.
+type comingFlags struct {
 	From moment `help:"From this time on: RFC 3339, or from now such as 36h; default now." placeholder:"TIME"`
 	To   moment `help:"Before this time; default a day after --from." aliases:"until" placeholder:"TIME"`
 
 	filterFlags   `embed:""`
 	stateFlag     `embed:""`
 	AllNamespaces bool `short:"A" help:"Timers of all namespaces."`
-	Limit         int  `help:"Maximum number, up to 10000." default:"1000" placeholder:"N"`
 }
 
-func (simulateCmd) Help() string {
-	return `All timers that match are looked at, with their pauses, skips, calendars and limits, as they are now. Nothing is changed.
-
-Examples:
-
-    rouse simulate
-    rouse simulate --from 2027-03-28T00:00:00Z --to 2027-03-29T00:00:00Z --label team=billing
-    rouse simulate --to 168h --prefix invoice- --limit 20 --json`
-}
-
-// Run simulates.
-func (c *simulateCmd) Run(a *app) error {
-	if c.Limit < 1 || c.Limit > 10_000 {
-		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of bounds", "use 1 to 10000")
-	}
+// ask calls do with what the flags select.
+func (c *comingFlags) ask(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error) error {
 	q := c.query(a)
 	if c.AllNamespaces {
 		q.Namespace = ""
@@ -63,6 +50,32 @@ func (c *simulateCmd) Run(a *app) error {
 			}
 			to = from.Add(24 * time.Hour)
 		}
+		return do(ctx, s, q, from, to)
+	})
+}
+
+// simulateCmd tells what would fire.
+type simulateCmd struct {
+	comingFlags `embed:""`
+	Limit       int `help:"Maximum number, up to 10000." default:"1000" placeholder:"N"`
+}
+
+func (simulateCmd) Help() string {
+	return `All timers that match are looked at, with their pauses, skips, calendars and limits, as they are now. Nothing is changed.
+
+Examples:
+
+    rouse simulate
+    rouse simulate --from 2027-03-28T00:00:00Z --to 2027-03-29T00:00:00Z --label team=billing
+    rouse simulate --to 168h --prefix invoice- --limit 20 --json`
+}
+
+// Run simulates.
+func (c *simulateCmd) Run(a *app) error {
+	if c.Limit < 1 || c.Limit > 10_000 {
+		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of bounds", "use 1 to 10000")
+	}
+	return c.ask(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
 		sim, err := s.Simulate(ctx, q, from, to, c.Limit)
 		if err != nil {
 			return flagged(err)
@@ -79,6 +92,51 @@ func (c *simulateCmd) Run(a *app) error {
 				a.note("there are more: see --limit")
 			}
 			a.note("%s of %s", some(len(sim.Fires), "fire"), some(sim.Timers, "timer"))
+			return nil
+		})
+	})
+}
+
+// forecastCmd counts what comes due.
+type forecastCmd struct {
+	comingFlags `embed:""`
+	Step        time.Duration `help:"Count by so much time." default:"1h" placeholder:"DURATION"`
+}
+
+func (forecastCmd) Help() string {
+	return `Recurring timers count with each occurrence; retries and requested runs are not included. Steps begin at multiples of their
+length, in UTC. Nothing is changed.
+
+Examples:
+
+    rouse forecast
+    rouse forecast --to 168h --step 24h -A
+    rouse forecast --from 9h --to 10h --step 1m --label team=billing --json`
+}
+
+// Run counts.
+func (c *forecastCmd) Run(a *app) error {
+	return c.ask(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
+		f, next, err := s.Forecast(ctx, q, from, to, c.Step, "")
+		for err == nil && next != "" {
+			var more rouse.Forecast
+			more, next, err = s.Forecast(ctx, q, from, to, c.Step, next)
+			f.Add(&more)
+		}
+		if err != nil {
+			return flagged(err)
+		}
+		return a.show(api.ForecastOf(&f, ""), func() error {
+			t := newTable(a, "FROM", "COUNT")
+			for _, l := range f.Loads {
+				if err := t.row(stamp(l.From), strconv.FormatInt(l.Count, 10)); err != nil {
+					return err
+				}
+			}
+			if err := t.flush(); err != nil {
+				return err
+			}
+			a.note("%s of %s", counted(f.Total(), "occurrence"), counted(f.Timers, "timer"))
 			return nil
 		})
 	})
@@ -114,7 +172,7 @@ func (c *explainCmd) Run(a *app) error {
 func explanationOf(e *client.Explanation) api.Explanation {
 	o := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: []api.Reason{}, Records: []api.Record{}, Next: comingsOf(e.Next)}
 	for _, r := range e.Reasons {
-		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At)})
+		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At), Since: api.TimeOf(r.Since), Until: api.TimeOf(r.Until), Cure: r.Cure})
 	}
 	for i := range e.Records {
 		o.Records = append(o.Records, api.RecordOf(&e.Records[i]))

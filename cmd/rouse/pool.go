@@ -59,17 +59,27 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := file.withoutTimers(); err != nil {
 		return err
 	}
-	if err := listen.Check("listen", file.Listen, defaultPoolListen, file.Insecure); err != nil {
-		return rouse.Refuse(c.Config, "", err.Error(), "")
-	}
 	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
 	cfg := node.Defaults()
-	cfg.Roles, cfg.Admin, cfg.Insecure, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Insecure, file.Hosts, version()
+	cfg.Roles, cfg.Admin, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Hosts, version()
+	cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA = file.TLSCert, file.TLSKey, file.ClientCA
+	if file.Insecure {
+		cfg.Insecure = listen.Insecure{"all"}
+	}
+	if err := cfg.Check(); err != nil {
+		return rouse.Refuse(c.Config, "", err.Error(), "")
+	}
 	cfg.Pools, cfg.Grace = file.nodes(), file.grace()
 	defer a.stopping(cfg.Grace+5*time.Second, log)() // the managers end before the workers are given their time
+	systemd, err := a.supervised(log)
+	if err != nil {
+		return err
+	}
+	defer systemd.close()
 	var tellErr error
 	err = node.Run(a.ctx, cfg, log, func(_, address string) {
-		if tellErr = c.tell(a, address, len(file.Pools)); tellErr != nil {
+		systemd.serving(nil)
+		if tellErr = c.tell(a, address, file); tellErr != nil {
 			log.Error("the address cannot be told", "error", tellErr)
 		}
 	})
@@ -80,7 +90,7 @@ func (c *poolRunCmd) Run(a *app) error {
 }
 
 // tell prints where it listens.
-func (c *poolRunCmd) tell(a *app, address string, pools int) error {
+func (c *poolRunCmd) tell(a *app, address string, file *poolsFile) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, address+"\n"); err != nil {
 			return err
@@ -93,9 +103,10 @@ func (c *poolRunCmd) tell(a *app, address string, pools int) error {
 			Pools   int    `json:"pools"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{address, pools, os.Getpid(), version()})
+		}{address, len(file.Pools), os.Getpid(), version()})
 	case !a.cli.Quiet:
-		a.say("rouse %s manages %d pools; status and metrics on http://%s/pools and http://%s/metrics", version(), pools, address, address)
+		base := baseURL(address, file.TLSCert)
+		a.say("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", version(), len(file.Pools), base, base)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 
 const poolDoc = "../../docs/pools.md"
 
-// TestPoolSettingsAreDocumented compares the tables of docs/pools.md with what a pools file may have, and its example with what is
-// read.
+// TestPoolSettingsAreDocumented compares the tables of docs/pools.md with what a pools file may have, and its
+// example with what is read.
 func TestPoolSettingsAreDocumented(t *testing.T) {
 	body, err := os.ReadFile(poolDoc)
 	if err != nil {
@@ -142,7 +142,8 @@ func TestBadPoolsFiles(t *testing.T) {
 	}
 }
 
-// TestCommandsThatAreNotThere holds that a program that cannot be started is told when the pool is made, with its line.
+// TestCommandsThatAreNotThere holds that a program that cannot be started is told when the pool is made, with
+// its line.
 func TestCommandsThatAreNotThere(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {

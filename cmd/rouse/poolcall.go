@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,28 +9,62 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/certs"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
 // poolAddress is the address of a pool manager.
 type poolAddress struct {
-	Address string `help:"Address of the manager: listen of its pools file." default:"127.0.0.1:7414" placeholder:"HOST:PORT"`
+	Address string `help:"Address of the manager: listen of its pools file; with https:// or --ca it has TLS." default:"127.0.0.1:7414" placeholder:"HOST:PORT"`
+}
+
+// dial returns the address of the manager as a URL, and a client for it, by the rules of --server.
+func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error) {
+	files := certs.Files{Cert: a.cli.ClientCert, Key: a.cli.ClientKey, CA: a.cli.CA, CertName: "client-cert", KeyName: "client-key", CAName: "ca"}
+	base, host, given := "http://"+p.Address, p.Address, false
+	for _, scheme := range []string{"http://", "https://"} {
+		if rest, ok := strings.CutPrefix(p.Address, scheme); ok {
+			base, host, given = p.Address, rest, true
+		}
+	}
+	if files.Cert+files.Key+files.CA != "" && !given {
+		base = "https://" + host
+	}
+	t := &http.Transport{DisableKeepAlives: true}
+	if strings.HasPrefix(base, "https://") {
+		if t.TLSClientConfig, err = files.Client(); err != nil {
+			return "", nil, err
+		}
+	}
+	// A redirect could take the key elsewhere.
+	return strings.TrimSuffix(base, "/"), &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
 // call asks the manager; path has escaped parts.
 func (p *poolAddress) call(a *app, method, path string, out any) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+p.Address+path, nil)
+	base, client, err := p.dial(a)
+	if err != nil {
+		return err
+	}
+	token, err := a.cli.token(a, os.Getenv)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, base+path, nil)
 	if err != nil {
 		return rouse.Refuse("address", p.Address, "is no address", "give one such as 127.0.0.1:7414")
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -49,11 +84,12 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 	if answer.StatusCode == http.StatusOK {
 		return json.Unmarshal(body, out)
 	}
-	var failure struct{ Error string }
+	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		failure.Error = "answers " + answer.Status
+		failure.Error = cmp.Or(failure.Detail, "answers "+answer.Status)
 	}
-	kind := map[int]error{http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,
+	kind := map[int]error{http.StatusUnauthorized: rouse.ErrUnauthenticated, http.StatusForbidden: rouse.ErrForbidden,
+		http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,
 		http.StatusGatewayTimeout: context.DeadlineExceeded}[answer.StatusCode]
 	if kind != nil {
 		return told{failure.Error, kind}
@@ -118,28 +154,10 @@ func (c *poolStatusCmd) Run(a *app) error {
 			}
 			return nil
 		}
-		t := newTable(a, "KEY", "STATUS", "QUEUE", "WORKERS", "READY", "HELD", "LAST REPORT", "TROUBLE")
+		t := newTable(a, poolGroupHead...)
 		for _, g := range v.Groups {
-			trouble := g.Error
-			var states []string
-			for _, w := range g.Workers {
-				states = append(states, string(w.State))
-				switch {
-				case trouble != "" || w.LastExit == "":
-				case w.Starts == 0:
-					trouble = "a worker does not start: " + w.LastExit
-				default:
-					trouble = "a worker ended: " + w.LastExit
-				}
-			}
-			if trouble == "" && g.Limit != "" {
-				trouble = "its workers wait for " + g.Limit
-			}
-			status := g.Status
-			if g.Pinned {
-				status += ", pinned"
-			}
-			if err := t.row(strconv.Quote(g.Key), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), momentText(g.Report), rouse.Shorten(trouble, 80)); err != nil {
+			group := g.Group()
+			if err := t.row(poolGroupRow(&group)...); err != nil {
 				return err
 			}
 		}

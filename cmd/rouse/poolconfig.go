@@ -27,7 +27,10 @@ import (
 type poolsFile struct {
 	Listen   string      `yaml:"listen"`
 	Insecure bool        `yaml:"insecure"` // Listen may be an address that other machines reach
-	Hosts    []string    `yaml:"hosts"`    // as the setting of rouse serve
+	TLSCert  string      `yaml:"tls_cert"` // these as the settings of rouse serve
+	TLSKey   string      `yaml:"tls_key"`
+	ClientCA string      `yaml:"tls_client_ca"` // callers have to present a certificate
+	Hosts    []string    `yaml:"hosts"`         // as the setting of rouse serve
 	Pools    []poolEntry `yaml:"pools"`
 
 	places *placed

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
-	"github.com/rousehq/rouse/node"
 )
 
 // storeTransport is the transport of pools whose requests are in rouse's own store, under rouse serve.
@@ -54,7 +54,7 @@ func (f *poolsFile) withoutTimers() error {
 }
 
 // pools returns the pools that the setting names.
-func (c *Config) pools() ([]node.Pool, error) {
+func (c *Config) pools() ([]pool.Setup, error) {
 	if c.PoolsFile == "" {
 		return nil, nil
 	}
@@ -66,11 +66,11 @@ func (c *Config) pools() ([]node.Pool, error) {
 }
 
 // nodes returns the pools of the file as those of a node.
-func (f *poolsFile) nodes() []node.Pool {
-	list := make([]node.Pool, len(f.Pools))
+func (f *poolsFile) nodes() []pool.Setup {
+	list := make([]pool.Setup, len(f.Pools))
 	for i := range f.Pools {
 		e := &f.Pools[i]
-		list[i] = node.Pool{Config: e.managed(), Prewarm: e.Prewarm, Stall: e.StallTimeout, Open: func(log *slog.Logger) (driver.Driver, error) {
+		list[i] = pool.Setup{Config: e.managed(), Prewarm: e.Prewarm, Stall: e.StallTimeout, Open: func(log *slog.Logger) (driver.Driver, error) {
 			d, err := e.newDriver(log)
 			if err != nil {
 				return nil, f.in(i, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptPatience bounds what a script waits for, so that a hang fails with a message. Nothing is judged by it.
+// scriptPatience bounds what a script waits for, so that a hang fails with a message. Nothing is judged by
+// it.
 const scriptPatience = time.Minute
 
 // process is a rouse in the background of a script.

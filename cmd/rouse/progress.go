@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// progress is a bar on stderr for work that takes long, drawn only on a terminal. It is used by one goroutine.
+// progress is a bar on stderr for work that takes long, drawn only on a terminal. It is used by one
+// goroutine.
 type progress struct {
 	a     *app
 	what  string

@@ -3,8 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"os"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 )
 
@@ -19,13 +22,27 @@ const patience = time.Second
 func (a *app) remote(do func(c *client.Client) error) error {
 	a.dialled = a.cli.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
-	c, err := client.Dial(a.dialled, client.Options{Patience: patience})
+	o, err := a.options()
+	if err != nil {
+		return err
+	}
+	o.Patience = patience
+	c, err := client.Dial(a.dialled, o)
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		return inv
+	}
 	if err != nil {
 		return &usage{text: "server: " + err.Error()}
 	}
 	defer c.Close()
 	a.asked = c
 	return do(c)
+}
+
+// options returns by what the client and the server trust each other.
+func (a *app) options() (client.Options, error) {
+	token, err := a.cli.token(a, os.Getenv)
+	return client.Options{Token: token, CA: a.cli.CA, Cert: a.cli.ClientCert, Key: a.cli.ClientKey}, err
 }
 
 // now returns the time of the last used server's clock; without one, of this machine's.

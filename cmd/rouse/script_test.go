@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rouse": main})
 }
 
-// TestScripts runs the scripts of testdata/script: every command, as a person or a program uses it. In addition to testscript's own
-// commands they have
+// TestScripts runs the scripts of testdata/script: every command, as a person or a program uses it. In
+// addition to testscript's own commands they have
 //
 //	start NAME ARGS…     run rouse in the background
 //	await NAME REGEXP    wait until what it printed matches; named groups become variables

@@ -44,6 +44,11 @@ func (c *serveCmd) Run(a *app) error {
 	}
 	a.warnOfVariables(log)
 	defer a.stopping(in.Grace, log)()
+	systemd, err := a.supervised(log)
+	if err != nil {
+		return err
+	}
+	defer systemd.close()
 	cfg := in.node()
 	cfg.AcceptLoss, cfg.Force = c.AcceptLoss, c.Force
 	if cfg.Pools, err = in.pools(); err != nil {
@@ -54,6 +59,7 @@ func (c *serveCmd) Run(a *app) error {
 	}
 	var tellErr error
 	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
+		systemd.serving(n)
 		if tellErr = c.tell(a, in, n); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}
@@ -102,7 +108,8 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 			a.say("rouse %s runs without an API, as %s", version(), in.Roles)
 		}
 		if admin != "" {
-			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
+			base := baseURL(admin, in.TLSCert)
+			a.say("metrics and health on %s/metrics and %s/livez", base, base)
 		}
 		if sidecars != "" {
 			a.say("Dapr's sidecars are served on %s", sidecars)
@@ -110,6 +117,14 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 		a.say("data in %s (%s)", in.Data, redact(store))
 	}
 	return nil
+}
+
+// baseURL returns the URL of a listener, which has TLS if there is a certificate.
+func baseURL(address, cert string) string {
+	if cert != "" {
+		return "https://" + address
+	}
+	return "http://" + address
 }
 
 // writeWhole writes a file so that a reader never sees a part of it.
@@ -146,7 +161,7 @@ func (a *app) logger(c *Config) *slog.Logger {
 // warnOfVariables warns of variables that look like misspelt settings. It ignores others: a host may have
 // its own variables that begin with ROUSE_.
 func (a *app) warnOfVariables(log *slog.Logger) {
-	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true}
+	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true, "ROUSE_CA": true, "ROUSE_CLIENT_CERT": true, "ROUSE_CLIENT_KEY": true}
 	var envs []string
 	for _, s := range new(Config).settings() {
 		known[envName(s.Name)] = true

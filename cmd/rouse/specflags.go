@@ -15,8 +15,9 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// specFlags define a timer. Most set a member of the API's spec, which has the flag's name unless the tag "member" has another
-// one; "-" is none. "rouse get" shows the member under the flag's name, or what the tag "show" has: a label, and how the value is shown.
+// specFlags define a timer. Most set a member of the API's spec, which has the flag's name unless the tag
+// "member" has another one; "-" is none. "rouse get" shows the member under the flag's name, or what the tag
+// "show" has: a label, and how the value is shown.
 type specFlags struct {
 	Schedule string `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
 
@@ -75,7 +76,7 @@ const coalesced = "@after 0s"
 func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	var o api.Spec
 	setMembers(f, &o)
-	s, err := o.Words()
+	s, err := o.Parse()
 	var faults rouse.Invalid
 	faults.Add(err)
 	faults.Add(f.headers(&s))

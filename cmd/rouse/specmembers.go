@@ -50,7 +50,8 @@ func kebab(field string) string {
 	return strings.ToLower(b.String())
 }
 
-// setMembers sets the members of a form of the API, a pointer to an api.Spec or api.When, to the flags that were given.
+// setMembers sets the members of a form of the API, a pointer to an api.Spec or api.When, to the flags that
+// were given.
 func setMembers(flags, form any) {
 	from := reflect.ValueOf(flags).Elem()
 	for _, m := range specMembers(from.Type()) {
@@ -66,8 +67,8 @@ func setMembers(flags, form any) {
 	}
 }
 
-// memberOf returns the member of a form with a path such as "retry.attempts". Objects on the way that are not there are made, or, without
-// make, the member is the zero Value.
+// memberOf returns the member of a form with a path such as "retry.attempts". Objects on the way that are not
+// there are made, or, without make, the member is the zero Value.
 func memberOf(form reflect.Value, path string, make bool) reflect.Value {
 	name, rest, deeper := strings.Cut(path, ".")
 	for f, v := range form.Fields() {
@@ -94,8 +95,8 @@ func memberOf(form reflect.Value, path string, make bool) reflect.Value {
 	return reflect.Value{}
 }
 
-// shownMembers returns the labels and values of the flags of a structure, as they are shown of a form; own has the values of
-// those that are shown in another way, by flag.
+// shownMembers returns the labels and values of the flags of a structure, as they are shown of a form; own
+// has the values of those that are shown in another way, by flag.
 func shownMembers(flags reflect.Type, form any, own map[string]string) (pairs []string) {
 	for _, m := range specMembers(flags) {
 		if m.label == "-" {

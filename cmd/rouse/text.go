@@ -29,11 +29,11 @@ func (s style) bold(text string) string   { return s.paint("1", text) }
 // word colours the name of a state or outcome by its meaning.
 func (s style) word(word string) string {
 	switch word {
-	case "fired", "done", "verified":
+	case "fired", "done", "verified", "ok":
 		return s.green(word)
-	case "dead", "refused":
+	case "dead", "refused", "critical":
 		return s.red(word)
-	case "retrying", "paused", "missed", "skipped":
+	case "retrying", "paused", "missed", "skipped", "warning", "unknown":
 		return s.yellow(word)
 	}
 	return word

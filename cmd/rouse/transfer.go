@@ -14,8 +14,9 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// What export writes and import reads is JSON Lines: a first line, calendars, timers, and a last line that counts them, so that a
-// file that was cut is noticed. A timer is as get and list print it; the other lines have a member that no timer has.
+// What export writes and import reads is JSON Lines: a first line, calendars, timers, and a last line that
+// counts them, so that a file that was cut is noticed. A timer is as get and list print it; the other lines
+// have a member that no timer has.
 //
 //	{"export":"rouse","version":1}
 //	{"export":"calendar","namespace":"default","name":"holidays","days":[{"date":"2027-12-24"}],…}
@@ -176,7 +177,7 @@ func (l *exportLine) timer() (rouse.Timer, error) {
 	if o.State == "" {
 		return rouse.Timer{}, rouse.Refuse("state", "", "is missing", "new timers are made with rouse create --file")
 	}
-	t, err := o.Words()
+	t, err := o.Parse()
 	if err != nil {
 		return t, err
 	}
@@ -192,7 +193,7 @@ func (l *exportLine) readCalendar() (rouse.Calendar, error) {
 	if err := api.Decode(l.body, &o); err != nil {
 		return rouse.Calendar{}, err
 	}
-	calendar, err := o.Words()
+	calendar, err := o.Parse()
 	if err != nil {
 		return calendar, err
 	}

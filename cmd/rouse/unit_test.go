@@ -70,9 +70,16 @@ func TestPasswordsAreRedacted(t *testing.T) {
 		"mem:":                   "mem:",
 		"sqlite:/x/y.db":         "sqlite:/x/y.db",
 		"postgres://u:hush@h/db": "postgres://u:xxxxx@h/db",
-		"postgres://h/db?user=u&password=hush&sslmode=require": "postgres://h/db?password=xxxxx&sslmode=require&user=u",
+		"postgres://h/db?user=u&password=hush&sslmode=require": "postgres://h/db?user=u&password=xxxxx&sslmode=require",
 		"redis://:hush@h:6379/0":                               "redis://:xxxxx@h:6379/0",
-		"redis://u:hu%sh@h/0":                                  "xxxxx@h/0",
+		"redis://u:hu%sh@h/0":                                  "redis://u:xxxxx@h/0",
+		"nats://hush@h:4222":                                   "nats://xxxxx@h:4222",
+		"nats://a:hush@h1,nats://b:hush@h2":                    "nats://a:xxxxx@h1,nats://b:xxxxx@h2",
+		"postgres://u:hu@sh/x@h1,h2/db":                        "postgres://u:xxxxx@h1,h2/db",
+		"host=h user=u password=hush dbname=d":                 "host=h user=u password=xxxxx dbname=d",
+		"host=h password = 'hu sh\\'hush' dbname=d":            "host=h password = xxxxx dbname=d",
+		"redis+sentinel://h1,h2/m?sentinel_password=hush":      "redis+sentinel://h1,h2/m?sentinel_password=xxxxx",
+		"http://u:hush@proxy:3128":                             "http://u:xxxxx@proxy:3128",
 	} {
 		if got := redact(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
@@ -158,7 +165,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestEveryMemberOfASpecHasAFlag: each flag that names a member of a spec has a type that can become it, and each member has a flag.
+// TestEveryMemberOfASpecHasAFlag: each flag that names a member of a spec has a type that can become it, and
+// each member has a flag.
 func TestEveryMemberOfASpecHasAFlag(t *testing.T) {
 	flags, named := reflect.TypeFor[specFlags](), map[string]bool{}
 	for _, m := range specMembers(flags) {

@@ -9,21 +9,21 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// foreign are variables that resemble those of rouse: Kubernetes sets them for a service named rouse, or
+// notOurs are variables that resemble those of rouse: Kubernetes sets them for a service named rouse, or
 // the tests of this project use them.
-var foreign = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PORT|PORT_.*|SERVERS)$`)
+var notOurs = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PORT|PORT_.*|SERVERS|BINARY)$`)
 
 // checkVariables refuses a misspelt variable of rouse, which would be ignored otherwise. Other variables
 // that begin with ROUSE_ are allowed.
 func checkVariables(environ []string) error {
-	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
+	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT", "ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
 	for _, s := range new(Config).settings() {
 		known = append(known, envName(s.Name))
 	}
 	var problems []rouse.Problem
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "ROUSE_") || slices.Contains(known, name) || foreign.MatchString(name) {
+		if !strings.HasPrefix(name, "ROUSE_") || slices.Contains(known, name) || notOurs.MatchString(name) {
 			continue
 		}
 		for _, meant := range known {

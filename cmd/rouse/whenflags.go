@@ -27,7 +27,7 @@ type whenFlags struct {
 func (f *whenFlags) whenOf(schedule string) (rouse.Spec, error) {
 	o := api.When{Schedule: schedule}
 	setMembers(f, &o)
-	s, err := o.Words()
+	s, err := o.Parse()
 	var faults rouse.Invalid
 	faults.Add(err)
 	s.Target = "stream:" // every spec needs a target; this one is not used

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatZeroMeans sets each number and duration to 0: those that take it are in the table of configuration.md that shows what it means,
-// and no others are.
+// TestWhatZeroMeans sets each number and duration to 0: those that take it are in the table of
+// configuration.md that shows what it means, and no others are.
 func TestWhatZeroMeans(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {

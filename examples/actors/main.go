@@ -37,7 +37,8 @@ func main() {
 	}
 }
 
-// host has the carts of this process. Their things are in memory here; a real shop keeps them in its database.
+// host has the carts of this process. Their things are in memory here; a real shop keeps them in its
+// database.
 type host struct {
 	reminders *reminder.Client
 	ready     chan struct{} // closed when reminders is there
@@ -53,7 +54,8 @@ func run(ctx context.Context, rouse, listen string) error {
 	}
 	defer l.Close()
 	h := &host{carts: map[string][]string{}, ready: make(chan struct{})}
-	// The address tells the hosts apart, and as it is where others reach this one, who looks for a cart knows where to go.
+	// The address tells the hosts apart, and as it is where others reach this one, who looks for a cart knows
+	// where to go.
 	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(), ActorTypes: []string{"Cart"}, Handle: h.remind})
 	if err != nil {
 		return err

@@ -23,11 +23,11 @@ func TestCallworker(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	totals := node.Pool{Config: pool.Config{Name: "totals", Delays: pool.Delays{Unbind: time.Minute, Stop: time.Minute}},
+	totals := pool.Setup{Config: pool.Config{Name: "totals", Delays: pool.Delays{Unbind: time.Minute, Stop: time.Minute}},
 		Open: func(log *slog.Logger) (driver.Driver, error) {
 			return subprocess.New(subprocess.Config{Pool: "totals", Command: []string{binary}, Log: log})
 		}}
-	n, err := node.Open(t.Context(), "mem:", node.WithAPI("127.0.0.1:0"), func(c *node.Config) { c.Pools = []node.Pool{totals} })
+	n, err := node.Open(t.Context(), "mem:", node.WithAPI("127.0.0.1:0"), func(c *node.Config) { c.Pools = []pool.Setup{totals} })
 	if err != nil {
 		t.Fatal(err)
 	}

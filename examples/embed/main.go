@@ -1,5 +1,6 @@
-// Embed is a program that has its own timers, without a server: it greets every second, until it is interrupted. Its timers are
-// in ./embed-data, so a greeting that came due while it was not running is made up for when it starts again.
+// Embed is a program that has its own timers, without a server: it greets every second, until it is
+// interrupted. Its timers are in ./embed-data, so a greeting that came due while it was not running is made
+// up for when it starts again.
 package main
 
 import (

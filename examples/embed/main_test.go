@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestEmbed builds the example and runs it twice in one directory: it greets, ends when it is interrupted, and goes on.
+// TestEmbed builds the example and runs it twice in one directory: it greets, ends when it is interrupted,
+// and goes on.
 func TestEmbed(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "embed")

@@ -20,8 +20,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// installed copies the files of an example into a cache directory, of which there is one for each content, and has its dependencies
-// installed there by a command, unless they are already. Without the interpreter, or what the command fetches from, the test is skipped.
+// installed copies the files of an example into a cache directory, of which there is one for each content,
+// and has its dependencies installed there by a command, unless they are already. Without the interpreter, or
+// what the command fetches from, the test is skipped.
 func installed(t *testing.T, example, interpreter string, files []string, command func(dir string) []string, then ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(interpreter); err != nil {
@@ -83,8 +84,9 @@ func installed(t *testing.T, example, interpreter string, files []string, comman
 	return dir
 }
 
-// TestOtherLanguages runs the examples in Python and TypeScript with the real command line and broker, and holds of each what a
-// worker has to do: it answers, comes back by itself when its connection breaks, and finishes what it has when it is asked to end.
+// TestOtherLanguages runs the examples in Python and TypeScript with the real command line and broker, and
+// holds of each what a worker has to do: it answers, comes back by itself when its connection breaks, and
+// finishes what it has when it is asked to end.
 func TestOtherLanguages(t *testing.T) {
 	t.Parallel()
 	rouse := os.Getenv("ROUSE_BINARY")
@@ -112,7 +114,8 @@ func TestOtherLanguages(t *testing.T) {
 	})
 }
 
-// aWorker holds a worker to what it has to do. Its command is one line of the driver's settings, and its variables are others.
+// aWorker holds a worker to what it has to do. Its command is one line of the driver's settings, and its
+// variables are others.
 func aWorker(t *testing.T, rouse, command string, env ...string) {
 	address, api := servers.ManagedRabbitMQ(t)
 	env = append(env, `WORK_SECONDS: "0.5"`)

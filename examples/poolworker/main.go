@@ -39,7 +39,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("WORKER_PREFETCH: %w", err)
 	}
-	// No more requests at a time than are worked on at a time: those that wait here die with the one that crashes this worker.
+	// No more requests at a time than are worked on at a time: those that wait here die with the one that
+	// crashes this worker.
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return err
 	}
@@ -87,7 +88,8 @@ func (w *worker) report(ctx context.Context, event string) error {
 	return w.ch.PublishWithContext(ctx, w.activity, w.key, false, false, amqp.Publishing{Headers: amqp.Table{"x-event": event}})
 }
 
-// serve answers a request. It is acknowledged when the broker has the answer; if this worker dies before, another one gets it.
+// serve answers a request. It is acknowledged when the broker has the answer; if this worker dies before,
+// another one gets it.
 func (w *worker) serve(ctx context.Context, d *amqp.Delivery) error {
 	if err := w.report(ctx, "request-received"); err != nil {
 		return err

@@ -173,8 +173,8 @@ func alive(program string) bool {
 	return false
 }
 
-// TestPool runs the example with the real command line and broker: a request for a new key is answered, an idle group goes, and
-// nothing outlives the manager, however that ends.
+// TestPool runs the example with the real command line and broker: a request for a new key is answered, an
+// idle group goes, and nothing outlives the manager, however that ends.
 func TestPool(t *testing.T) {
 	rouse := os.Getenv("ROUSE_BINARY")
 	if rouse == "" {

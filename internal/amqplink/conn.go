@@ -1,10 +1,11 @@
-// Package amqplink connects to RabbitMQ with bounded waits: dialing, calls and writes have a timeout. If the broker
-// exceeds one, the connection is cut and the caller reconnects, with the delays of package backoff.
+// Package amqplink connects to RabbitMQ with bounded waits: dialing, calls and writes have a timeout. If the
+// broker exceeds one, the connection is cut and the caller reconnects, with the delays of package backoff.
 //
 //	Dial ─► Conn ─► OpenChannel, Limit around each call ─► Watch returns why it ended
 //	          └───► NewPublisher: messages with confirms and returns
 //
-// All uses of RabbitMQ go through this package, because the calls of the AMQP client take no context and no timeout.
+// All uses of RabbitMQ go through this package, because the calls of the AMQP client take no context and no
+// timeout.
 package amqplink
 
 import (

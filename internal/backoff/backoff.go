@@ -1,5 +1,5 @@
-// Package backoff waits between tries: twice as long after each one, up to a longest wait, with a random part so that nodes that
-// lost the same server do not come back to it together.
+// Package backoff waits between tries: twice as long after each one, up to a longest wait, with a random part
+// so that nodes that lost the same server do not come back to it together.
 //
 //	b := backoff.New(50*time.Millisecond, 5*time.Second)
 //	for b.Wait(ctx) {
@@ -9,8 +9,8 @@
 //		}
 //	}
 //
-// It is for loops that try until they succeed or are stopped. How long a timer waits between the attempts of a fire is its own
-// policy: rouse.Retry.
+// It is for loops that try until they succeed or are stopped. How long a timer waits between the attempts of
+// a fire is its own policy: rouse.Retry in retry.go of the root.
 package backoff
 
 import (
@@ -30,8 +30,8 @@ func New(first, longest time.Duration) *Backoff {
 	return &Backoff{first: first, next: min(first, longest), longest: longest}
 }
 
-// Wait is the condition of a loop: it waits before every try but the first one after New and after Reset. It returns false, at
-// once, if ctx ends.
+// Wait is the condition of a loop: it waits before every try but the first one after New and after Reset. It
+// returns false, at once, if ctx ends.
 func (b *Backoff) Wait(ctx context.Context) bool { return b.WaitOr(ctx, nil) }
 
 // WaitOr is Wait that a value from wake, or its end, cuts short.
@@ -43,7 +43,8 @@ func (b *Backoff) WaitOr(ctx context.Context, wake <-chan struct{}) bool {
 	return SleepOr(ctx, b.Next(), wake)
 }
 
-// Pause waits after a try, for loops that do not try again at once after Reset. It returns false, at once, if ctx ends.
+// Pause waits after a try, for loops that do not try again at once after Reset. It returns false, at once, if
+// ctx ends.
 func (b *Backoff) Pause(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Next returns the next wait, for loops that wait by themselves, and doubles the one after it.
@@ -59,7 +60,8 @@ func (b *Backoff) Reset() { b.next, b.tried = min(b.first, b.longest), false }
 // Limit changes the longest wait from here on.
 func (b *Backoff) Limit(longest time.Duration) { b.next, b.longest = min(b.next, longest), longest }
 
-// After returns the wait after a number of failures in a row, for callers that count them: first after one, then twice as long each.
+// After returns the wait after a number of failures in a row, for callers that count them: first after one,
+// then twice as long each.
 func After(failures int, first, longest time.Duration) time.Duration {
 	d := min(first, longest)
 	for ; failures > 1 && d < longest; failures-- {

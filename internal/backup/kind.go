@@ -12,7 +12,8 @@ import (
 	"github.com/rousehq/rouse/store"
 )
 
-// kind is a kind of store that there are backups of, by its name in an archive and before the colon of a store's URL.
+// kind is a kind of store that there are backups of, by its name in an archive and before the colon of a
+// store's URL.
 type kind struct {
 	name string
 	*store.Files

@@ -67,7 +67,8 @@ func TestADoTakesPatientItemsAlong(t *testing.T) {
 	})
 }
 
-// TestADoNeverWaitsBehindPatientItems has more items than fit a flush: those that are left over go into the next one at once.
+// TestADoNeverWaitsBehindPatientItems has more items than fit a flush: those that are left over go into the
+// next one at once.
 func TestADoNeverWaitsBehindPatientItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{MaxItems: 4, Queue: 100}, true)

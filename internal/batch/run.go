@@ -84,8 +84,8 @@ func (w *Writer[T, R]) close() {
 	w.tell()
 }
 
-// take makes up the next batch from the front of the queue. A call goes in whole or waits for the next flush, unless it was
-// cut into chunks, which then go one by one. It is false if there is nothing to flush.
+// take makes up the next batch from the front of the queue. A call goes in whole or waits for the next flush,
+// unless it was cut into chunks, which then go one by one. It is false if there is nothing to flush.
 func (w *Writer[T, R]) take() bool {
 	b := &w.batch
 	count, bytes := 0, 0

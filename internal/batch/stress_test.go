@@ -10,8 +10,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestStress has callers of all sizes, some impatient, a flush that fails now and then, and an end in the middle of it. Every
-// item must be flushed at most once, in its caller's order, and exactly as its Do was told.
+// TestStress has callers of all sizes, some impatient, a flush that fails now and then, and an end in the
+// middle of it. Every item must be flushed at most once, in its caller's order, and exactly as its Do was
+// told.
 func TestStress(t *testing.T) {
 	const callers, rounds, endAt = 32, 200, 12_000
 	type item struct{ caller, n int }

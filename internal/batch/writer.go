@@ -1,12 +1,12 @@
-// Package batch is group commit: many callers hand in items, one goroutine writes them together, and each caller gets the
-// results of its own.
+// Package batch is group commit: many callers hand in items, one goroutine writes them together, and each
+// caller gets the results of its own.
 //
 //	Do ─► line ─► queue ─► flush ─► after ─► Do returns
 //	Do ─┘ (full)   bounded   one at a time
 //
 // Items that arrive during a flush form the next one, so batches grow with the load and a lone item does not
-// wait. Only items of a DoBy wait for company: until a time that their caller gives, or until a Do comes, whose
-// flush they join.
+// wait. Only items of a DoBy wait for company: until a time that their caller gives, or until a Do comes,
+// whose flush they join.
 //
 // It promises that flushes are strictly one after another, that items are flushed in the order in which they
 // were accepted, those of one Do in their order, and that no call overtakes a Do that waits for room.
@@ -89,8 +89,8 @@ func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Contex
 	return w
 }
 
-// Do writes the items and returns their results. Those of one Do are in one flush if they fit MaxItems and MaxBytes;
-// otherwise they are split in order.
+// Do writes the items and returns their results. Those of one Do are in one flush if they fit MaxItems and
+// MaxBytes; otherwise they are split in order.
 //
 // The context counts as long as there is no room in the queue, or no Run: when it ends, or Run does
 // (rouse.ErrClosed), no more of the items are accepted. Do always waits for accepted items. An error comes
@@ -101,8 +101,9 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	return w.DoBy(ctx, items, time.Time{})
 }
 
-// DoBy is Do for items that may wait in the queue until a time, to be flushed together with others. They are flushed before it with the
-// items of the next Do, when they fill a flush, and when Hurry is called or Run ends.
+// DoBy is Do for items that may wait in the queue until a time, to be flushed together with others. They are
+// flushed before it with the items of the next Do, when they fill a flush, and when Hurry is called or Run
+// ends.
 func (w *Writer[T, R]) DoBy(ctx context.Context, items []T, by time.Time) ([]R, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -152,7 +153,8 @@ func (w *Writer[T, R]) Hurry() {
 	w.mu.Unlock()
 }
 
-// rouse wakes Run if it is idle and there is something in the queue: to flush it, or to know until when to wait.
+// rouse wakes Run if it is idle and there is something in the queue: to flush it, or to know until when to
+// wait.
 func (w *Writer[T, R]) rouse() {
 	if !w.idle || w.queued == 0 {
 		return

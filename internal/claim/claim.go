@@ -1,14 +1,15 @@
-// Package claim contains the strategies: gates in front of the one claim of every store. A strategy decides which
-// buckets a node may claim now, and whether it owns them. An owner may read rows and spends one write per fire;
-// otherwise rows have to be held, which is another write. Strategies only avoid duplicates; revisions keep the
-// state correct.
+// Package claim contains the strategies: gates in front of the one claim of every store. A strategy decides
+// which buckets a node may claim now, and whether it owns them. An owner may read rows and spends one write
+// per fire; otherwise rows have to be held, which is another write. Strategies only avoid duplicates;
+// revisions keep the state correct.
 //
 //	Sole   one node, which owns every bucket
 //	Lease  every node claims from every bucket, timer by timer, and holds what it gets
 //	Tick   a clock in the store: the node that advances it claims and holds what is due by then
 //	Share  nodes share the buckets by leases; the node with a bucket's lease owns it
 //
-// Nodes know each other by leases: a Member keeps the lease of a running node. A Share contains its own Member.
+// Nodes know each other by leases: a Member keeps the lease of a running node. A Share contains its own
+// Member.
 package claim
 
 import (

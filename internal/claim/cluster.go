@@ -133,3 +133,30 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 	}
 	return v, nil
 }
+
+// Buckets returns the buckets of a store with their owners, in their order; those that no live node has are
+// without one. It queries the store each time.
+func Buckets(ctx context.Context, locks rouse.Locks, n uint32) ([]rouse.BucketStatus, error) {
+	v, err := look(ctx, locks, n)
+	if err != nil {
+		return nil, fmt.Errorf("list the buckets: %w", err)
+	}
+	owners := map[string]*Node{}
+	for i := range v.nodes {
+		owners[v.nodes[i].Owner] = &v.nodes[i]
+	}
+	list := make([]rouse.BucketStatus, n)
+	for i := range list {
+		b := &list[i]
+		b.Bucket = uint32(i)
+		l, ok := v.buckets[b.Bucket]
+		if !ok {
+			continue
+		}
+		b.Epoch = l.Epoch
+		if owner := owners[l.Owner]; owner != nil && l.Until > v.now {
+			b.Node, b.Until, b.PerSecond = owner.ID, l.Until, owner.Load[b.Bucket]
+		}
+	}
+	return list, nil
+}

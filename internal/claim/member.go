@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -187,75 +186,6 @@ func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
 
 // Changed is signalled when another node came, left, or released something.
 func (m *Member) Changed() <-chan struct{} { return m.changed }
-
-// renew takes or renews the node's leases and more in one query. It returns the latter, and the time of the
-// request, from which they count.
-func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rouse.Want) (
-	leases []rouse.Lease, asked time.Time, err error) {
-	m.mu.Lock()
-	present, attests := m.connected()
-	stands := m.standing
-	tell := m.renewed.IsZero() || present != m.told || stands != m.toldStand || m.answers
-	m.mu.Unlock()
-	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(load, attests, stands)}}
-	if m.o.Leads == nil {
-		wants = append(wants, rouse.Want{Name: leaderName})
-	}
-	own := len(wants)
-	wants = append(wants, more...)
-	asked = time.Now()
-	leases, err = m.lock(ctx, wants)
-	if err == nil && tell {
-		defer m.announce(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.err = err
-	if err != nil {
-		return nil, asked, err
-	}
-	m.told, m.toldStand, m.answers = present, stands, false
-	if m.renewed = asked; leases[0].Owner != m.owner {
-		m.renewed = time.Time{}
-		m.err = fmt.Errorf("another process has the node's name %q; give each node a name of its own", m.o.Node)
-	}
-	m.leading = time.Time{}
-	if own > 1 && leases[1].Owner == m.owner {
-		m.leading = asked
-	}
-	return leases[own:], asked, nil
-}
-
-// lock requests leases and returns one for each.
-func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
-	defer cancel()
-	began := time.Now()
-	leases, err := m.locks.Lock(ctx, m.owner, m.o.TTL, wants)
-	m.pace.add(began)
-	if err == nil && len(leases) != len(wants) {
-		err = fmt.Errorf("the store answered with %d leases for %d", len(leases), len(wants))
-	}
-	return leases, err
-}
-
-func (m *Member) leaseData(load map[uint32]float64, attests string, stands standing) []byte {
-	s := nodeData{Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
-	if m.o.Fires && stands != yielded {
-		s.Takes = (m.pace.typical() + time.Millisecond - 1).Milliseconds()
-	}
-	if m.o.Data != nil {
-		if data := m.o.Data(); json.Valid(data) {
-			s.Data = data
-		}
-	}
-	data, err := json.Marshal(s)
-	if err != nil { // a load is NaN or infinite
-		s.Load = nil
-		data, _ = json.Marshal(s)
-	}
-	return data
-}
 
 // leave releases the node's leases and more after the context ended. If the store cannot be reached, they
 // expire.

@@ -1,6 +1,6 @@
-// Package codec reads and writes the compact form of what rouse keeps and sends itself: numbers are varints, and a text has its
-// length before it. Writers use encoding/binary and the functions here; a Reader checks what it reads, so that damaged bytes end in
-// one error and never ask for more memory than they are long.
+// Package codec reads and writes the compact form of what rouse keeps and sends itself: numbers are varints,
+// and a text has its length before it. Writers use encoding/binary and the functions here; a Reader checks
+// what it reads, so that damaged bytes end in one error and never ask for more memory than they are long.
 package codec
 
 import (
@@ -25,7 +25,8 @@ func AppendTexts(b []byte, list []string) []byte {
 // String returns a string that shares the memory of b, which may not change from then on.
 func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Reader reads from the front of bytes. After the first fault it returns zeros, and Bad reports it: callers check once, at the end.
+// Reader reads from the front of bytes. After the first fault it returns zeros, and Bad reports it: callers
+// check once, at the end.
 type Reader struct {
 	b   []byte
 	bad bool
@@ -79,7 +80,8 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
-// Count reads a number of elements of at least size bytes each, so that a damaged one cannot ask for much memory.
+// Count reads a number of elements of at least size bytes each, so that a damaged one cannot ask for much
+// memory.
 func (r *Reader) Count(size int) int {
 	n := r.Uvarint()
 	if n > uint64(len(r.b)/size) {

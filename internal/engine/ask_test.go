@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -103,7 +104,8 @@ func TestBulkVerbs(t *testing.T) {
 		}
 		for _, bad := range []timers.BulkRequest{{Action: "explode"}, {Action: "delete", ErrorContains: "x"}, {Action: "reschedule"}, {Action: "resume", When: &rouse.Spec{}},
 			{Action: "redrive", Query: rouse.Query{States: []rouse.State{rouse.StatePaused}}}, {Action: "skip", Until: 5},
-			{Action: "reschedule", When: &rouse.Spec{Schedule: "61 * * * *"}}} {
+			{Action: "reschedule", When: &rouse.Spec{Schedule: "61 * * * *"}}, {Action: "purge", PerSecond: 1}, {Action: "redrive", PerSecond: -1},
+			{Action: "redrive", PerSecond: math.NaN()}} {
 			if err := h.Bulk(ctx, bad, func(timers.BulkProgress) error { return nil }); err == nil {
 				t.Errorf("%+v was taken", bad)
 			}
@@ -134,6 +136,11 @@ func TestRedriveByError(t *testing.T) {
 			t.Errorf("%+v, %v, %d dead letters are left", last, err, n)
 		}
 		h.wantEndings("y", "dead", "fired")
+		began, reports := time.Now(), 0
+		err = h.Bulk(t.Context(), timers.BulkRequest{Action: "redrive", PerSecond: 0.1}, func(timers.BulkProgress) error { reports++; return nil })
+		if took := time.Since(began); err != nil || took != 10*time.Second || reports != 2 {
+			t.Errorf("two redrives at 0.1/s took %v with %d reports, %v", took, reports, err)
+		}
 	})
 }
 
@@ -155,8 +162,26 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%s at %v: %+v, %v; want %s, %q", name, at, x.Reasons, err, code, text)
 			}
 		}
+		// lasts compares since when the last answer holds, until when, and what to do: for programs.
+		lasts := func(name string, at, since, until time.Duration, cure string) {
+			t.Helper()
+			when := func(d time.Duration) rouse.Instant {
+				if d == 0 {
+					return 0
+				}
+				return rouse.At(from.Add(d))
+			}
+			x, err := h.Explain(ctx, key(name), when(at))
+			if err != nil || len(x.Reasons) == 0 {
+				t.Fatalf("%s at %v: %+v, %v", name, at, x, err)
+			}
+			if r := x.Reasons[0]; r.Since != when(since) || r.Until != when(until) || !strings.Contains(r.Cure, cure) || (r.Cure == "") != (cure == "") {
+				t.Errorf("%s at %v: since %v until %v, cure %q; want %v, %v, %q", name, at, r.Since, r.Until, r.Cure, when(since), when(until), cure)
+			}
+		}
 		h.put("a", "*/10 * * * *")
 		say("a", 0, "scheduled", "00:10:00")
+		lasts("a", 0, 0, 10*time.Minute, "")
 		say("a", 10*time.Minute, "scheduled", "")
 		say("a", 15*time.Minute, "off", "20:00")
 		say("a", -10*time.Minute, "off", "created later")
@@ -166,17 +191,23 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		say("a", 0, "paused", "incident 7")
+		lasts("a", 0, 0, 45*time.Minute, "rouse resume")
 		time.Sleep(40 * time.Minute)
 		say("a", 30*time.Minute, "skipped", "paused")
+		lasts("a", 30*time.Minute, 20*time.Minute, 40*time.Minute, "rouse resume")
 		h.stop()
 		time.Sleep(time.Hour)
 		h = start(t, store, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		say("a", 70*time.Minute, "missed", "latest")
+		lasts("a", 70*time.Minute, time.Hour, 100*time.Minute, "several nodes")
 		h.sink.answers(answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"} }))
 		h.put("b", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Max: time.Hour} })
 		time.Sleep(time.Minute)
 		say("b", 0, "retrying", "busy")
+		if x, err := h.Explain(ctx, key("b"), 0); err != nil || x.Reasons[0].Since == 0 || x.Reasons[0].Until < x.Reasons[0].Since.Add(30*time.Minute) || x.Reasons[0].Cure == "" {
+			t.Errorf("%+v, %v", x.Reasons, err)
+		}
 		time.Sleep(2 * time.Hour)
 		say("b", 0, "ended", "no timer")
 		x, _ := h.Explain(ctx, key("b"), 0)
@@ -317,6 +348,35 @@ func TestCalendarsMoveTheirTimers(t *testing.T) {
 		}
 		if _, err := h.Calendar(ctx, "n", "off"); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("after the delete: %v", err)
+		}
+	})
+}
+
+// TestSimulateFindsTheEarliest has timers in the order opposite to that of their keys, the first one in some
+// hours, and one that recurs: a part of the range has enough fires for a small limit, and none is left out of
+// it.
+func TestSimulateFindsTheEarliest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		from := time.Now()
+		const many, gap, ahead = 500, 7 * time.Second, 5 * time.Hour
+		for i := range many {
+			h.put(fmt.Sprintf("t%03d", many-1-i), fmt.Sprintf("@after %v", ahead+time.Duration(i)*gap))
+		}
+		h.put("again", "@every 6h")
+		for _, limit := range []int{1, 10, 100, many, 10_000} {
+			s, err := h.Simulate(t.Context(), rouse.Query{Namespace: "n"}, 0, rouse.At(from.Add(48*time.Hour)), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := min(limit, many+8); len(s.Fires) != want && want != many+8 || s.More != (limit <= many) {
+				t.Errorf("limit %d: %d fires, more %v", limit, len(s.Fires), s.More)
+			}
+			for i, f := range s.Fires[:min(len(s.Fires), 400)] {
+				if want := fmt.Sprintf("t%03d", many-1-i); f.Key.Name != want {
+					t.Fatalf("limit %d: fire %d is %s at %v, want %s", limit, i, f.Key.Name, f.At, want)
+				}
+			}
 		}
 	})
 }

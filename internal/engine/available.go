@@ -67,6 +67,13 @@ func (s available) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Reco
 	return page, rouse.Unavailable(err)
 }
 
+func (s available) RecordNamespaces(ctx context.Context) ([]string, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	names, err := s.Store.RecordNamespaces(ctx)
+	return names, rouse.Unavailable(err)
+}
+
 func (s available) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
 	n, err := s.Store.TrimTimer(ctx, namespace, name, keep)
 	return n, rouse.Unavailable(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/sink/stream"
+	"github.com/rousehq/rouse/sink/webhook"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -206,6 +207,11 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		s := stream.New(stream.Options{})
 		h := begin(t, mem.New(), s, timers.Options{})
 		h.put("a", "@every 1s", to("stream:x"))
+		return h
+	},
+	rouse.CauseNoSecret: func(t *testing.T) *harness {
+		h := begin(t, mem.New(), webhook.New(webhook.Options{}), timers.Options{})
+		h.put("a", "@every 1s", to("https://example.com/"), func(p *timers.Put) { p.Spec.Webhook.Headers = map[string]string{"Authorization": "{{secret:none}}"} })
 		return h
 	},
 	rouse.CauseCircuitOpen: func(t *testing.T) *harness {

@@ -11,7 +11,7 @@ import (
 // settled returns the timer of an entry to settle. It returns nil for a draft, whose decoding compiles a
 // schedule and takes too long here.
 func (s *settler) settled(en *entry) *rouse.Timer {
-	if _, draft := rouse.DraftSpec(&en.row); draft && en.timer == nil {
+	if en.draft && en.timer == nil {
 		return nil
 	}
 	t, err := s.memory.decoded(en)

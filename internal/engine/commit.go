@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/batch"
 	"github.com/rousehq/rouse/internal/notify"
+	"github.com/rousehq/rouse/internal/scratch"
 )
 
 // commits are the group commits. With an embedded store there is one, which keeps the disk busy; with a
@@ -23,6 +25,9 @@ type commits struct {
 	health  *health
 	hub     *hub
 	list    []*batch.Writer[*Write, Written]
+
+	changes scratch.Slices[rouse.Change] // of the commits that are being made
+	records scratch.Slices[rouse.Record] // of those that were made
 }
 
 // sharedWriters and sharedCommit are for shared stores: the number of concurrent commits, and the maximum
@@ -126,7 +131,7 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	defer c.health.commits.begin()()
-	changes := make([]rouse.Change, len(items))
+	changes := c.changes.Take(len(items))
 	for i, w := range items {
 		changes[i] = w.Change
 	}
@@ -147,6 +152,9 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 	if !errors.Is(err, rouse.ErrFull) {
 		c.health.commit(err)
 		c.hindrances.answered(err == nil, asked, c.Now())
+	}
+	if err == nil { // after an error, the store may still be reading them
+		c.changes.Give(changes)
 	}
 	if !errors.Is(err, rouse.ErrFull) {
 		return c.outcome(items, results, err)
@@ -237,9 +245,16 @@ func (c *commits) doubt(items []*Write, err error) error {
 // caller gets its result.
 func (c *commits) committed(items []*Write, results []Written) {
 	failpoint("after-commit")
-	var records []rouse.Record
+	records := c.records.Take(0)
 	now := c.Now()
 	c.memory.Lock()
+	read := uint8(0)
+	for _, w := range items { // as in settler.steps
+		if w.settles != nil {
+			read ^= w.settles.kind
+		}
+	}
+	runtime.KeepAlive(read)
 	for i, w := range items {
 		w.result = &results[i]
 		if r := results[i]; r.Applied {
@@ -249,8 +264,11 @@ func (c *commits) committed(items []*Write, results []Written) {
 	}
 	c.memory.dispatch()
 	wakeReader := c.memory.window.spilled != never && !c.memory.window.filled()
+	wakeFiring := c.memory.late()
 	c.memory.Unlock()
-	notify.Send(c.memory.wake)
+	if wakeFiring {
+		notify.Send(c.memory.wake)
+	}
 	if wakeReader {
 		notify.Send(c.memory.room)
 	}
@@ -258,4 +276,5 @@ func (c *commits) committed(items []*Write, results []Written) {
 		c.opts.Events.recorded(records)
 		c.hub.publish(records)
 	}
+	c.records.Give(records)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,25 +12,35 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// crowds bound how many rows stand next to one timer: overlapping occurrences and dead letters. The node
-// keeps the last count plus what it added since. That is never too low, except for rows that other nodes
-// added; when it reaches the bound, the rows are counted again.
+// crowds bound how many rows stand next to one timer, and next to all timers of a namespace with a quota:
+// overlapping occurrences and dead letters. The node keeps the last count plus what it added since. That is
+// never too low, except for rows that other nodes added; when it reaches the bound, the rows are counted
+// again. The key of a namespace's count has no name.
 type crowds struct {
 	*env
-	buried chan rouse.Key // timers that may have too many dead letters
+	buried chan rouse.Key // timers and namespaces that may have too many dead letters
 
 	mu    sync.Mutex
 	live  map[rouse.Key]int
 	dead  map[rouse.Key]int
+	space map[string]*allowance // of the overlapping occurrences of namespaces with a quota
 	total Crowds
+}
+
+// allowance is how many occurrences this node may start in a namespace before it counts them again: other
+// nodes start some, too.
+type allowance struct {
+	until time.Time
+	most  int
+	begun map[rouse.Key]time.Time // occurrences that are not written yet, since when
 }
 
 func newCrowds(v *env) *crowds { return &crowds{env: v, buried: make(chan rouse.Key, 1024)} }
 
 // Crowds counts how often the bounds on rows of single timers took effect.
 type Crowds struct {
-	Overlaps uint64 // evaluations of a timer at its overlap limit, each of which skipped what was due
-	Dropped  uint64 // dead letters deleted because their timer had too many
+	Overlaps uint64 // evaluations of a timer at an overlap limit, each of which skipped what was due
+	Dropped  uint64 // dead letters deleted because their timer or namespace had too many
 }
 
 // counts returns these counts since the start.
@@ -46,6 +57,10 @@ const (
 	crowdedLook = 900 * time.Millisecond
 	countWait   = 5 * time.Second // timeout of a count in the store
 	dropPage    = 500             // dead letters read or deleted at a time
+	maxDrop     = 5000            // dead letters that one trim deletes
+	// spaceAge is how long a count of a namespace is used where other nodes write, too, and how long an
+	// occurrence counts that begins and is not written.
+	spaceAge = time.Second
 )
 
 // joined adds one row to a timer's count and returns the count; known is false if its rows have not been
@@ -71,33 +86,104 @@ func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
 		return rouse.Step{Keep: true}
 	}
-	most := c.opts.MaxOverlap
-	if most < 0 {
-		return t.Detach(now, s)
-	}
-	c.mu.Lock()
-	n, known := c.live[t.Key]
-	c.mu.Unlock()
-	if !known || n >= most {
+	for _, bound := range c.overlapBounds(t.Key) {
+		if c.room(bound) {
+			continue
+		}
 		if m, is := s.(*schedulecache.Meter); is && m.Limit > 0 {
 			m.Out = true
 			return rouse.Step{Keep: true}
 		}
-		n = c.count(t.Key, rouse.StateFiring)
-		c.mu.Lock()
-		counted(&c.live, t.Key, n)
-		if n >= most {
+		if c.recount(bound) >= bound.most {
+			c.mu.Lock()
 			c.total.Overlaps++
+			c.mu.Unlock()
+			c.opts.Events.limited(bound.name, t.Key)
+			return t.SkipOverLimit(bound.most, now, now.Add(crowdedLook), s)
+		}
+	}
+	step := t.Detach(now, s)
+	if side := step.Detached; side != nil {
+		c.mu.Lock()
+		if a := c.space[t.Key.Namespace]; a != nil {
+			a.begun[side.Key] = time.Now()
 		}
 		c.mu.Unlock()
-		if n >= most {
-			c.opts.Events.limited("max-overlap", t.Key)
-		}
 	}
-	if n >= most {
-		return t.SkipOverLimit(most, now, now.Add(crowdedLook), s)
+	return step
+}
+
+// bound is how many rows there may be next to a timer or in a namespace.
+type bound struct {
+	key  rouse.Key
+	most int
+	name string // of the setting or quota
+}
+
+// overlapBounds returns the bounds of overlapping occurrences of a timer.
+func (c *crowds) overlapBounds(key rouse.Key) (list []bound) {
+	if c.opts.MaxOverlap >= 0 {
+		list = append(list, bound{key, c.opts.MaxOverlap, "max-overlap"})
 	}
-	return t.Detach(now, s)
+	if most := c.quota(key.Namespace).Overlaps; most > 0 {
+		list = append(list, bound{rouse.Key{Namespace: key.Namespace}, int(most), rouse.QuotaOverlaps})
+	}
+	return list
+}
+
+// quota returns the quotas of a namespace.
+func (c *crowds) quota(namespace string) rouse.Quotas {
+	if c.opts.Quotas == nil {
+		return rouse.Quotas{}
+	}
+	return c.opts.Quotas(namespace)
+}
+
+// nodes returns how many nodes start occurrences in a namespace.
+func (c *crowds) nodes() int {
+	if c.others == nil || c.opts.Nodes == nil {
+		return 1
+	}
+	return max(1, c.opts.Nodes())
+}
+
+// room reports whether there is room for another occurrence by the last count.
+func (c *crowds) room(b bound) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, known := c.live[b.key]
+	if b.key.Name != "" {
+		return known && n < b.most
+	}
+	a := c.space[b.key.Namespace]
+	return known && a != nil && n+len(a.begun) < min(a.most, b.most) && (c.others == nil || time.Now().Before(a.until))
+}
+
+// recount counts the occurrences in progress. Of what is left in a namespace, this node may take half of its
+// part before it counts again, and at least one.
+func (c *crowds) recount(b bound) int {
+	n := c.count(b.key, rouse.StateFiring)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counted(&c.live, b.key, n)
+	if b.key.Name != "" {
+		return n
+	}
+	if c.space == nil || len(c.space) >= maxCrowds {
+		c.space = map[string]*allowance{}
+	}
+	a, now := c.space[b.key.Namespace], time.Now()
+	if a == nil {
+		a = &allowance{begun: map[rouse.Key]time.Time{}}
+		c.space[b.key.Namespace] = a
+	}
+	maps.DeleteFunc(a.begun, func(_ rouse.Key, since time.Time) bool { return now.Sub(since) > spaceAge })
+	n += len(a.begun)
+	a.until, a.most = now.Add(spaceAge), b.most
+	if nodes := c.nodes(); nodes > 1 {
+		a.most = n + max(1, (b.most-n)/(2*nodes))
+	}
+	return n
 }
 
 // note counts the rows that were written next to timers. It runs after the write, because a step may be
@@ -123,9 +209,14 @@ func (c *crowds) noteRow(row *rouse.Row) {
 	case rouse.StateFiring:
 		c.mu.Lock()
 		joined(&c.live, key)
+		joined(&c.live, rouse.Key{Namespace: key.Namespace})
+		if a := c.space[key.Namespace]; a != nil {
+			delete(a.begun, row.Key)
+		}
 		c.mu.Unlock()
 	case rouse.StateDead:
 		c.noteDead(key)
+		c.noteDead(rouse.Key{Namespace: key.Namespace})
 	}
 }
 
@@ -142,15 +233,24 @@ func (c *crowds) count(key rouse.Key, st rouse.State) int {
 	return int(n)
 }
 
+// maxDead returns how many dead letters a timer or a namespace keeps; 0 is unlimited.
+func (c *crowds) maxDead(key rouse.Key) (most int, name string) {
+	if key.Name == "" {
+		return int(c.quota(key.Namespace).DeadLetters), rouse.QuotaDeadLetters
+	}
+	return max(c.opts.DeadPerTimer, 0), "dead-per-timer"
+}
+
 // noteDead counts a new dead letter, and requests trimming if there may be too many.
 func (c *crowds) noteDead(key rouse.Key) {
-	if c.opts.DeadPerTimer < 0 {
+	most, _ := c.maxDead(key)
+	if most == 0 {
 		return
 	}
 	c.mu.Lock()
 	n, known := joined(&c.dead, key)
 	c.mu.Unlock()
-	if known && n <= c.opts.DeadPerTimer+c.opts.DeadPerTimer/10 {
+	if slack := most / 10 / c.nodes(); known && n <= most+slack { // all nodes together exceed it by a tenth
 		return
 	}
 	select {
@@ -159,35 +259,53 @@ func (c *crowds) noteDead(key rouse.Key) {
 	}
 }
 
-// trimDead deletes the oldest dead letters of a timer that has too many.
-func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error {
-	n := c.count(key, rouse.StateDead)
-	if n > c.opts.DeadPerTimer {
-		type letter struct {
-			key rouse.Key
-			due rouse.Instant
-		}
-		var letters []letter
-		q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}}
-		q.Limit = dropPage
-		for {
-			page, err := c.store.List(ctx, q)
-			if err != nil {
-				return err
-			}
-			for i := range page.Rows {
-				letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
-			}
-			if page.Next == nil {
-				break
-			}
-			q.After = *page.Next
-		}
+// letter is a dead letter that may be deleted.
+type letter struct {
+	key rouse.Key
+	due rouse.Instant
+}
+
+// oldestDead returns up to n dead letters of a timer or a namespace, the oldest ones, in memory of up to
+// maxDrop.
+func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n int) (letters []letter, err error) {
+	n = min(n, maxDrop)
+	keep := func() {
 		slices.SortFunc(letters, func(a, b letter) int { return cmp.Compare(a.due, b.due) })
-		old := letters[:max(0, len(letters)-c.opts.DeadPerTimer)]
-		for len(old) > 0 {
-			part := old[:min(len(old), dropPage)]
-			old = old[len(part):]
+		letters = letters[:min(n, len(letters))]
+	}
+	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}, Limit: dropPage}
+	for {
+		page, err := c.store.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Rows {
+			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
+		}
+		if len(letters) >= n+maxDrop {
+			keep()
+		}
+		if page.Next == nil {
+			keep()
+			return letters, nil
+		}
+		q.After = *page.Next
+	}
+}
+
+// trimDead deletes the oldest dead letters of a timer or a namespace that has too many.
+func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error {
+	most, name := c.maxDead(key)
+	if most == 0 {
+		return nil
+	}
+	n := c.count(key, rouse.StateDead)
+	if n > most {
+		old, err := c.oldestDead(ctx, key, n-most)
+		if err != nil {
+			return err
+		}
+		for part := range slices.Chunk(old, dropPage) {
 			items := make([]*Write, len(part))
 			for i := range part {
 				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
@@ -199,7 +317,7 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 			c.mu.Lock()
 			c.total.Dropped += uint64(len(part))
 			c.mu.Unlock()
-			c.opts.Events.limited("dead-per-timer", key)
+			c.opts.Events.limited(name, key)
 		}
 	}
 	c.mu.Lock()

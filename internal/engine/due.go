@@ -12,7 +12,7 @@ type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 
 // enqueue moves a due entry that is neither on the wheel nor in a lane to its next place.
 func (m *memory) enqueue(en *entry, now rouse.Instant) {
-	if _, ok := rouse.DraftSpec(&en.row); ok {
+	if en.draft {
 		m.decide(en, reported{step: finish})
 		return
 	}

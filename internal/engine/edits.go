@@ -116,3 +116,10 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	}
 	return p
 }
+
+// FireDemand returns how many fires of a namespace were sent since the last call, and wait now.
+func (e *Engine) FireDemand(namespace string) int {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	return e.memory.lanes.demand(namespace)
+}

@@ -6,9 +6,10 @@
 //	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (memory.go, due.go, dispatch.go, send.go, settle.go)
 //
 // Each of these steps is a type with the state that it alone needs: reader, memory, sender, settler, commits.
-// A reader and a sender know the memory; the memory knows none of them. Next to these, where other nodes write
-// to the store: ownership (what the strategy has granted), holds, rechecks, rescans, renewals, handover,
-// inheritance. Engine puts them together, starts and stops them, and answers the questions of package timers.
+// A reader and a sender know the memory; the memory knows none of them. Next to these, where other nodes
+// write to the store: ownership (what the strategy has granted), holds, rechecks, rescans, renewals,
+// handover, inheritance. Engine puts them together, starts and stops them, and answers the questions of
+// package timers.
 //
 // The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and
 // bytes; what does not fit is read later. Commits reach the window in order, from the one goroutine that
@@ -65,7 +66,8 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, commits: e.commits, memory: e.memory}
 	e.reader = &reader{env: v, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
 		handover: e.handover, inheritance: e.inheritance, health: e.health}
-	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health}
+	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health,
+		spare: make(chan delivery, spareSenders)}
 	if v.others != nil {
 		e.sender.rechecks = newRechecks(e.memory, rescans)
 	}

@@ -78,6 +78,13 @@ type harness struct {
 
 func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *harness {
 	t.Helper()
+	h := startWith(t, store, sink, o)
+	h.sink = sink
+	return h
+}
+
+func startWith(t *testing.T, store rouse.Store, sink rouse.Sink, o timers.Options) *harness {
+	t.Helper()
 	if o.Compile == nil {
 		o.Compile = schedule.Compile
 	}
@@ -86,7 +93,7 @@ func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *h
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	synctest.Wait()
-	h := &harness{Timers: e, t: t, store: store, sink: sink}
+	h := &harness{Timers: e, t: t, store: store}
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {

@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// env is what every part of the engine needs: its options, the strategy, the store with its clock, and what has
-// hindered this node.
+// env is what every part of the engine needs: its options, the strategy, the store with its clock, and what
+// has hindered this node.
 type env struct {
 	opts       Options
 	strategy   rouse.Strategy

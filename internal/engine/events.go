@@ -11,7 +11,9 @@ import (
 type Events struct {
 	Sent      func(fires []rouse.Fire, now rouse.Instant)               // a delivery starts
 	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row has changed
+	Attempted func(now rouse.Instant, a rouse.Attempted)                // an attempt ended
 	Recorded  func(records []rouse.Record)                              // occurrences ended, durably
+	Created   func(n int)                                               // clients wrote timers, durably
 	Committed func(changes int, took time.Duration, err error)
 	Failed    func(what string, err error) // an operation that will be retried failed
 	Shed      func(rows int)               // rows deferred because memory is full
@@ -34,6 +36,12 @@ func (ev *Events) sent(fires []rouse.Fire, now rouse.Instant) {
 func (ev *Events) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
 	if ev.Reported != nil {
 		ev.Reported(t, o, took)
+	}
+}
+
+func (ev *Events) attempted(now rouse.Instant, a rouse.Attempted) {
+	if ev.Attempted != nil {
+		ev.Attempted(now, a)
 	}
 }
 

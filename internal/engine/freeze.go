@@ -7,8 +7,8 @@ import (
 )
 
 // freezer has the timers whose attempts an edit prevents from starting, with the number of such edits. The
-// firing side asks it while it takes rows from a lane, under the mutex of the memory: an edit that looks at the
-// row after Freeze therefore finds either that an attempt is out, or that none will start.
+// firing side asks it while it takes rows from a lane, under the mutex of the memory: an edit that looks at
+// the row after Freeze therefore finds either that an attempt is out, or that none will start.
 type freezer struct {
 	mu     sync.Mutex
 	frozen map[rouse.Key]int

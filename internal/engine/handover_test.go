@@ -228,9 +228,11 @@ func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		p.put(nodes, "quick", 40)
 		time.Sleep(5 * time.Second)
+		var dead []*member
 		for k := range 2 {
 			p.count()
 			nodes[k].kill()
+			dead = append(dead, nodes[k])
 			time.Sleep(3 * time.Second)
 			p99, most := p.silences()
 			if quiet := p.quiet(); quiet > 0 {
@@ -245,8 +247,8 @@ func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
 		p.doubles = slices.DeleteFunc(p.doubles, func(d string) bool { // what was out with the dead node is sent again
 			return strings.Contains(d, ": by n1,") || strings.Contains(d, ": by n2,")
 		})
-		time.Sleep(2 * time.Minute) // the dead node's deliveries end
-		for _, m := range nodes {
+		time.Sleep(15 * time.Second) // until the holds of the dead nodes would have ended
+		for _, m := range append(nodes, dead...) {
 			m.stop()
 		}
 	})

@@ -104,9 +104,9 @@ func (h *holds) holdWrites(w *Write, g *grant, asked time.Time, full bool) rouse
 	return c
 }
 
-// leavesToOwner reports whether the next occurrence after an attempt is left to the owner of the bucket, because
-// the owner has time to find it. So a recurring timer does not stay with the node that took the call, and its
-// load is where its bucket is.
+// leavesToOwner reports whether the next occurrence after an attempt is left to the owner of the bucket,
+// because the owner has time to find it. So a recurring timer does not stay with the node that took the call,
+// and its load is where its bucket is.
 func (h *holds) leavesToOwner(w *Write, g *grant) bool {
 	return w.settles != nil && !w.Renews && g.span == 0 && w.Change.To.Visible >= h.clock.latest().Add(h.opts.Poll*9/10)
 }

@@ -88,8 +88,8 @@ func TestWhatADeadNodeHeldIsLateBecauseOfItsDeath(t *testing.T) {
 	})
 }
 
-// TestANodeInheritsNothingFromItself: a node whose grain is that of the dead one leaves the rows alone that it holds itself, such as one
-// that it is sending: without their hold another node would send them too.
+// TestANodeInheritsNothingFromItself: a node whose grain is that of the dead one leaves the rows alone that
+// it holds itself, such as one that it is sending: without their hold another node would send them too.
 func TestANodeInheritsNothingFromItself(t *testing.T) {
 	const span = 8 * time.Second
 	bubble(t, func(t *testing.T) {

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/recent"
 	"github.com/rousehq/rouse/internal/throttle"
 )
 
@@ -16,10 +18,12 @@ import (
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
-	ring       []*share           // namespaces with lanes that may send, each at most once
-	waiting    map[*lane]struct{} // lanes that wait only for their rate limit
+	ring       []*share            // namespaces with lanes that may send, each at most once
+	waiting    map[*lane]struct{}  // lanes that wait only for their rate limit
+	limited    map[*share]struct{} // namespaces that wait only for their quota
 	weight     func(namespace string) int
-	max        int // running deliveries
+	quota      func(namespace string) (perSecond float64) // of fires on this node; 0 is unlimited; nil: there are none
+	max        int                                        // running deliveries
 	running    int
 	out        int // fires handed to the sink and not reported yet
 	quiet      *sync.Cond
@@ -32,8 +36,10 @@ type laneKey struct{ namespace, name string }
 type share struct {
 	name   string
 	ring   []*lane
-	inRing bool
-	turns  int // deliveries left before the next namespace's turn
+	inRing bool // also while it is limited
+	turns  int  // deliveries left before the next namespace's turn
+	rate   throttle.TokenBucket
+	sent   int // fires since demand was asked for
 }
 
 // The queues of a lane. Fires that catch up have their own queue, so that their rate limit delays only them.
@@ -65,7 +71,8 @@ type lane struct {
 	running int                  // running deliveries
 	inRing  bool
 	speed   throttle.Speed
-	busy    time.Time // since when something has been queued
+	recent  *recent.Minutes // nil: there are too many lanes
+	busy    time.Time       // since when something has been queued
 }
 
 // queue is a FIFO queue.
@@ -75,9 +82,9 @@ type queue struct {
 	queued int
 }
 
-func (l *lanes) init(max int, weight func(namespace string) int) {
+func (l *lanes) init(max int, weight func(namespace string) int, quota func(namespace string) float64) {
 	l.byName, l.namespaces, l.max = map[laneKey]*lane{}, map[string]*share{}, max
-	l.waiting, l.weight = map[*lane]struct{}{}, weight
+	l.waiting, l.limited, l.weight, l.quota = map[*lane]struct{}{}, map[*share]struct{}{}, weight, quota
 }
 
 // enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
@@ -91,6 +98,9 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 			l.namespaces[key.namespace] = sh
 		}
 		ln = &lane{key: key, share: sh}
+		if len(l.byName) < keptLanes {
+			ln.recent = new(recent.Minutes)
+		}
 		l.byName[key] = ln
 	}
 	now := time.Now()
@@ -149,14 +159,22 @@ func (l *lanes) ready(ln *lane) {
 func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	for turns := len(l.ring); turns > 0 && l.running < l.max; turns-- {
 		sh := l.ring[0]
+		most := l.allows(sh)
+		if most == 0 {
+			l.ring = l.ring[1:]
+			l.limited[sh] = struct{}{}
+			continue
+		}
 		var got *lane
 		for tries := len(sh.ring); tries > 0 && got == nil; tries-- {
 			ln := sh.ring[0]
 			sh.ring = sh.ring[1:]
 			ln.inRing = false
 			if l.maySend(ln) {
-				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out)); len(take) > 0 {
+				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out, most)); len(take) > 0 {
 					got = ln
+					sh.rate.Take(len(take))
+					sh.sent += len(take)
 					ln.out += len(take)
 					ln.running++
 					l.running++
@@ -195,8 +213,46 @@ func (l *lanes) weightOf(namespace string) int {
 	return max(1, l.weight(namespace))
 }
 
-// refill lets lanes send again whose rate limits allow it now, and returns the time until the next one may.
+// allows returns how many fires the quota of a namespace allows now.
+func (l *lanes) allows(sh *share) int {
+	if l.quota == nil {
+		return math.MaxInt
+	}
+	rate := l.quota(sh.name)
+	if rate == 0 && sh.rate.Rate() == 0 {
+		return math.MaxInt
+	}
+	now := time.Now()
+	sh.rate.Set(rate, 0, now)
+	return sh.rate.Allows(math.MaxInt, now)
+}
+
+// demand returns how many fires of a namespace were sent since the last call, and wait.
+func (l *lanes) demand(namespace string) (n int) {
+	sh := l.namespaces[namespace]
+	if sh == nil {
+		return 0
+	}
+	n, sh.sent = sh.sent, 0
+	for key, ln := range l.byName {
+		if key.namespace == namespace {
+			n += ln.queued
+		}
+	}
+	return n
+}
+
+// refill lets lanes and namespaces send again whose rate limits allow it now, and returns the time until the
+// next one may.
 func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
+	for sh := range l.limited {
+		if l.allows(sh) > 0 {
+			delete(l.limited, sh)
+			l.ring = append(l.ring, sh)
+		} else if d := sh.rate.Wait(); !any || d < wait {
+			wait, any = d, true
+		}
+	}
 	for ln := range l.waiting {
 		d := ln.sendableIn(now)
 		if d <= 0 || ln.queued == 0 {
@@ -225,8 +281,11 @@ func (ln *lane) sendableIn(now time.Time) time.Duration {
 
 // rates describes the rate limits of a kind of fires, as the end of a sentence.
 func (ln *lane) rates(kind uint8) (text string) {
+	if r := ln.share.rate.Rate(); r != 0 {
+		text = fmt.Sprintf(", and %g of the namespace may go on this node in a second (quota %s)", r, rouse.QuotaFires)
+	}
 	if ln.all.Rate() != 0 {
-		text = fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
+		text += fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
 	}
 	if kind == late && ln.catchUp.Rate() != 0 {
 		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.Rate())
@@ -234,7 +293,8 @@ func (ln *lane) rates(kind uint8) (text string) {
 	return text
 }
 
-// pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the round.
+// pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the
+// round.
 func (ln *lane) pop(take []*entry, n int) []*entry {
 	now := time.Time{}
 	if ln.all.Rate() != 0 || ln.catchUp.Rate() != 0 {
@@ -336,6 +396,9 @@ func (l *lanes) reported(ln *lane, n int, now time.Time) {
 	l.wakeQuiet()
 }
 
+// keptLanes is how many lanes may stay without anything to do, and have counts of the last minutes.
+const keptLanes = 1024
+
 // dropIdle removes an empty lane, so that lanes of past targets use no memory.
 func (l *lanes) dropIdle(ln *lane) {
 	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing {
@@ -347,7 +410,7 @@ func (l *lanes) dropIdle(ln *lane) {
 		}
 	}
 	delete(l.waiting, ln)
-	if len(l.byName) > 1024 {
+	if len(l.byName) > keptLanes {
 		delete(l.byName, ln.key)
 	}
 	if len(l.namespaces) > 1024 && !ln.share.inRing {
@@ -379,8 +442,8 @@ func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Dura
 	return worst, excess, drain
 }
 
-// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the memory; it is
-// not held.
+// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the memory; it
+// is not held.
 func (l *lanes) wait(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,4 +52,64 @@ func TestADeliveryOfWhichNothingIsLeft(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.wantEndings("b", "missed")
 	})
+}
+
+// TestPlacesHoweverFiresAreReported has sinks that report before they return, afterwards, and just while they
+// do, in deliveries of one fire and of several: a lane never has more fires out than its limit, and every
+// place becomes free again.
+func TestPlacesHoweverFiresAreReported(t *testing.T) {
+	for _, batch := range []int{1, 3} {
+		for name, later := range map[string]func() time.Duration{
+			"before":    func() time.Duration { return 0 },
+			"afterward": func() time.Duration { return 20 * time.Millisecond },
+			"while":     func() time.Duration { return 10 * time.Millisecond },
+			"mixed":     func() time.Duration { return rand.N(20 * time.Millisecond) },
+		} {
+			t.Run(fmt.Sprint(name, batch), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					const limit, many = 3, 300
+					var out, most, fired atomic.Int64
+					sink := &deliverer{lane: rouse.Lane{Name: "a", Limit: limit, Batch: batch}, deliver: func(fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+						n := out.Add(int64(len(fires)))
+						most.Store(max(most.Load(), n))
+						for i := range fires {
+							report := func() {
+								fired.Add(1)
+								out.Add(-1)
+								settle(i, rouse.Outcome{Verdict: rouse.Done})
+							}
+							if d := later(); d == 0 {
+								report()
+							} else {
+								time.AfterFunc(d, report)
+							}
+						}
+						if name != "afterward" {
+							time.Sleep(10 * time.Millisecond)
+						}
+					}}
+					h := startWith(t, mem.New(), sink, timers.Options{})
+					for i := range many {
+						h.put(fmt.Sprint(i), "@after 1s")
+					}
+					time.Sleep(time.Minute)
+					if s := h.Engine.Stats(); fired.Load() != many || most.Load() > limit || s.Out != 0 || s.Running != 0 || s.Window != 0 {
+						t.Errorf("%d of %d fired, %d at a time, limit %d; left over: %+v", fired.Load(), many, most.Load(), limit, s)
+					}
+				})
+			})
+		}
+	}
+}
+
+// deliverer is a sink with one lane, made from a function.
+type deliverer struct {
+	lane    rouse.Lane
+	deliver func(fires []rouse.Fire, settle func(int, rouse.Outcome))
+}
+
+func (d *deliverer) Check(*rouse.Spec) error             { return nil }
+func (d *deliverer) Lane(string, *rouse.Spec) rouse.Lane { return d.lane }
+func (d *deliverer) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+	d.deliver(fires, settle)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// memory has the rows that come due soon, and what is known of each: where it waits, and whether an attempt of
-// it is out. Its mutex guards the window and the lanes, and nothing else. All of its methods expect that the
-// mutex is held unless they state otherwise.
+// memory has the rows that come due soon, and what is known of each: where it waits, and whether an attempt
+// of it is out. Its mutex guards the window and the lanes, and nothing else. All of its methods expect that
+// the mutex is held unless they state otherwise.
 type memory struct {
 	*env
 	sink     rouse.Sink // for the lanes of targets
@@ -23,40 +23,34 @@ type memory struct {
 	room     chan struct{}  // the window shrank, or rows must be read again
 
 	sync.Mutex
-	window window // rows in memory and the wheel
-	lanes  lanes  // queues of due rows, and deliveries that are out
+	window window        // rows in memory and the wheel
+	lanes  lanes         // queues of due rows, and deliveries that are out
+	looks  rouse.Instant // when the firing loop looks at the wheel again by itself; 0 if it is not to be woken before that
 }
 
 func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds *crowds, outcomes *outcomes) *memory {
 	m := &memory{env: v, sink: sink, buckets: buckets, holds: holds, crowds: crowds, outcomes: outcomes,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
-	m.lanes.init(v.opts.MaxDeliveries, v.opts.Weight)
+	m.lanes.init(v.opts.MaxDeliveries, v.opts.Weight, v.opts.fireRate())
 	return m
+}
+
+// late reports whether the firing loop has to be woken, because an entry of the wheel or a rate limit may not
+// wait until it looks by itself.
+func (m *memory) late() bool {
+	next, ok := m.window.wheel.Next()
+	return ok && next < m.looks || len(m.lanes.waiting) > 0 || len(m.lanes.limited) > 0
 }
 
 // absorb updates the window with one applied change.
 func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 	c, revision := &w.Change, r.Revision
-	if w.settles != nil {
-		m.settledEntry(w, revision, now)
-	} else if !c.Keep {
-		if c.To != nil {
-			stamp(c.To, revision)
-		}
-		switch en := m.window.entries[c.Key]; {
-		case w.tooLate(&m.clock) || w.aside:
-			if en != nil && !en.busy() {
-				m.window.drop(en)
-			}
-		case en != nil:
-			en.logged = en.logged || ends(c, en)
-			w.InFlight = m.changeEntry(en, c.To, w.held, now)
-		case c.To != nil:
-			m.takeKnown(c.To, m.knownSoon(w, revision, now), w.held, w.how, now)
-		}
+	en, known := m.absorbRow(w, revision, now)
+	if !known {
+		en = m.window.entries[c.Key]
 	}
-	if en := m.window.entries[c.Key]; en != nil {
+	if en != nil {
 		if !w.held.IsZero() {
 			en.hidden = w.hidden
 		}
@@ -85,6 +79,34 @@ func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 			m.window.touched[c.Also[i].Key] = struct{}{}
 		}
 	}
+}
+
+// absorbRow is absorb for the row of the change. It returns the row's entry, if it is known: a lookup costs a
+// cache miss or two.
+func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *entry, known bool) {
+	c := &w.Change
+	if w.settles != nil {
+		m.settledEntry(w, revision, now)
+		return nil, c.To == nil && !c.Keep && !w.settles.orphan
+	}
+	if c.Keep {
+		return nil, false
+	}
+	if c.To != nil {
+		stamp(c.To, revision)
+	}
+	switch en = m.window.entries[c.Key]; {
+	case w.tooLate(&m.clock) || w.aside:
+		if en != nil && !en.busy() {
+			m.window.drop(en)
+		}
+	case en != nil:
+		en.logged = en.logged || ends(c, en)
+		w.InFlight = m.changeEntry(en, c.To, w.held, now)
+	case c.To != nil:
+		return m.takeKnown(c.To, m.knownSoon(w, revision, now), w.held, w.how, now), true
+	}
+	return nil, false
 }
 
 // ends reports whether a change records the occurrence that an entry is at.
@@ -198,14 +220,15 @@ func (m *memory) take(row *rouse.Row, held time.Time, now rouse.Instant) {
 	m.takeKnown(row, nil, held, fromStore, now)
 }
 
-// takeKnown is take with the decoded timer; nil if the row has to be decoded.
-func (m *memory) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) {
+// takeKnown is take with the decoded timer; nil if the row has to be decoded. It returns the row's entry; nil
+// if there is none.
+func (m *memory) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) *entry {
 	if !m.belongs(row, held) {
-		return
+		return nil
 	}
 	en := m.window.add(row, now)
 	if en == nil {
-		return
+		return nil
 	}
 	en.held, en.timer = held, t
 	if row.Visible <= now {
@@ -214,6 +237,7 @@ func (m *memory) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how o
 	} else {
 		m.near(row)
 	}
+	return en
 }
 
 // giveUp removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a bucket

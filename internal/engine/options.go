@@ -25,7 +25,7 @@ type Options struct {
 	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
 	MaxCommit     int           // changes in one commit; default 4,096
 	Queue         int           // changes that wait for a commit; default 16,384
-	SettleWait    time.Duration // how long outcomes may wait for others, to share a commit; default 0, not at all
+	SettleWait    time.Duration // how long outcomes may wait for others, to share a commit, and fires, to share messages; default 0, not at all
 	Grace         time.Duration // how long deliveries may take to end when the engine stops; default 10 s
 	RecordAge     time.Duration // how long records are kept; default 72 h
 	MaxRecords    int64         // how many records are kept; default 10 million
@@ -49,6 +49,12 @@ type Options struct {
 	// Weight is the share of a namespace relative to others with queued fires: deliveries per turn. Nil means
 	// 1 for all.
 	Weight func(namespace string) int
+
+	// Quotas returns the quotas of a namespace that the engine enforces: Fires, which is this node's share,
+	// Overlaps and DeadLetters. It is called often and must not block. Nil means none.
+	Quotas func(namespace string) rouse.Quotas
+	// Nodes returns how many nodes share the quotas. Nil means one.
+	Nodes func() int
 
 	// Direct reads the store's clock each time instead of estimating it between reads. It is for clocks that
 	// cost nothing to read, and that stand still or are moved.
@@ -77,6 +83,11 @@ type Options struct {
 	// Nil means yes.
 	Leader func() bool
 
+	// Created begins the span of a call that creates or replaces timers, the first of them with this key. Its
+	// timers keep the span; end is called when they are durable, or with why they are not. Nil means that
+	// there is no tracing.
+	Created func(ctx context.Context, key rouse.Key, timers int) (span *rouse.TraceContext, end func(error))
+
 	// Route returns a name for targets whose timers must be fired by one node: their timers are in the bucket
 	// of that name instead of their own, and a node that neither owns nor claims that bucket leaves timers
 	// that it writes to the node that does. It must be pure, and the same on all nodes of a store. Nil, or
@@ -90,6 +101,14 @@ type Options struct {
 
 	// Look is the interval of the invariant checks; default 1 min; negative disables them.
 	Look time.Duration
+}
+
+// fireRate returns the rate of fires that a namespace may have on this node; nil if there are no quotas.
+func (o *Options) fireRate() func(namespace string) float64 {
+	if o.Quotas == nil {
+		return nil
+	}
+	return func(namespace string) float64 { return o.Quotas(namespace).Fires }
 }
 
 // Claims are the namespaces that live nodes claim, as far as this node knows.

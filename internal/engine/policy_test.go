@@ -146,7 +146,7 @@ func TestOverlappingOccurrencesEndWithTheirTimer(t *testing.T) {
 		if _, err := h.Delete(t.Context(), key("a"), 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(3 * time.Hour) // the last of their retries would have been sent
 		if n := len(h.sink.got()); n != before {
 			t.Errorf("%d attempts after the delete", n-before)
 		}
@@ -582,16 +582,16 @@ func TestDeadLettersAreDeletedInTheEnd(t *testing.T) {
 		fail := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{Engine: engine.Options{DeadAge: 48 * time.Hour}})
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{Engine: engine.Options{DeadAge: 3 * time.Hour}})
 		h.put("a", "@after 1s")
 		dead := rouse.Query{States: []rouse.State{rouse.StateDead}}
-		time.Sleep(47 * time.Hour)
+		time.Sleep(170 * time.Minute)
 		if n, _ := h.Count(t.Context(), dead); n != 1 {
-			t.Errorf("%d dead letters after 47 h", n)
+			t.Errorf("%d dead letters after 170 min", n)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(20 * time.Minute)
 		if n, _ := h.Count(t.Context(), dead); n != 0 {
-			t.Errorf("%d dead letters after 49 h", n)
+			t.Errorf("%d dead letters after 190 min", n)
 		}
 		if n := len(h.sink.got()); n != 1 {
 			t.Errorf("%d attempts", n)
@@ -642,12 +642,12 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 						backoff.Sleep(ctx, 2*time.Second)
 						return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 					})
-					h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+					h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Minute, Max: time.Minute} })
 					time.Sleep(when)
 					if err := cut(h); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(10 * time.Hour)
+					time.Sleep(10 * time.Minute)
 					h.wantEndings("a", "skipped")
 					if n := len(h.sink.got()); n != 1 {
 						t.Errorf("%d attempts", n)

@@ -31,12 +31,12 @@ func TestWhatIsReplacedWhileItIsTriedIsRecorded(t *testing.T) {
 					return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 				}
 				h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
-				h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+				h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Minute, Max: time.Minute} })
 				time.Sleep(2 * time.Second)
 				if err := cut(h); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(10 * time.Hour)
+				time.Sleep(10 * time.Minute)
 				h.wantEndings("a", "skipped")
 				if n := len(h.sink.got()); n != 1 {
 					t.Errorf("%d attempts", n)

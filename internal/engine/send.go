@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -19,9 +20,20 @@ type sender struct {
 	rechecks *rechecks // nil if no other node writes to the store
 	health   *health
 	running  sync.WaitGroup
+
+	spare   chan delivery // takes a delivery to a goroutine that waits for one
+	waiting int           // goroutines that wait for one and have none yet; the mutex of the memory guards it
 }
 
+// spareSenders is how many goroutines wait for deliveries at most. A new goroutine would first have to grow
+// its stack.
+const spareSenders = 64
+
 // fireLoop moves due entries from the wheel into the lanes and starts deliveries.
+//
+// Each round of deliveries costs messages and wake-ups here and at the receivers, however few fires it has.
+// So fires that come due soon after others wait for company, for up to Options.SettleWait since the last
+// round; those that come alone do not.
 func (s *sender) fireLoop(ctx context.Context) {
 	// Sleep at most a quarter of a second: Go's timers stop while a machine is suspended, the store's clock
 	// does not.
@@ -29,7 +41,8 @@ func (s *sender) fireLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*entry
-	var last time.Time // start of the loop's last iteration
+	var last time.Time  // start of the loop's last iteration
+	var round time.Time // start of the last one that found due entries
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,6 +61,9 @@ func (s *sender) fireLoop(ctx context.Context) {
 		for _, en := range due {
 			s.memory.woken(en, now)
 		}
+		if len(due) > 0 {
+			round = began
+		}
 		sleep := longest
 		if wait, ok := s.memory.lanes.refill(time.Now()); ok {
 			sleep = min(max(wait, time.Millisecond), longest)
@@ -56,6 +72,10 @@ func (s *sender) fireLoop(ctx context.Context) {
 		if next, ok := s.memory.window.wheel.Next(); ok {
 			sleep = min(max(next.Sub(now), time.Millisecond), sleep)
 		}
+		s.memory.looks = now.Add(sleep)
+		if gather := s.opts.SettleWait - time.Since(round); gather > sleep {
+			sleep, s.memory.looks = gather, 0
+		}
 		s.memory.Unlock()
 		clear(due)
 		s.health.fire.Store(time.Now().UnixNano())
@@ -63,11 +83,32 @@ func (s *sender) fireLoop(ctx context.Context) {
 	}
 }
 
-// start begins a delivery. ctx ends when deliveries must end.
-func (s *sender) start(ctx context.Context, d delivery) { s.running.Go(func() { s.send(ctx, d) }) }
+// start begins a delivery. ctx ends when deliveries must end. The mutex of the memory is held.
+func (s *sender) start(ctx context.Context, d delivery) {
+	if s.waiting > 0 {
+		s.waiting--
+		s.spare <- d // has room: as many as waited
+		return
+	}
+	s.running.Go(func() { s.send(ctx, d) })
+}
 
-// send hands a delivery to the sink and continues with the next one in turn. Reusing the goroutine saves
-// growing a new stack.
+// await returns a delivery that start passes to this goroutine, which is counted as waiting.
+func (s *sender) await(ctx context.Context) (d delivery, more bool) {
+	select {
+	case d = <-s.spare:
+		return d, true
+	case <-ctx.Done():
+	}
+	select {
+	case d = <-s.spare:
+		return d, true
+	default:
+		return d, false
+	}
+}
+
+// send hands a delivery to the sink and continues with the next one in turn.
 func (s *sender) send(ctx context.Context, d delivery) {
 	for more := true; more; {
 		if len(d.fires) > 0 {
@@ -83,24 +124,51 @@ func (s *sender) send(ctx context.Context, d delivery) {
 		if len(live) > 0 && d.spend {
 			live, fires = s.spend(ctx, live, fires)
 		}
+		var only *alone
 		if len(live) > 0 {
-			s.call(ctx, live, fires)
+			only = s.call(ctx, live, fires)
 		}
 		s.memory.Lock()
+		if only != nil && only.reported.Load() && !only.freed {
+			only.freed = true
+			s.memory.lanes.reported(d.lane, 1, time.Now())
+		}
 		s.memory.lanes.returned(d.lane)
 		d, more = s.memory.nextDelivery()
 		s.memory.dispatch()
+		wait := !more && s.waiting < spareSenders
+		if wait {
+			s.waiting++
+		}
 		s.memory.Unlock()
+		if wait {
+			d, more = s.await(ctx)
+		}
 	}
 }
 
+// alone is the place in its lane of a fire that is delivered alone. If the fire is reported when Deliver
+// returns, its goroutine frees the place, and can take the next fire of the lane at once; otherwise the
+// settle loop does.
+type alone struct {
+	reported atomic.Bool
+	freed    bool // the mutex of the memory guards it
+}
+
 // call runs Sink.Deliver and queues its reports for the settle loop.
-func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) {
+func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) (only *alone) {
 	failpoint("before-send")
+	if len(live) == 1 {
+		only = &alone{}
+	}
 	s.sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
 		failpoint("after-send")
-		s.outcomes.add(reported{en: live[i], o: o, fire: true})
+		s.outcomes.add(reported{en: live[i], o: o, fire: true, alone: only})
+		if only != nil {
+			only.reported.Store(true)
+		}
 	})
+	return only
 }
 
 // spendMargin is added to the timeout of a spent attempt to get the time for which its row is hidden.

@@ -137,7 +137,8 @@ func TestWhichNodeMaySend(t *testing.T) {
 	})
 }
 
-// TestBeforeItKnowsTheTimeANodeRulesOutNoOther: until a node has read the store's clock, every row may have come due.
+// TestBeforeItKnowsTheTimeANodeRulesOutNoOther: until a node has read the store's clock, every row may have
+// come due.
 func TestBeforeItKnowsTheTimeANodeRulesOutNoOther(t *testing.T) {
 	e := engine.New(mem.New(), newManual(0), &recorder{}, engine.Options{Shared: true})
 	tm := rouse.Timer{Key: key("a"), Due: rouse.Reached(time.Now()), Spec: rouse.Spec{Target: "test:a"}}

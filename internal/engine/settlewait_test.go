@@ -59,8 +59,18 @@ func startWaiting(t *testing.T, sink *recorder) (*harness, *commitLog) {
 	return start(t, store, sink, timers.Options{Engine: engine.Options{SettleWait: settleWait}}), log
 }
 
-// TestSettlesWaitForCompany fires a timer in each millisecond: the settles share commits, none waits longer than the setting, and one that
-// comes alone does not wait.
+// slowFor answers the fires of one timer after a while, and all others at once.
+func slowFor(name string, after time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
+	return func(_ context.Context, f rouse.Fire) rouse.Outcome {
+		if f.Name == name {
+			time.Sleep(after)
+		}
+		return rouse.Outcome{Verdict: rouse.Done}
+	}
+}
+
+// TestSettlesWaitForCompany fires a timer in each millisecond: the settles share commits, none waits longer
+// than the setting, and one that comes alone does not wait.
 func TestSettlesWaitForCompany(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var ended sync.Map // when each fire was reported
@@ -109,17 +119,23 @@ func TestSettlesWaitForCompany(t *testing.T) {
 	})
 }
 
+// oneSettleWaits returns an engine that has settled one fire, and waits with the settle of another one.
+func oneSettleWaits(t *testing.T) (*harness, *commitLog) {
+	h, log := startWaiting(t, &recorder{answer: slowFor("b", 3*time.Millisecond)})
+	h.put("a", "@after 1s")
+	h.put("b", "@after 1s")
+	time.Sleep(1004 * time.Millisecond)
+	synctest.Wait()
+	if got := log.take(); len(got) != 1 || got[0].settles != 1 {
+		t.Fatalf("the commits are %v: the settle of b does not wait", got)
+	}
+	return h, log
+}
+
 // TestACreateTakesTheSettlesAlong creates a timer while a settle waits: both are in one commit, at once.
 func TestACreateTakesTheSettlesAlong(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h, log := startWaiting(t, &recorder{})
-		h.put("a", "@after 1000ms")
-		h.put("b", "@after 1001ms")
-		time.Sleep(1002 * time.Millisecond)
-		synctest.Wait()
-		if got := log.take(); len(got) != 1 || got[0].settles != 1 {
-			t.Fatalf("before the create, the commits are %v: the settle of b does not wait", got)
-		}
+		h, log := oneSettleWaits(t)
 		began := time.Now()
 		h.put("c", "@after 1h")
 		if got := log.take(); len(got) != 1 || got[0].settles != 1 || got[0].others != 1 || got[0].at != began || time.Since(began) != 0 {
@@ -128,19 +144,55 @@ func TestACreateTakesTheSettlesAlong(t *testing.T) {
 	})
 }
 
-// TestAStopDoesNotWaitForSettles stops an engine while a settle waits: it is written, and the stop takes no time.
+// TestAStopDoesNotWaitForSettles stops an engine while a settle waits: it is written, and the stop takes no
+// time.
 func TestAStopDoesNotWaitForSettles(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h, log := startWaiting(t, &recorder{})
-		h.put("a", "@after 1000ms")
-		h.put("b", "@after 1001ms")
-		time.Sleep(1002 * time.Millisecond)
-		synctest.Wait()
-		before := log.take()
+		h, log := oneSettleWaits(t)
 		began := time.Now()
 		h.stop()
-		if after := log.take(); len(before) != 1 || len(after) != 1 || after[0].settles != 1 || time.Since(began) != 0 {
-			t.Errorf("the commits before the stop are %v, those of the stop %v, and it took %v", before, after, time.Since(began))
+		if after := log.take(); len(after) != 1 || after[0].settles != 1 || time.Since(began) != 0 {
+			t.Errorf("the commits of the stop are %v, and it took %v", after, time.Since(began))
+		}
+	})
+}
+
+// TestFiresWaitForCompany fires a timer in each millisecond: they are sent in rounds, none is sent later than
+// the setting, and one that comes alone does not wait.
+func TestFiresWaitForCompany(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		rounds := map[time.Time]int{}
+		alone, worst := time.Duration(-1), time.Duration(0)
+		h, _ := startWaiting(t, &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			mu.Lock()
+			defer mu.Unlock()
+			late := time.Since(f.Due.Time())
+			if f.Name == "alone" {
+				alone = late
+			} else {
+				rounds[time.Now()]++
+				worst = max(worst, late)
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}})
+		h.put("alone", "@after 1s")
+		const many = 200
+		for i := range many {
+			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 2000+i))
+		}
+		time.Sleep(3500 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		sum := 0
+		for _, n := range rounds {
+			sum += n
+		}
+		if most := many/int(settleWait/time.Millisecond) + 1; sum != many || len(rounds) > most {
+			t.Errorf("%d fires came in %d rounds, not %d in %d at most", sum, len(rounds), many, most)
+		}
+		if alone != 0 || worst > settleWait {
+			t.Errorf("the one that came alone was %v late, the others up to %v", alone, worst)
 		}
 	})
 }

@@ -60,14 +60,26 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.current().buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
+	first, err := e.first(ctx, cursor)
 	if err != nil {
 		return next, false
 	}
-	if len(batch.Rows) > 0 {
-		next = min(next, batch.Rows[0].Visible)
+	return min(next, first), true
+}
+
+// Soonest returns the time from which on the first row of this node's buckets is visible that is so at a time
+// or later; rouse.Never if there is none.
+func (e *Engine) Soonest(ctx context.Context, at rouse.Instant) (rouse.Instant, error) {
+	return e.first(ctx, before(rouse.Position{Visible: at}))
+}
+
+// first returns when the first row behind a position is visible.
+func (e *Engine) first(ctx context.Context, after rouse.Position) (rouse.Instant, error) {
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.current().buckets, After: after, Ahead: 1<<63 - 1, Limit: 1})
+	if err != nil || len(batch.Rows) == 0 {
+		return rouse.Never, err
 	}
-	return next, true
+	return batch.Rows[0].Visible, nil
 }
 
 // idle is Engine.Idle for the rows in memory, which are those up to the cursor. It takes the mutex itself.
@@ -85,4 +97,26 @@ func (m *memory) idle() (next rouse.Instant, cursor rouse.Position, idle bool) {
 		next = min(next, en.row.Visible)
 	}
 	return next, w.cursor, idle
+}
+
+// MaxTargets bounds the lanes that Targets returns.
+const MaxTargets = 10_000
+
+// Targets returns the lanes that have something to do, and those that had lately; more reports that there are
+// others.
+func (e *Engine) Targets() (list []rouse.TargetStatus, more bool) {
+	m := e.memory
+	m.Lock()
+	defer m.Unlock()
+	now := m.Now()
+	for key, ln := range m.lanes.byName {
+		if len(list) == MaxTargets {
+			return list, true
+		}
+		t := rouse.TargetStatus{Namespace: key.namespace, Name: key.name, Queued: ln.queued, InFlight: ln.out, Deliveries: ln.running,
+			Limit: ln.limit, PerSecond: ln.all.Rate(), Circuit: rouse.CircuitClosed}
+		ln.recent.Fill(now, &t)
+		list = append(list, t)
+	}
+	return list, false
 }

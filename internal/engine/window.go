@@ -51,21 +51,25 @@ const (
 
 // entry is a row in memory.
 type entry struct {
+	// what most steps look at comes first, in one line of the CPU's cache
+	listed bool // it is in the map
+	draft  bool // its row is one (rouse.DraftSpec)
+	state  state
+	kind   uint8       // its queue in the lane
+	orphan bool        // its generation ended while it was being sent
+	cut    rouse.Cause // why an orphan's generation ended
+	asked  bool        // the misfire policy was just applied and gave up nothing
+	logged bool        // a change that came while it was being sent recorded its occurrence
+	passed bool        // while it is being sent: the revision check succeeded
+	slot   uint32
+	handle wheel.Handle
+	lane   *lane
+	timer  *rouse.Timer // decoded when it is fired; nil before, and after the row has changed
+
 	row     rouse.Row
-	timer   *rouse.Timer  // decoded when it is fired; nil before, and after the row has changed
 	held    time.Time     // end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
 	hidden  rouse.Instant // while it is held: the end of the hold, which is its visible time in the store
-	handle  wheel.Handle
-	slot    uint32
-	state   state
-	kind    uint8       // its queue in the lane
-	orphan  bool        // its generation ended while it was being sent
-	cut     rouse.Cause // why an orphan's generation ended
-	checked time.Time   // when the store last confirmed its revision while the row was due; zero if it did not
-	asked   bool        // the misfire policy was just applied and gave up nothing
-	logged  bool        // a change that came while it was being sent recorded its occurrence
-	passed  bool        // while it is being sent: the revision check succeeded
-	lane    *lane
+	checked time.Time     // when the store last confirmed its revision while the row was due; zero if it did not
 
 	// the attempt in progress, while it is being sent
 	occ   rouse.Occurrence
@@ -114,7 +118,7 @@ func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
 		w.spill(row.Position())
 		return nil
 	}
-	en := &entry{row: *row}
+	en := &entry{row: *row, listed: true, draft: isDraft(row)}
 	w.entries[row.Key] = en
 	w.bytes += Weight(row)
 	w.place(en)
@@ -201,7 +205,8 @@ func (w *window) vacate(en *entry) {
 
 // drop removes an entry from memory, wherever it is.
 func (w *window) drop(en *entry) {
-	if w.entries[en.row.Key] == en {
+	if en.listed {
+		en.listed = false
 		delete(w.entries, en.row.Key)
 		w.bytes -= Weight(&en.row)
 	}
@@ -219,6 +224,7 @@ func (w *window) drop(en *entry) {
 func (w *window) orphan(en *entry, c rouse.Cause) {
 	en.orphan, en.cut = true, c
 	w.orphans++
+	en.listed = false
 	delete(w.entries, en.row.Key)
 	w.bytes -= Weight(&en.row)
 }
@@ -226,7 +232,12 @@ func (w *window) orphan(en *entry, c rouse.Cause) {
 // update sets a newer version of an entry's row.
 func (w *window) update(en *entry, row *rouse.Row) {
 	w.bytes += Weight(row) - Weight(&en.row)
-	en.row, en.timer, en.checked = *row, nil, time.Time{}
+	en.row, en.draft, en.timer, en.checked = *row, isDraft(row), nil, time.Time{}
+}
+
+func isDraft(row *rouse.Row) bool {
+	_, is := rouse.DraftSpec(row)
+	return is
 }
 
 // expire appends the due entries in order of their times, after taking them off the wheel.

@@ -1,5 +1,5 @@
-// Package grpclink reads the targets of clients, and opens their connections as all of them need it: in plain text to this host only,
-// unless it is asked for, and a token never to another host in plain text.
+// Package grpclink reads the targets of clients, and opens their connections as all of them need it: in plain
+// text to this host only, unless it is asked for, and a token never to another host in plain text.
 package grpclink
 
 import (
@@ -18,11 +18,14 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/rousehq/rouse/internal/certs"
 )
 
 // Options are what a client is given about its connections.
 type Options struct {
 	TLS      *tls.Config // nil: the system's authorities, where TLS is used
+	Files    certs.Files // set: TLS with these files, which are read for each connection, so that they can be replaced; not with TLS
 	Insecure bool        // plain text to other hosts, too, unless TLS is set or the target asks for it
 	Token    string      // sent with each call; "" is none
 }
@@ -34,7 +37,8 @@ type Address struct {
 	Explicit bool // because it was asked for, not because the target is on this host
 }
 
-// Split returns the targets of a list with commas between. A target of gRPC's own that has commas in it is one.
+// Split returns the targets of a list with commas between. A target of gRPC's own that has commas in it is
+// one.
 func Split(list string) []string {
 	if strings.HasPrefix(list, "ipv4:") || strings.HasPrefix(list, "ipv6:") {
 		return []string{list}
@@ -52,7 +56,7 @@ func (o Options) Parse(target string) (a Address, err error) {
 	case target == "":
 		return a, errors.New("an address is missing: give host:port")
 	case !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"):
-		plain := o.TLS == nil && (o.Insecure || Local(target))
+		plain := !o.secure() && (o.Insecure || Local(target))
 		return Address{target, plain, plain && o.Insecure}, nil
 	}
 	u, err := url.Parse(target)
@@ -70,17 +74,67 @@ func (o Options) Parse(target string) (a Address, err error) {
 		}
 		a.Target = net.JoinHostPort(u.Hostname(), port)
 	}
-	a.Plain = o.TLS == nil && u.Scheme == "http"
+	a.Plain = !o.secure() && u.Scheme == "http"
 	a.Explicit = a.Plain
 	return a, nil
 }
 
-// Connect returns a connection, which its first call makes. When it is lost, it is made again after a pause that grows from the first
-// to the longest.
+// Files returns the files of a client by their names, of which "" is none.
+func Files(ca, cert, key string) certs.Files {
+	f := certs.Files{CA: ca, Cert: cert, Key: key}
+	if f != (certs.Files{}) {
+		f.CAName, f.CertName, f.KeyName = "ca", "client-cert", "client-key"
+	}
+	return f
+}
+
+// secure reports whether TLS was asked for, whatever the target.
+func (o Options) secure() bool { return o.TLS != nil || o.Files != (certs.Files{}) }
+
+// transport returns the credentials of connections with TLS.
+func (o Options) transport() (credentials.TransportCredentials, error) {
+	if o.Files == (certs.Files{}) {
+		return credentials.NewTLS(o.TLS.Clone()), nil // a connection changes it; a clone of nil is nil
+	}
+	if o.TLS != nil {
+		return nil, errors.New("certificate files do not go with a TLS configuration: give one of them")
+	}
+	first, err := o.Files.Client() // wrong files are reported now rather than by a call
+	if err != nil {
+		return nil, err
+	}
+	return perConnection{credentials.NewTLS(first), o.Files}, nil
+}
+
+// perConnection reads the files of certificates for each connection.
+type perConnection struct {
+	credentials.TransportCredentials
+	files certs.Files
+}
+
+// ClientHandshake makes a connection with the current files.
+func (p perConnection) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	now, err := p.files.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	return credentials.NewTLS(now).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (p perConnection) Clone() credentials.TransportCredentials {
+	return perConnection{p.TransportCredentials.Clone(), p.files}
+}
+
+// Connect returns a connection, which its first call makes. When it is lost, it is made again after a pause
+// that grows from the first to the longest.
 func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if !a.Plain {
-		transport = credentials.NewTLS(o.TLS.Clone()) // a connection changes it; a clone of nil is nil
+		var err error
+		if transport, err = o.transport(); err != nil {
+			return nil, err
+		}
 	}
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
@@ -101,8 +155,8 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 	return conn, nil
 }
 
-// Reported reads an address that a service reported of one of its members. It is only an address, never a scheme of gRPC's, and it leads
-// to this host only if one of those that the client was given does.
+// Reported reads an address that a service reported of one of its members. It is only an address, never a
+// scheme of gRPC's, and it leads to this host only if one of those that the client was given does.
 func Reported(address string, given []Address) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || strings.Contains(address, "/") {
@@ -139,7 +193,8 @@ func Local(target string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// bearer is a token as gRPC takes it. Connect has refused one that would travel to another host in plain text.
+// bearer is a token as gRPC takes it. Connect has refused one that would travel to another host in plain
+// text.
 type bearer string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

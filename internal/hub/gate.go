@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// gate limits how many items of a channel, or of those in it with one name, are with subscribers. It exists as long as a
-// subscriber names it.
+// gate limits how many items of a channel, or of those in it with one name, are with subscribers. It exists
+// as long as a subscriber names it.
 type gate[K comparable, S, T any] struct {
 	limit int // of all members together, from the last subscriber that named it
 	used  int

@@ -5,19 +5,19 @@
 //	             └─────────────────┴────────────────────────────┘
 //
 // A door is a package that speaks one protocol over a hub: sink/stream, Dapr's WatchJobs, the sidecars of
-// reminders. It owns the streams and their messages, and decides by the functions in Options what a subscriber
-// can take and what an outcome is. The hub promises:
+// reminders. It owns the streams and their messages, and decides by the functions in Options what a
+// subscriber can take and what an outcome is. The hub promises:
 //   - A fire is in one place at a time, and it is reported once.
 //   - No fire waits that a subscriber could take: at the end of each locked section waiting fires go to the
 //     subscribers that have room. Subscribers that are ready take turns.
 //   - A subscriber that reads or answers slowly holds up to its limit and delays no other.
-//   - Deadlines of waiting and of sent fires, and the end of a delivery's context, are noticed without a goroutine
-//     per fire (keep.go).
+//   - Deadlines of waiting and of sent fires, and the end of a delivery's context, are noticed without a
+//     goroutine per fire (timekeeper.go).
 //   - Limits of channels hold: a fire that waits for a gate does not delay fires without it (gate.go).
 //
-// There is one mutex: Lock and Unlock. Unlock makes the reports that were collected, without the mutex, because the
-// receiver may take locks of its own. Functions that a comment calls locked are called between the two, as are all
-// functions of Options.
+// There is one mutex: Lock and Unlock. Unlock makes the reports that were collected, without the mutex,
+// because the receiver may take locks of its own. Functions that a comment calls locked are called between
+// the two, as are all functions of Options.
 package hub
 
 import (
@@ -48,8 +48,8 @@ type Options[K comparable, S, T any] struct {
 	Assigned func(*Sub[K, S, T], *Item[K, S, T]) // an item was assigned
 	Back     func(*Sub[K, S, T], *Item[K, S, T]) // an item is no longer with the subscriber; nil: it is no longer aside
 
-	// Parted places the items of a subscriber that has gone: first those that were sent, as many as sent, then
-	// the others.
+	// Parted places the items of a subscriber that has gone: first those that were sent, as many as sent,
+	// then the others.
 	Parted func(sub *Sub[K, S, T], items []*Item[K, S, T], sent int)
 
 	Until   func(*Item[K, S, T]) time.Duration    // when the wait of an item ends; nil: it has no end

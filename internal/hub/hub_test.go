@@ -235,8 +235,8 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// A list expires what is over and no more, whether or not its deadlines are in order, and returns a bound of the
-// next one.
+// A list expires what is over and no more, whether or not its deadlines are in order, and returns a bound of
+// the next one.
 func TestListExpires(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

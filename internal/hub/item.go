@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Item is a fire that is not reported. It waits in its channel, is with a subscriber, sent or not, or is aside.
+// Item is a fire that is not reported. It waits in its channel, is with a subscriber, sent or not, or is
+// aside.
 type Item[K comparable, S, T any] struct {
 	Of T // the door's data about it
 

@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Lanes caches names of lanes, so that computing the lane of a fire allocates nothing. A name's hash determines
-// its only place, so the size is fixed.
+// Lanes caches names of lanes, so that computing the lane of a fire allocates nothing. A name's hash
+// determines its only place, so the size is fixed.
 type Lanes struct {
-	// Form makes the name of a lane; default the target with its namespace, neither of which contains a space.
+	// Form makes the name of a lane; default the target with its namespace, neither of which contains a
+	// space.
 	Form func(namespace, target string) string
 
 	places [256]atomic.Pointer[laneName]

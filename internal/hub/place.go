@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Take places the items of a delivery. The caller has to call the returned function, which returns when nothing of the
-// delivery's context is outstanding, if it is the first of that context.
+// Take places the items of a delivery. The caller has to call the returned function, which returns when
+// nothing of the delivery's context is outstanding, if it is the first of that context.
 func (h *Hub[K, S, T]) Take(d *Delivery[K, S, T]) (stay func()) {
 	h.Lock()
 	defer h.Unlock()

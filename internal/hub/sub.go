@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Sub is a subscriber: one open stream.
@@ -33,17 +34,7 @@ func NewSub[K comparable, S, T any](of S) *Sub[K, S, T] {
 }
 
 // Wake makes the subscriber's stream look for something to send.
-func (sub *Sub[K, S, T]) Wake() { signal(sub.wake) }
-
-// signal sends to a channel with room for one signal, without blocking: if the channel is full, the receiver
-// will still see that signal. It repeats notify.Send because the chain of imports of a node may not become
-// longer.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (sub *Sub[K, S, T]) Wake() { notify.Send(sub.wake) }
 
 // Held returns the number of the subscriber's items, and Unsent how many of them were not sent.
 func (sub *Sub[K, S, T]) Held() int   { return sub.held.n }
@@ -55,8 +46,8 @@ func (sub *Sub[K, S, T]) Err() error { return sub.err }
 // Gone reports whether the stream has ended. Locked.
 func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
 
-// Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one may be
-// reported.
+// Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one
+// may be reported.
 func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return from(sub.next) }
 func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
@@ -97,8 +88,8 @@ func (h *Hub[K, S, T]) Free(sub *Sub[K, S, T]) {
 	}
 }
 
-// MarkSent notes that the first item that was not sent to its subscriber is. It expires at a given time, unless the
-// subscriber reports it. Locked.
+// MarkSent notes that the first item that was not sent to its subscriber is. It expires at a given time,
+// unless the subscriber reports it. Locked.
 func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
 	sub := it.sub
 	sub.next = it.next
@@ -151,10 +142,10 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 	return true
 }
 
-// Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares what there is to send, and
-// reports whether there is anything; send sends it, without the lock. beat, which may be nil, makes it look as
-// Wake does.
-func (h *Hub[K, S, T]) Send(sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool, send func() error) error {
+// Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares what there is to
+// send, and reports whether there is anything; send sends it, without the lock. beat, which may be nil, makes
+// it look as Wake does.
+func (h *Hub[K, S, T]) Send(ctx context.Context, sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool, send func() error) error {
 	for {
 		h.Lock()
 		if sub.gone {
@@ -172,6 +163,8 @@ func (h *Hub[K, S, T]) Send(sub *Sub[K, S, T], beat <-chan time.Time, pull func(
 		select {
 		case <-sub.wake:
 		case <-beat:
+		case <-ctx.Done(): // such as when the credential of the subscriber has ended
+			return ctx.Err()
 		}
 	}
 }

@@ -49,8 +49,8 @@ type cluster struct {
 	Extensions         json.RawMessage `json:"extensions,omitempty"`
 }
 
-// user is a user of a kubeconfig. A field that is not here, such as one to act as another user, is refused: without
-// it the requests would have other rights.
+// user is a user of a kubeconfig. A field that is not here, such as one to act as another user, is refused:
+// without it the requests would have other rights.
 type user struct {
 	Certificate     string  `json:"client-certificate"`
 	CertificateData []byte  `json:"client-certificate-data"`
@@ -64,8 +64,8 @@ type user struct {
 	Extensions      json.RawMessage
 }
 
-// Connect returns a link to the API server of a kubeconfig, or to that of this pod if there is no file. It makes no
-// request. field is the name of the setting, for errors.
+// Connect returns a link to the API server of a kubeconfig, or to that of this pod if there is no file. It
+// makes no request. field is the name of the setting, for errors.
 func Connect(field, file string) (*Link, error) {
 	if file == "" {
 		l, err := inPod()
@@ -166,8 +166,8 @@ func content(data []byte, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// tlsConfig returns how the API server and this client are verified. A certificate of the client is read for each
-// connection, because it may have been renewed.
+// tlsConfig returns how the API server and this client are verified. A certificate of the client is read for
+// each connection, because it may have been renewed.
 func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.Insecure}
 	ca, err := content(c.CAData, c.CA)
@@ -206,8 +206,8 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	return t, nil
 }
 
-// authorization returns the header of the same name. The file of a token is read each time, because Kubernetes
-// replaces it before the token expires.
+// authorization returns the header of the same name. The file of a token is read each time, because
+// Kubernetes replaces it before the token expires.
 func (u *user) authorization(ctx context.Context) (string, error) {
 	token := u.Token
 	switch {

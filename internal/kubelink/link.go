@@ -1,7 +1,8 @@
-// Package kubelink connects to an API server of Kubernetes, with the credentials of a kubeconfig or of the pod.
+// Package kubelink connects to an API server of Kubernetes, with the credentials of a kubeconfig or of the
+// pod.
 //
-// It has the few requests that the election of leaders and the driver of pools need. client-go would add 2 MB to the
-// binary, and the types of the objects of Kubernetes 5 MB.
+// It has the few requests that the election of leaders and the driver of pools need. client-go would add 2 MB
+// to the binary, and the types of the objects of Kubernetes 5 MB.
 package kubelink
 
 import (

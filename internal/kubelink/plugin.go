@@ -43,7 +43,8 @@ const renewBefore = 10 * time.Second
 // maxCredential bounds the output of a plugin.
 const maxCredential = 1 << 20
 
-// prepare sets what the program is told of the cluster. A relative path is one from the folder of the kubeconfig.
+// prepare sets what the program is told of the cluster. A relative path is one from the folder of the
+// kubeconfig.
 func (p *plugin) prepare(c *cluster, folder string) error {
 	if strings.ContainsRune(p.Command, filepath.Separator) && !filepath.IsAbs(p.Command) {
 		p.Command = filepath.Join(folder, p.Command)

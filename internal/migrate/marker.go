@@ -96,10 +96,14 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n > 0 {
+	shared, err := c.to.sharedRows(ctx)
+	if err != nil {
+		return err
+	}
+	if n -= shared; n > 0 {
 		return rouse.Refuse("to", c.o.To, fmt.Sprintf("has %d rows, and no copy into it is under way", n), cure)
 	}
-	names, _, err := c.to.namespaces(ctx)
+	names, err := c.to.namespaces(ctx)
 	if err != nil {
 		return err
 	}

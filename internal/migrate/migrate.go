@@ -108,10 +108,6 @@ type Report struct {
 	Differences []string `json:"differences,omitempty"`
 
 	Namespaces []NamespaceReport `json:"namespaces"` // sorted
-
-	// Hidden means that the source cannot list the namespaces with records: only those of namespaces that
-	// have rows were copied.
-	Hidden bool `json:"hidden,omitempty"`
 }
 
 // NamespaceReport counts the records of a namespace.

@@ -53,13 +53,10 @@ func (s side) readMoments(ctx context.Context, name, namespace string, batch int
 // the records' ends, and records of the same time are counted. The source has deleted additional records of
 // the target since they were copied; the target deletes them by its own limits.
 func (c *copying) records(ctx context.Context, pass int, namespaces map[string]bool) error {
-	for i, s := range []side{c.from, c.to} {
-		names, known, err := s.namespaces(ctx)
+	for _, s := range []side{c.from, c.to} {
+		names, err := s.namespaces(ctx)
 		if err != nil {
 			return err
-		}
-		if i == 0 {
-			c.report.Hidden = !known
 		}
 		for _, name := range names {
 			namespaces[name] = true

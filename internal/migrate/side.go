@@ -17,11 +17,6 @@ type side struct {
 	timeout time.Duration
 }
 
-// historian is a store that can list the namespaces of its records.
-type historian interface {
-	RecordNamespaces(ctx context.Context) ([]string, error)
-}
-
 func (s side) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }
@@ -67,14 +62,17 @@ func (s side) count(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// namespaces returns the namespaces that have records; known is false if the store cannot list them.
-func (s side) namespaces(ctx context.Context) (names []string, known bool, err error) {
-	h, ok := s.store.(historian)
-	if !ok {
-		return nil, false, nil
-	}
+// sharedRows returns the number of rows that nodes share, such as signing keys: every store that was served
+// has some.
+func (s side) sharedRows(ctx context.Context) (int64, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	names, err = h.RecordNamespaces(ctx)
-	return names, true, err
+	return s.store.Count(ctx, rouse.Query{Namespace: rouse.ReservedNamespace, States: []rouse.State{rouse.StateNote}})
+}
+
+// namespaces returns the namespaces that have records.
+func (s side) namespaces(ctx context.Context) ([]string, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.store.RecordNamespaces(ctx)
 }

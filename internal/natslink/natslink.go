@@ -1,5 +1,5 @@
-// Package natslink has the options that every connection to NATS needs: it reconnects until it is closed, with the delays of package
-// backoff, and reports at once what it cannot send.
+// Package natslink has the options that every connection to NATS needs: it reconnects until it is closed,
+// with the delays of package backoff, and reports at once what it cannot send.
 package natslink
 
 import (
@@ -19,7 +19,8 @@ const (
 // pings is the interval of pings. Two unanswered ones end a connection.
 const pings = 10 * time.Second
 
-// Options returns the options of a connection with a name. The timeout is that of connecting, and of each write.
+// Options returns the options of a connection with a name. The timeout is that of connecting, and of each
+// write.
 func Options(name string, timeout time.Duration) []nats.Option {
 	return []nats.Option{
 		nats.Name(name), nats.Timeout(timeout), nats.FlusherTimeout(timeout), nats.PingInterval(pings), nats.MaxReconnects(-1),

@@ -1,5 +1,6 @@
-// Package note keeps what a part has to remember as notes: rows of the store next to its timers that have a name and a JSON body, and
-// are never due. Every write names the revision that it read, so that of two nodes that write a note at a time one is refused.
+// Package note keeps what a part has to remember as notes: rows of the store next to its timers that have a
+// name and a JSON body, and are never due. Every write names the revision that it read, so that of two nodes
+// that write a note at a time one is refused.
 package note
 
 import (
@@ -106,7 +107,8 @@ type Write struct {
 	when  uint64
 }
 
-// Set returns the write of a note: revision is the one that the note must have, rouse.NoRow or rouse.AnyRevision.
+// Set returns the write of a note: revision is the one that the note must have, rouse.NoRow or
+// rouse.AnyRevision.
 func Set(name string, value any, revision uint64) Write { return Write{name, value, revision} }
 
 // Delete returns the write that deletes a note.

@@ -1,5 +1,5 @@
-// Package poll waits in tests for what happens outside of the test's control: in other processes, servers and goroutines. Tests of
-// parts need none of this, as they run in testing/synctest bubbles.
+// Package poll waits in tests for what happens outside of the test's control: in other processes, servers and
+// goroutines. Tests of parts need none of this, as they run in testing/synctest bubbles.
 package poll
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen soon before it gives up. Nothing is measured by it: what is waited for takes
-// much less.
+// Patience is how long a test waits for what must happen soon before it gives up. Nothing is measured by it:
+// what is waited for takes much less.
 const Patience = time.Minute
 
 // Until waits until a condition holds, and fails the test if that takes too long.

@@ -120,6 +120,7 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 		err := f(ctx)
 		return func() {
 			c.busy, c.since, l.relist = false, l.lists, true
+			l.outcome(key, err)
 			if err == nil {
 				if what == "start" && l.plans[key] == run {
 					l.ensured[key] = true
@@ -135,4 +136,15 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 			l.metrics.failures.WithLabelValues(what).Inc()
 		}
 	})
+}
+
+// outcome publishes why the last call for a key failed, if it did.
+func (l *groupLoop) outcome(key string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		delete(l.failed, key)
+	} else {
+		l.failed[key] = err
+	}
 }

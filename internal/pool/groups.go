@@ -47,6 +47,7 @@ type groupLoop struct {
 	touched map[string]bool   // keys with a call that no list shows yet: their cached state is outdated
 	stalled map[string]bool   // keys whose workers must be replaced
 	limited map[string]string // keys whose workers wait for a limit, with the limit
+	failed  map[string]error  // keys whose last call failed
 }
 
 // groupState is the workers of a key as in the last list.
@@ -57,7 +58,7 @@ type groupState struct {
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]error{},
 		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
@@ -142,6 +143,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 		delete(l.asleep, key)
 		if c := l.inProgress[key]; c != nil && c.told {
 			delete(l.inProgress, key)
+			l.outcome(key, nil)
 		}
 	}
 }
@@ -267,6 +269,13 @@ func (l *groupLoop) limits() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.limited)
+}
+
+// failures returns why the last call for a key failed, by key.
+func (l *groupLoop) failures() map[string]error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.failed)
 }
 
 // workers returns the workers of the last list, by key.

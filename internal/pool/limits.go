@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -17,6 +18,37 @@ type Limits struct {
 	NamespaceOwned int // groups created by requests of one namespace; no limit by default
 	Workers        int // workers at the same time, including those that drain; default 1,000
 	Starts         int // workers started per second, averaged over some seconds; default 50
+
+	Owned *Owned                      // counts the groups of all pools with the same one; may be nil
+	Room  func(namespace string) bool // whether there may be another group of a namespace; nil: always
+}
+
+// Owned counts groups by the namespaces whose requests created them. It is safe for concurrent use.
+type Owned struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+// Of returns how many groups the requests of a namespace have created.
+func (o *Owned) Of(namespace string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.n[namespace]
+}
+
+// add counts groups; of nil it does nothing.
+func (o *Owned) add(namespace string, by int) {
+	if o == nil || namespace == "" {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == nil {
+		o.n = map[string]int{}
+	}
+	if o.n[namespace] += by; o.n[namespace] == 0 {
+		delete(o.n, namespace)
+	}
 }
 
 // The names of the limits in settings, metrics and the status.
@@ -92,6 +124,8 @@ func (t *Tracker) over(owner string) string {
 		return LimitGroups
 	case owner != "" && t.limits.NamespaceOwned > 0 && t.owned[owner] >= t.limits.NamespaceOwned:
 		return LimitNamespace
+	case owner != "" && t.limits.Room != nil && !t.limits.Room(owner):
+		return rouse.QuotaPoolGroups
 	}
 	return ""
 }
@@ -100,7 +134,16 @@ func (t *Tracker) own(key, owner string) {
 	t.groups[key].owner = owner
 	if owner != "" {
 		t.owned[owner]++
+		t.limits.Owned.add(owner, 1)
 	}
+}
+
+// release ends the counting of groups: another node may lead the pool now.
+func (t *Tracker) release() {
+	for owner, n := range t.owned {
+		t.limits.Owned.add(owner, -n)
+	}
+	t.limits.Owned = nil
 }
 
 // disown is called when a group ends.
@@ -108,6 +151,7 @@ func (t *Tracker) disown(g *tracked) {
 	if g.owner == "" {
 		return
 	}
+	t.limits.Owned.add(g.owner, -1)
 	if t.owned[g.owner]--; t.owned[g.owner] == 0 {
 		delete(t.owned, g.owner)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -274,4 +275,31 @@ func TestDriversAreTold(t *testing.T) {
 			t.Errorf("%v have worked", d.proved)
 		}
 	})
+}
+
+// TestGroupsOfANamespaceWaitForRoom counts the groups of two pools together, until one pool is led elsewhere.
+func TestGroupsOfANamespaceWaitForRoom(t *testing.T) {
+	now, owned := time.Unix(0, 0), &Owned{}
+	limits := Limits{Owned: owned, Room: func(namespace string) bool { return namespace != "a" || owned.Of("a") < 3 }}
+	one, two := NewTracker(Delays{time.Second, time.Second}, now, nil), NewTracker(Delays{time.Hour, time.Hour}, now, nil)
+	one.limits, two.limits = limits, limits
+	for i, c := range []struct {
+		tracker    *Tracker
+		key, owner string
+		ok         bool
+	}{{one, "1", "a", true}, {two, "1", "a", true}, {two, "2", "a", true}, {one, "2", "a", false}, {one, "3", "b", true}, {two, "1", "a", true}, {two, "3", "", true}} {
+		if _, ok := c.tracker.Ask(now, c.key, c.owner, 0); ok != c.ok {
+			t.Errorf("%d: %v", i, ok)
+		}
+	}
+	if w := one.Waiting(); len(w) != 1 || w[0].limit != rouse.QuotaPoolGroups {
+		t.Errorf("%+v wait", w)
+	}
+	one.Advance(now.Add(time.Minute))
+	if n := owned.Of("a"); n != 2 {
+		t.Errorf("%d groups after one has ended", n)
+	}
+	if two.release(); owned.Of("a") != 0 {
+		t.Errorf("%d groups of pools that are led elsewhere", owned.Of("a"))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -79,6 +80,7 @@ func (t *Term) run(ctx context.Context) {
 // Wait returns when the term and all its goroutines have ended.
 func (t *Term) Wait() {
 	t.loops.Wait()
+	t.tracker.do(func(tracker *Tracker, _ time.Time) { tracker.release() })
 	t.manager.ended(t)
 }
 
@@ -241,7 +243,7 @@ func (t *Term) count(ctx context.Context) {
 			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
 		}
 		t.groups.mu.Lock()
-		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, LimitWorkers: 0, LimitStarts: 0}
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0, LimitStarts: 0}
 		for _, limit := range t.groups.limited {
 			waiting[limit]++
 		}

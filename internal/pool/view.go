@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -37,7 +39,7 @@ type GroupView struct {
 	Key     string          `json:"key"`
 	Status  string          `json:"status"`               // that it should have
 	Queue   string          `json:"queue"`                // what its queue is, in the same words, or closing
-	Error   string          `json:"error,omitempty"`      // why its queue is not what it should be
+	Error   string          `json:"error,omitempty"`      // why its queue is not what it should be, or its workers cannot be started or ended
 	Report  time.Time       `json:"last_report,omitzero"` // of its workers
 	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
 	Held    int             `json:"held"`                 // requests that its workers had then
@@ -74,7 +76,7 @@ func (m *Manager) View() View {
 	for _, w := range waiting[:min(len(waiting), mostShown)] {
 		v.Waiting = append(v.Waiting, WaitView{w.key, w.limit, w.since})
 	}
-	limited := t.groups.limits()
+	limited, failed := t.groups.limits(), t.groups.failures()
 	t.mu.Lock()
 	load := t.load
 	t.mu.Unlock()
@@ -88,8 +90,8 @@ func (m *Manager) View() View {
 		if q.closing {
 			g.Queue = "closing"
 		}
-		if q.failed != nil {
-			g.Error = q.failed.Error()
+		if err := cmp.Or(q.failed, failed[key]); err != nil {
+			g.Error = err.Error()
 		}
 		if g.Workers == nil {
 			g.Workers = []driver.Worker{}
@@ -104,4 +106,48 @@ func (t *Term) lastReport(key string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seen[key]
+}
+
+// Statuses returns what pools look like in the form of the API.
+func Statuses(pools []Served) []rouse.PoolStatus {
+	list := make([]rouse.PoolStatus, 0, len(pools))
+	for _, p := range pools {
+		v := p.Manager.View()
+		s := rouse.PoolStatus{Pool: v.Pool, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instant(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
+		for i := range v.Groups {
+			g := v.Groups[i].Group()
+			s.Workers += len(g.Workers)
+			s.Ready += g.Ready
+			s.Held += g.Held
+			if g.Limit != "" {
+				s.Waiting++
+			}
+			s.Groups = append(s.Groups, g)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Group returns the group in the form of the API.
+func (g *GroupView) Group() rouse.PoolGroup {
+	out := rouse.PoolGroup{Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortened(g.Error), Limit: g.Limit, Pinned: g.Pinned,
+		LastReport: instant(g.Report), Ready: g.Ready, Held: g.Held}
+	for i := range g.Workers {
+		w := &g.Workers[i]
+		out.Workers = append(out.Workers, rouse.PoolWorker{ID: w.ID, State: string(w.State), Since: instant(w.Since), Starts: w.Starts, LastExit: shortened(w.LastExit)})
+	}
+	return out
+}
+
+func shortened(text string) string {
+	return rouse.Shorten(strings.ToValidUTF8(text, "\uFFFD"), rouse.MaxDetail)
+}
+
+// instant returns a time of this machine's clock; 0: there is none.
+func instant(t time.Time) rouse.Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return rouse.Reached(t)
 }

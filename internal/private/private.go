@@ -12,7 +12,8 @@ import (
 // others are the rights of a file's group and of everybody.
 const others fs.FileMode = 0o077
 
-// Path takes away what others than its owner may do with a file or directory. Nothing at the path is no error.
+// Path takes away what others than its owner may do with a file or directory. Nothing at the path is no
+// error.
 func Path(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,8 +31,17 @@ func Path(path string) error {
 	return nil
 }
 
-// Tree does so with a directory, and with the files and directories in it. A directory that belongs to another user, such as the
-// root of a volume, is left as it is: what counts are the files.
+// Dir does so with a directory of a program's own. One that others may write to, as /tmp, is no such
+// directory, and left as it is.
+func Dir(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeSticky != 0 {
+		return nil
+	}
+	return Path(path)
+}
+
+// Tree does so with a directory, and with the files and directories in it. A directory that belongs to
+// another user, such as the root of a volume, is left as it is: what counts are the files.
 func Tree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -1,14 +1,14 @@
-// Package queue is the contract for queues that carry fires from schedulers to executors: durable queues of small
-// messages at a broker. Its adapters are queue/amqp (RabbitMQ), queue/jetstream (NATS) and queue/redisstream (Redis);
-// each passes queuetest.Run against a real server.
+// Package queue is the contract for queues that carry fires from schedulers to executors: durable queues of
+// small messages at a broker. Its adapters are queue/amqp (RabbitMQ), queue/jetstream (NATS) and
+// queue/redisstream (Redis); each passes queuetest.Run against a real server.
 //
 //	scheduler ─► Publish ─► confirmed, durable ─► broker ─► Consume ─► handle ─► Ack
 //	                                                 ▲                   │ Nack, or the consumer dies
 //	                                                 └───────────────────┘ delivered again, Deliveries grows
 //
-// A confirmed message is delivered until a consumer acknowledges it, as durably as the broker's settings guarantee, and
-// with the number of its deliveries. There is no guarantee of order, nor of exactly one delivery: an unconfirmed message
-// may have been published, and an acknowledgement may be lost.
+// A confirmed message is delivered until a consumer acknowledges it, as durably as the broker's settings
+// guarantee, and with the number of its deliveries. There is no guarantee of order, nor of exactly one
+// delivery: an unconfirmed message may have been published, and an acknowledgement may be lost.
 package queue
 
 import (

@@ -62,7 +62,7 @@ func messageID(f *rouse.Fire) string { return f.ID + "." + strconv.FormatUint(f.
 // read the rows can read it.
 func (p *parcel) encode() []byte {
 	f := &p.Fire
-	t := rouse.Timer{Key: rouse.Key{Namespace: f.Namespace, Name: f.Name}, Spec: *f.Spec}
+	t := rouse.Timer{Key: rouse.Key{Namespace: f.Namespace, Name: f.Name}, Spec: *f.Spec, Trace: f.Origin}
 	body := t.Row().Body
 	b := make([]byte, 0, len(body)+len(f.Namespace)+len(f.Name)+len(f.ID)+64)
 	b = append(b, version)
@@ -125,6 +125,6 @@ func decode(b []byte) (head, *parcel, error) {
 	if err != nil {
 		return h, nil, err
 	}
-	f.Spec = &t.Spec
+	f.Spec, f.Origin = &t.Spec, t.Trace
 	return h, p, nil
 }

@@ -14,7 +14,8 @@ func fullParcel() parcel {
 		ContentType: "application/x", Labels: map[string]string{"a": "b", "c": ""}, Retry: rouse.Retry{Attempts: 3, Timeout: time.Minute, Factor: 1.5},
 		Deadline: time.Hour, Priority: rouse.PriorityLow, Webhook: rouse.Webhook{Method: "PUT", Headers: map[string]string{"X": "y"}, Structured: true}}
 	f := rouse.Fire{ID: rouse.FireID("n", "name", 7, 1000, true), Namespace: "n", Name: "name", Generation: 7, Due: 1000, At: 2000, Attempt: 3,
-		Token: 1<<63 + 5, Manual: true, Last: true, Spec: &spec}
+		Token: 1<<63 + 5, Manual: true, Last: true, Spec: &spec,
+		Origin: rouse.ParseTraceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")}
 	return parcel{Fire: f, Allowance: 6 * time.Minute, Asked: true}
 }
 

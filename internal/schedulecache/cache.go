@@ -1,5 +1,5 @@
-// Package schedulecache keeps compiled schedules, and the days of the calendars that they use: parsing a cron expression costs
-// more than asking it for a time. All caches are bounded.
+// Package schedulecache keeps compiled schedules, and the days of the calendars that they use: parsing a cron
+// expression costs more than asking it for a time. All caches are bounded.
 package schedulecache
 
 import (
@@ -26,7 +26,8 @@ type Cache struct {
 	calendars calendars
 }
 
-// New returns an empty cache that reads calendars from a store. With shared, other nodes write to the store too.
+// New returns an empty cache that reads calendars from a store. With shared, other nodes write to the store
+// too.
 func New(compile Compile, store rouse.Timers, shared bool) *Cache {
 	return &Cache{compile: compile, store: store, shared: shared}
 }
@@ -42,7 +43,8 @@ func (c *Cache) age() time.Duration {
 // ErrNone is returned for a timer that does not recur.
 var ErrNone = errors.New("a one-shot timer has no schedule to go on with")
 
-// Of returns the schedule of a timer that recurs. One that is more than a plain expression is compiled once for its generation.
+// Of returns the schedule of a timer that recurs. One that is more than a plain expression is compiled once
+// for its generation.
 func (c *Cache) Of(t *rouse.Timer) (rouse.Schedule, error) {
 	if !t.Spec.Recurring() {
 		return nil, ErrNone
@@ -86,8 +88,8 @@ func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	return own.Schedule, ok && own.fresh()
 }
 
-// timers is a bounded cache of schedules that belong to one timer each. One that uses a calendar is compiled again after
-// age, as the calendar may have changed.
+// timers is a bounded cache of schedules that belong to one timer each. One that uses a calendar is compiled
+// again after age, as the calendar may have changed.
 type timers struct {
 	mu     sync.Mutex
 	parsed map[timerVersion]ownSchedule
@@ -141,6 +143,14 @@ func (c *timers) clear() {
 
 // Parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
 func (c *Cache) Parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	if spec.Plain() {
+		return c.plain(spec, in)
+	}
+	return c.composed(spec, in)
+}
+
+// composed is Parse for a spec that may have calendars.
+func (c *Cache) composed(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	var away error // of a calendar that cannot be read: it must not pass for one that does not exist
 	if in.Calendar == nil {
 		in.Calendar = func(name string) ([]rouse.Date, bool) {
@@ -151,17 +161,23 @@ func (c *Cache) Parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule,
 			return dates, there
 		}
 	}
-	if text := spec.Schedule; !spec.Plain() || !common(text) {
-		s, err := c.compile(spec, in)
-		if err != nil && away != nil {
-			return nil, away
-		}
-		return s, err
+	s, err := c.compile(spec, in)
+	if err != nil && away != nil {
+		return nil, away
+	}
+	return s, err
+}
+
+// plain is Parse for a spec that has no calendars.
+func (c *Cache) plain(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	if !common(spec.Schedule) {
+		return c.compile(spec, in)
 	}
 	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
 }
 
-// cheap reports whether reading a schedule costs about as much as asking it: intervals and the words for cron expressions.
+// cheap reports whether reading a schedule costs about as much as asking it: intervals and the words for cron
+// expressions.
 func cheap(text string) bool {
 	return text != "" && (text[0] == '@' || text[0] == 'P' || text[0] == 'R')
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// calendars is a bounded cache of the days of calendars. Other nodes may change one: what is older than calendarAge is read again.
+// calendars is a bounded cache of the days of calendars. Other nodes may change one: what is older than
+// calendarAge is read again.
 type calendars struct {
 	mu    sync.Mutex
 	known map[rouse.Key]knownCalendar
@@ -28,7 +29,8 @@ const (
 	maxCalendars = 1024
 )
 
-// days returns the days of a calendar. If the store does not answer, what was known before counts; err is why nothing is known.
+// days returns the days of a calendar. If the store does not answer, what was known before counts; err is why
+// nothing is known.
 func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) {
 	c.calendars.mu.Lock()
 	k, ok := c.calendars.known[key]

@@ -5,8 +5,8 @@ import "github.com/rousehq/rouse"
 // stepBudget is after how many steps of one evaluation occurrences are jumped over instead of counted.
 const stepBudget = 200_000
 
-// Meter is a schedule whose looks are counted. With a Limit, a look after that many steps finds nothing, and Out is set: what came of
-// it is not to be used.
+// Meter is a schedule whose looks are counted. With a Limit, a look after that many steps finds nothing, and
+// Out is set: what came of it is not to be used.
 type Meter struct {
 	rouse.Schedule
 	Steps, Limit int

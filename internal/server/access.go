@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/listen"
 )
 
@@ -35,7 +36,7 @@ func refuseBrowser(r *http.Request, local bool, hosts []string) error {
 	if r.Host != "" && (local || len(hosts) > 0) && !served(r.Host, local, hosts) {
 		return &failure{code: "wrong_host", detail: "the host " + shown(r.Host) + " is not served here; use localhost or an address, or name it in the setting hosts"}
 	}
-	if crossSite(r) {
+	if crossSite(r) && !arrives(r) {
 		return &failure{code: "forbidden", detail: "requests that a web page of another origin makes are refused"}
 	}
 	return nil
@@ -56,6 +57,12 @@ func hostOf(host string) string {
 		return name
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// arrives reports whether an issuer sends a browser back, as a whole page. No other request of another site
+// is taken; what such a request does depends on a cookie of a login that began here.
+func arrives(r *http.Request) bool {
+	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func crossSite(r *http.Request) bool {
@@ -79,6 +86,9 @@ func refuseRequest(w http.ResponseWriter, err error) {
 	p, _ := problemOf(err)
 	body, _ := api.Encode(&p) // there is nothing but text in it
 	w.Header().Set("Content-Type", api.ProblemType)
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", authenticate)
+	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n'))
 }

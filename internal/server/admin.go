@@ -8,18 +8,20 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// newAdmin serves operators: status page, metrics, health, and profiles. It has no authentication and is
-// for trusted networks only.
+// newAdmin serves operators: status page, metrics, health, and profiles. Without access control it is for
+// trusted networks only.
 func newAdmin(core *service) http.Handler {
 	o := core.opts
-	mux := http.NewServeMux()
+	mux := admitted{http.NewServeMux(), o}
 	mux.HandleFunc("GET /{$}", core.page)
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
 	if o.Pools != nil {
-		mux.Handle("/pools", o.Pools)
-		mux.Handle("/pools/", o.Pools)
+		for _, path := range []string{"/pools", "/pools/"} {
+			mux.Handle("GET "+path, o.Pools)
+			mux.Handle(path, o.Pools)
+		}
 	}
 	mux.HandleFunc("GET /livez", probe(o.Live))
 	mux.HandleFunc("GET /readyz", probe(o.Ready))
@@ -38,8 +40,30 @@ func newAdmin(core *service) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
+	return mux.ServeMux
 }
+
+// admitted is a mux whose handlers serve admitted callers. Its methods take patterns as http.ServeMux does;
+// "admin PATTERN" is what the table of access control has.
+type admitted struct {
+	*http.ServeMux
+	opts *Options
+}
+
+func (m admitted) Handle(pattern string, h http.Handler) {
+	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		leave, call, err := enter(m.opts, "admin", "admin "+pattern, &r)
+		defer leave()
+		call.About("", r.URL.Path)
+		if err = call.End(r.Context(), err, codesOf); err != nil { // what it does is not known here: the event is that it was let in
+			refuseRequest(w, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (m admitted) HandleFunc(pattern string, h http.HandlerFunc) { m.Handle(pattern, h) }
 
 // probe answers 200, or 503 with the reason.
 func probe(check func() error) http.HandlerFunc {

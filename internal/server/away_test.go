@@ -145,6 +145,7 @@ var awayHTTP = []string{
 	"GET /v1/namespaces/default/records",
 	"GET /v1/namespaces/default/dead",
 	"POST " + away + `:simulate {"until":"2100-01-01T00:00:00Z","limit":5}`,
+	"POST " + away + `:forecast {"until":"2026-12-31T00:00:00Z"}`,
 	"POST " + away + `:preview {"schedule":"@every 5m","calendar":{"off":["holidays"]}}`,
 	"POST " + away + `:bulk {"action":"pause","filter":{}}`,
 	"POST " + away + `:import {"timers":[{"name":"N","state":"scheduled","due":"2100-01-01T00:00:00Z","visible":"2100-01-01T00:00:00Z","schedule":"@every 5m","target":"https://example.com/"}]}`,

@@ -65,7 +65,7 @@ func (c chunks) Write(b []byte) (int, error) {
 const tarType = "application/x-tar"
 
 var backupRoutes = []route{
-	{method: "GET", path: "/v1/backup", serve: (*httpHandler).writeBackup,
+	{method: "GET", path: "/v1/backup", serve: (*httpHandler).writeBackup, rpc: "Admin/Backup",
 		summary: "Streams a consistent copy of the store while the service goes on; one at a time.",
 		more: `
 responses:

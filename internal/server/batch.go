@@ -8,6 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/scratch"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -39,6 +41,8 @@ func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRe
 	if err != nil {
 		return nil, err
 	}
+	defer b.end()
+	b.note(ctx)
 	results, err := f.batch(ctx, b.puts)
 	if err != nil {
 		return nil, err
@@ -51,6 +55,23 @@ func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRe
 type batchCall struct {
 	puts    []timers.Put
 	created []rousev1.Created
+	bad     []error // of the others
+}
+
+// note notes the timers that are not valid for the audit log.
+func (b *batchCall) note(ctx context.Context) {
+	for _, err := range b.bad {
+		audit.Failed(ctx, err)
+	}
+}
+
+// puts keeps the memory of batches for reuse.
+var puts scratch.Slices[timers.Put]
+
+// end gives the memory of the puts back.
+func (b *batchCall) end() {
+	puts.Give(b.puts)
+	b.puts = nil
 }
 
 func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
@@ -63,13 +84,19 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &batchCall{puts: make([]timers.Put, 0, len(r.Timers)), created: make([]rousev1.Created, len(r.Timers))}
+	b := &batchCall{puts: puts.Take(len(r.Timers))[:0], created: make([]rousev1.Created, len(r.Timers))}
+	target := ""
 	for i, t := range r.Timers {
 		spec, err := rousev1.SpecFromProto(t.GetSpec())
 		if err != nil {
 			b.created[i].Name, b.created[i].Problem = t.GetName(), rousev1.ErrorToProblem(err)
+			b.bad = append(b.bad, err)
 			continue
 		}
+		if spec.Target == target {
+			spec.Target = target // one text for all of them, which stays in the CPU's cache
+		}
+		target = spec.Target
 		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
 	}
 	return b, nil
@@ -108,7 +135,7 @@ var modes = map[string]timers.Mode{
 }
 
 var batchRoutes = []route{
-	{method: "POST", path: timersPath + ":batchCreate", serve: (*httpHandler).batchCreate,
+	{method: "POST", path: timersPath + ":batchCreate", serve: (*httpHandler).batchCreate, rpc: "Timers/BatchCreate",
 		body: api.BatchCreate{}, answer: api.BatchCreated{},
 		summary: "Creates up to 5,000 timers in one durable step; each has an outcome of its own.",
 		means:   "What became of each timer, in the order of the request."},
@@ -132,8 +159,9 @@ func (f *httpHandler) batchCreate(c *call) error {
 	places := make([]int, 0, len(body.Timers)) // the index in the batch of each put
 	for i := range body.Timers {
 		t := &body.Timers[i]
-		spec, err := t.Words()
+		spec, err := t.Parse()
 		if err != nil {
+			audit.Failed(c.ctx, err)
 			out.Created[i] = failed(t.Name, err)
 			continue
 		}

@@ -31,7 +31,7 @@ func (b *budget) take(c *slotConn, n int64) bool {
 		return false
 	}
 	b.refused.note(limitMemory, "connection closed: its requests take too much memory", "address", heaviest.source, "bytes", heaviest.held.Load(), "most", b.most)
-	heaviest.Close()
+	heaviest.abort()
 	return true
 }
 

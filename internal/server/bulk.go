@@ -48,7 +48,7 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		return err
 	}
 	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
-		ErrorContains: r.ErrorContains}
+		ErrorContains: r.ErrorContains, PerSecond: r.PerSecond}
 	if r.When != nil {
 		when, err := rousev1.WhenFromProto(r.When)
 		if err != nil {
@@ -71,7 +71,7 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 const linesType = "application/x-ndjson"
 
 var bulkRoutes = []route{
-	{method: "POST", path: timersPath + ":bulk", serve: (*httpHandler).bulkTimers, body: api.Bulk{}, answer: api.BulkProgress{},
+	{method: "POST", path: timersPath + ":bulk", serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk", body: api.Bulk{}, answer: api.BulkProgress{},
 		summary: `Does one thing to all timers, or dead letters, that match; the namespace "-" is all of them.`,
 		means:   "How far it came.",
 		more: `
@@ -98,9 +98,9 @@ func (f *httpHandler) bulkTimers(c *call) error {
 		return err
 	}
 	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
-		ErrorContains: body.ErrorContains}
+		ErrorContains: body.ErrorContains, PerSecond: body.PerSecond}
 	if body.When != nil {
-		when, err := body.When.Words()
+		when, err := body.When.Parse()
 		if err != nil {
 			return rouse.Under("when", err)
 		}

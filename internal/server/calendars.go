@@ -133,9 +133,9 @@ func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteC
 const icalendarType = "text/calendar"
 
 var calendarsRoutes = []route{
-	{method: "GET", path: calendarsPath, serve: (*httpHandler).listCalendars, answer: api.CalendarList{},
+	{method: "GET", path: calendarsPath, serve: (*httpHandler).listCalendars, rpc: "Calendars/ListCalendars", answer: api.CalendarList{},
 		summary: "Lists the calendars of a namespace, without their days.", means: "All of them."},
-	{method: "PUT", path: calendarPath, serve: (*httpHandler).putCalendarDays, body: api.PutCalendar{}, answer: api.CalendarPut{},
+	{method: "PUT", path: calendarPath, serve: (*httpHandler).putCalendarDays, rpc: "Calendars/PutCalendar", body: api.PutCalendar{}, answer: api.CalendarPut{},
 		summary: "Creates or replaces a calendar, and moves the timers that use it to their new due times.",
 		means:   "It is kept.",
 		more: `
@@ -143,13 +143,13 @@ parameters:
   - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
       '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}
 requestBody: {content: {text/calendar: {schema: {type: string, description: 'An iCalendar file: the whole days that its events touch.'}}}}`},
-	{method: "GET", path: calendarPath, serve: (*httpHandler).getCalendar, answer: api.Calendar{},
+	{method: "GET", path: calendarPath, serve: (*httpHandler).getCalendar, rpc: "Calendars/GetCalendar", answer: api.Calendar{},
 		summary: "Reads a calendar with its days.", means: "The calendar.",
 		more: `
 parameters:
   - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
       '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`},
-	{method: "DELETE", path: calendarPath, serve: (*httpHandler).dropCalendar,
+	{method: "DELETE", path: calendarPath, serve: (*httpHandler).dropCalendar, rpc: "Calendars/DeleteCalendar",
 		summary: "Deletes a calendar that no timer uses.", means: "It is deleted.",
 		more: `
 parameters:
@@ -160,7 +160,7 @@ parameters:
 // putCalendarDays accepts days as JSON or the events of an iCalendar file.
 func (f *httpHandler) putCalendarDays(c *call) error {
 	out := api.CalendarPut{}
-	days, err := f.calendarDays(c, &out)
+	days, err := c.calendarDays(&out)
 	if err != nil {
 		return err
 	}
@@ -175,13 +175,13 @@ func (f *httpHandler) putCalendarDays(c *call) error {
 }
 
 // calendarDays reads the days of the body.
-func (f *httpHandler) calendarDays(c *call, out *api.CalendarPut) (days []rouse.Day, err error) {
+func (c *call) calendarDays(out *api.CalendarPut) (days []rouse.Day, err error) {
 	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
 		file, err := c.read(maxCalendar)
 		if err != nil {
 			return nil, err
 		}
-		days, out.Warnings, err = f.parseCalendar(file)
+		days, out.Warnings, err = c.handler.parseCalendar(file)
 		return days, err
 	}
 	var body api.PutCalendar
@@ -191,7 +191,7 @@ func (f *httpHandler) calendarDays(c *call, out *api.CalendarPut) (days []rouse.
 	if body.Days == nil {
 		return nil, rouse.Refuse("days", "", "is missing", "give the days, or an empty list")
 	}
-	return body.Words()
+	return body.Parse()
 }
 
 func (f *httpHandler) getCalendar(c *call) error {

@@ -94,9 +94,9 @@ func clockToProto(c clockState) *rousev1.Clock {
 }
 
 var clockRoutes = []route{
-	{method: "GET", path: "/v1/clock", serve: (*httpHandler).showClock, answer: api.Clock{},
+	{method: "GET", path: "/v1/clock", serve: (*httpHandler).showClock, rpc: "Admin/GetClock", answer: api.Clock{},
 		summary: "Tells what the service takes for now.", means: "The clock."},
-	{method: "POST", path: "/v1/clock:advance", serve: (*httpHandler).advanceClock, body: api.AdvanceClock{}, answer: api.Clock{},
+	{method: "POST", path: "/v1/clock:advance", serve: (*httpHandler).advanceClock, rpc: "Admin/AdvanceClock", body: api.AdvanceClock{}, answer: api.Clock{},
 		summary: "Moves the clock of a development server; by default from due time to due time, waiting for what fires.",
 		means:   "The clock after it."},
 }

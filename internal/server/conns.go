@@ -55,8 +55,9 @@ func (s *conns) admit(from net.Conn, memory *budget) *slotConn {
 	if limit != "" {
 		if evicted = s.idlest(scope); evicted == nil {
 			s.mu.Unlock()
-			from.Close()
+			// Counted first: whoever sees the connection closed can see it in the metrics.
 			s.refused.note(limit, "connections refused: too many are open", "address", c.source, "most", most)
+			from.Close()
 			return nil
 		}
 		s.remove(evicted)
@@ -65,8 +66,8 @@ func (s *conns) admit(from net.Conn, memory *budget) *slotConn {
 	s.counts[c.source]++
 	s.mu.Unlock()
 	if evicted != nil {
-		evicted.Close()
 		s.refused.note(limit, "idle connections closed: too many are open", "address", evicted.source, "most", most)
+		evicted.abort()
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
@@ -106,9 +107,17 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	}
 	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
 	c, err := coalesceFrom(r)
+	if err != nil {
+		return nil, err
+	}
+	key, err := idempotencyKey(metadata.ValueFromIncomingContext(ctx, idempotencyHeader))
 	switch {
 	case err != nil:
 		return nil, err
+	case key != "" && (c != nil || mode != timers.CreateOnly || put.IfRevision != 0):
+		return nil, malformed(idempotencyHeader, "", "is for requests that only create", "leave it out: a replacement can be repeated, and of debounce and throttle the newest call wins")
+	case key != "":
+		return writtenOr(f.createOnce(ctx, put, key))
 	case c == nil:
 		return writtenOr(f.create(ctx, put))
 	case mode != timers.CreateOnly:
@@ -148,7 +157,7 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 }
 
 var createRoutes = []route{
-	{method: "POST", path: timersPath, serve: (*httpHandler).createTimer, body: api.CreateTimer{}, answer: "Timer",
+	{method: "POST", path: timersPath, serve: (*httpHandler).createTimer, rpc: "Timers/Create", body: api.CreateTimer{}, answer: "Timer",
 		summary: "Creates a timer; a name that is taken is refused with 409, but for debounce and throttle, and a repetition by its key, which answer 200.",
 		more: `
 parameters:
@@ -156,7 +165,7 @@ parameters:
       Makes the request repeatable; without a name in the body the timer gets one that is made of the key.}
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
-	{method: "PUT", path: timerPath, serve: (*httpHandler).putTimer, body: api.PutTimer{}, answer: "Timer",
+	{method: "PUT", path: timerPath, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
 		summary: "Creates a timer or replaces it, which begins a new generation.",
 		more: `
 description: |
@@ -174,7 +183,7 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err := c.decode(maxBody, false, &body); err != nil {
 		return err
 	}
-	spec, err := body.Words()
+	spec, err := body.Parse()
 	if err != nil {
 		return err
 	}
@@ -182,7 +191,7 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := c.idempotencyKey()
+	key, err := idempotencyKey(c.r.Header.Values(idempotencyHeader))
 	if err != nil {
 		return err
 	}
@@ -225,7 +234,7 @@ func (f *httpHandler) putTimer(c *call) error {
 	if expected != 0 && (none || revision != 0 && revision != expected) {
 		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the headers If-Match and If-None-Match", "give one of them")
 	}
-	spec, err := body.Words()
+	spec, err := body.Parse()
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -29,14 +30,14 @@ func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rou
 }
 
 var deadRoutes = []route{
-	{method: "GET", path: nsPath + "/dead", serve: (*httpHandler).listDead,
-		params: []string{"prefix", "name", "label", "due_from", "due_until", "page_size", "page_token"}, answer: api.TimerList{},
+	{method: "GET", path: nsPath + "/dead", serve: (*httpHandler).listDead, rpc: "Timers/List",
+		params: slices.Concat([]string{"prefix", "name", "label", "due_from", "due_until"}, soughtNames, orderNames, pageNames), answer: api.TimerList{},
 		summary: `Lists dead letters; the namespace "-" is all of them.`, means: "A page."},
-	{method: "GET", path: deadPath, serve: (*httpHandler).getDead, answer: "Timer",
+	{method: "GET", path: deadPath, serve: (*httpHandler).getDead, rpc: "Timers/Get", answer: "Timer",
 		summary: "Reads a dead letter."},
-	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead,
+	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead, rpc: "Timers/Purge",
 		summary: "Deletes a dead letter.", means: "It is deleted."},
-	{method: "POST", path: deadPath + ":redrive", serve: (*httpHandler).redriveDead,
+	{method: "POST", path: deadPath + ":redrive", serve: (*httpHandler).redriveDead, rpc: "Timers/Redrive",
 		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again."},
 }
 

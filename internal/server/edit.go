@@ -65,16 +65,16 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 }
 
 var editRoutes = []route{
-	{method: "POST", path: timerPath + ":skip", serve: (*httpHandler).skipTimer, body: api.Skip{}, answer: "Timer",
+	{method: "POST", path: timerPath + ":skip", serve: (*httpHandler).skipTimer, rpc: "Timers/Skip", body: api.Skip{}, answer: "Timer",
 		summary: "Gives up the next occurrences; the schedule goes on after them.",
 		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":reschedule", serve: (*httpHandler).rescheduleTimer,
+	{method: "POST", path: timerPath + ":reschedule", serve: (*httpHandler).rescheduleTimer, rpc: "Timers/Reschedule",
 		body: api.Reschedule{}, answer: "Timer",
 		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.",
 		more: `
 parameters:
   - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":backfill", serve: (*httpHandler).backfillTimer,
+	{method: "POST", path: timerPath + ":backfill", serve: (*httpHandler).backfillTimer, rpc: "Timers/Backfill",
 		body: api.Backfill{}, answer: api.Backfilled{},
 		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.",
 		means:   "What is on its way now."},
@@ -101,7 +101,7 @@ func (f *httpHandler) rescheduleTimer(c *call) error {
 	if none || expected != 0 && revision != 0 && revision != expected {
 		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
 	}
-	when, err := body.Words()
+	when, err := body.Parse()
 	if err != nil {
 		return err
 	}

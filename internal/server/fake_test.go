@@ -146,17 +146,29 @@ func (f *fake) match(q *rouse.Query) []rouse.Timer {
 	return out
 }
 
-func (f *fake) List(_ context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
+func (f *fake) Search(_ context.Context, q rouse.Query) (timers.Listed, error) {
 	err := cmp.Or(f.lock(), q.Check())
 	defer f.mu.Unlock()
 	if err != nil {
-		return nil, nil, err
+		return timers.Listed{}, err
 	}
 	all := f.match(&q)
 	if len(all) <= q.Limit {
-		return all, nil, nil
+		return timers.Listed{Timers: all}, nil
 	}
-	return all[:q.Limit], &all[q.Limit-1].Key, nil
+	return timers.Listed{Timers: all[:q.Limit], Next: &timers.Place{Key: all[q.Limit-1].Key}}, nil
+}
+
+func (f *fake) Aggregate(context.Context, rouse.RecordQuery, string, time.Duration) (rouse.RecordGroups, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	return rouse.RecordGroups{}, err
+}
+
+func (f *fake) Outcomes(_ context.Context, keys []rouse.Key, _ int) ([]rouse.Outcomes, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	return make([]rouse.Outcomes, len(keys)), err
 }
 
 func (f *fake) Count(_ context.Context, q rouse.Query) (int64, error) {
@@ -386,7 +398,7 @@ func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (time
 	if !ok {
 		return timers.Explanation{Summary: "it was deleted", Records: f.history}, nil
 	}
-	return timers.Explanation{Summary: "it waits", Reasons: []timers.Reason{{Code: "scheduled", Text: "it is due later", At: at}}, Timer: &t, Words: "every minute",
+	return timers.Explanation{Summary: "it waits", Reasons: []timers.Reason{{Code: "scheduled", Text: "it is due later", At: at, Since: at - 1, Until: at + 1, Cure: "wait"}}, Timer: &t, Words: "every minute",
 		Zone: zone, Records: f.history, Next: upcoming(epoch, 2)}, nil
 }
 
@@ -415,6 +427,29 @@ func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Inst
 		out.Fires, out.More = out.Fires[:limit], true
 	}
 	return out, err
+}
+
+// Forecast counts one timer for each part.
+func (f *fake) Forecast(_ context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	from = cmp.Or(from, epoch)
+	if err := cmp.Or(err, q.Check()); err != nil {
+		return rouse.Forecast{}, err
+	}
+	if _, err := rouse.CheckForecast(from, until, step); err != nil {
+		return rouse.Forecast{}, err
+	}
+	list := f.match(&q)
+	n := slices.IndexFunc(list, func(t rouse.Timer) bool { return place == nil || place.Key.Compare(t.Key) < 0 })
+	if n < 0 {
+		return rouse.Forecast{From: from}, nil
+	}
+	out := rouse.Forecast{From: from, Loads: []rouse.Load{{From: from, Count: int64(step / time.Second)}}, Timers: 1}
+	if n < len(list)-1 {
+		out.Of, out.Next = int64(len(list)), &rouse.ForecastPlace{Now: epoch, Key: list[n].Key}
+	}
+	return out, nil
 }
 
 // Bulk reports each row by itself. Rows whose name begins with "stuck" cannot be changed.
@@ -547,6 +582,8 @@ func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage
 	}
 	return page, err
 }
+
+func (f *fake) Readable(context.Context, string, string) error { return nil }
 
 func (f *fake) Follow(ctx context.Context, fn func([]rouse.Record, uint64) error) error {
 	ch := make(chan []rouse.Record, 16)

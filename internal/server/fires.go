@@ -1,13 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -40,8 +44,32 @@ func (f *firesServer) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	}
 	f.roster.join(stream.Context())
 	defer f.roster.leave()
-	return f.subscriber.Subscribe(stream)
+	return f.subscriber.Subscribe(admittedFires{stream, f.control()})
 }
+
+// admittedFires is a stream that opens the subscriptions that its caller may have only.
+type admittedFires struct {
+	rousev1.Fires_SubscribeServer
+	control *access.Control
+}
+
+// Recv refuses a request that opens another subscription.
+func (s admittedFires) Recv() (*rousev1.SubscribeRequest, error) {
+	r, err := s.Fires_SubscribeServer.Recv()
+	if open := r.GetOpen(); err == nil && open != nil {
+		namespace, target := cmp.Or(open.Namespace, defaultNamespace), "stream:"+open.Channel
+		if strings.HasPrefix(open.Channel, poolScheme) { // requests of all namespaces go to the workers of a key
+			namespace, target = "", open.Channel
+		}
+		if err = s.control.Require(s.Context(), access.FiresSubscribe, namespace, target, open.Labels); err == nil {
+			err = audit.Opened(s.Context())
+		}
+	}
+	return r, err
+}
+
+// poolScheme begins the targets of pools, and the channels of their workers.
+const poolScheme = "pool:"
 
 func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
 	report := timers.Report{FireID: r.FireId, Token: r.Token}
@@ -78,11 +106,11 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 }
 
 var firesRoutes = []route{
-	{method: "POST", path: firePath + ":complete", serve: (*httpHandler).completeFire, body: api.Complete{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":complete", serve: (*httpHandler).completeFire, rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202 is done."},
-	{method: "POST", path: firePath + ":fail", serve: (*httpHandler).failFire, body: api.Fail{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":fail", serve: (*httpHandler).failFire, rpc: "Fires/Report", body: api.Fail{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202 has failed."},
-	{method: "POST", path: firePath + ":heartbeat", serve: (*httpHandler).heartbeatFire, body: api.Heartbeat{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":heartbeat", serve: (*httpHandler).heartbeatFire, rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
 		summary: "Moves the deadline of a fire that was accepted with 202."},
 }
 

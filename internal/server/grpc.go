@@ -5,18 +5,25 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 // Bounds of the gRPC server. maxMessage leaves room for a batch. The windows are larger than the default,
@@ -31,9 +38,10 @@ const (
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
-func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service) *grpc.Server {
+func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service, streams *background) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.Creds(handshaken{insecure.NewCredentials()}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -45,13 +53,14 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.WaitForHandlers(true),
 	)
-	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }}
+	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced}
 	for desc, impl := range services {
 		s.RegisterService(g.service(desc), impl)
 	}
 	for _, register := range more {
 		register(guarded{g, s})
 	}
+	reflection.RegisterV1(guarded{g, s})
 	return s
 }
 
@@ -66,6 +75,9 @@ func (r guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 	r.server.RegisterService(r.service(d), impl)
 }
 
+// GetServiceInfo implements reflection.ServiceInfoProvider.
+func (r guarded) GetServiceInfo() map[string]grpc.ServiceInfo { return r.server.GetServiceInfo() }
+
 // streamWorkers is the number of goroutines that handle calls in turn and keep their grown stacks: growing
 // a new stack took a seventh of the CPU time of single creates. Further calls get their own goroutines.
 const streamWorkers = 64
@@ -77,6 +89,10 @@ type guard struct {
 	memory  *budget
 	refused *refusals
 	now     func() rouse.Instant
+	gate    *access.Gate
+	streams *background
+	audit   *audit.Log
+	traced  bool
 }
 
 // nowHeader is a response header with the service's clock in milliseconds since 1970. Clients compare times
@@ -89,26 +105,34 @@ func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *d
 	out.Methods, out.Streams = nil, nil
 	for _, m := range d.Methods {
-		m.Handler = g.unary(m.Handler)
+		m.Handler = g.unary("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
 		out.Methods = append(out.Methods, m)
 	}
 	for _, s := range d.Streams {
-		s.Handler = g.stream(s.Handler)
+		s.Handler = g.stream("/"+d.ServiceName+"/"+s.StreamName, s.Handler)
 		out.Streams = append(out.Streams, s)
 	}
 	return &out
 }
 
-func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
+func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
+		var call *audit.Call
 		defer func() {
 			if p := recover(); p != nil {
-				out, err = nil, g.panicked(p)
+				out, err = nil, call.End(ctx, g.panicked(p), codesOf)
 			}
 		}()
 		in := arrival{memory: g.memory, conn: callerConn(ctx)}
 		defer in.release()
-		out, err = h(srv, ctx, func(m any) error { return in.read(m, receive) }, ic)
+		if ctx, call, err = g.enter(ctx, method); err == nil {
+			out, err = h(srv, ctx, func(m any) error {
+				err := in.read(m, receive)
+				call.Request(m)
+				return err
+			}, ic)
+		}
+		err = call.End(ctx, err, codesOf)
 		_ = grpc.SetHeader(ctx, g.clock()) // if it fails, the client uses its own clock
 		if err != nil {
 			return nil, g.status(err)
@@ -117,22 +141,60 @@ func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
 	}
 }
 
-func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
+func (g guard) stream(method string, h grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
+		in := &readableStream{ServerStream: stream, ctx: stream.Context(), clock: g.clock, memory: g.memory, conn: callerConn(stream.Context()), opens: access.OpensStream(method)}
 		defer func() {
 			if p := recover(); p != nil {
-				err = g.panicked(p)
+				err = in.call.End(in.ctx, g.panicked(p), codesOf)
 			}
 		}()
-		in := &readableStream{ServerStream: stream, clock: g.clock, memory: g.memory, conn: callerConn(stream.Context())}
 		defer in.end()
-		err = h(srv, in)
+		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
+			if p := access.From(in.ctx); p != nil {
+				var over context.CancelFunc
+				in.ctx, over = p.Bound(in.ctx)
+				in.reading = g.streams
+				defer over()
+			}
+			err = cmp.Or(access.Ended(in.ctx), h(srv, in))
+			err = cmp.Or(access.Ended(in.ctx), err)
+		}
+		err = in.call.End(stream.Context(), err, codesOf)
 		in.tell() // responses without messages need the clock, too
 		if err != nil {
 			return g.status(err)
 		}
 		return nil
 	}
+}
+
+// enter authenticates the caller of a method, and returns the context of the call, and what the audit log has
+// of it, which has to be ended.
+func (g guard) enter(ctx context.Context, method string) (context.Context, *audit.Call, error) {
+	if g.traced {
+		if span := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(span) == 1 {
+			ctx = rouse.WithTrace(ctx, rouse.ParseTraceparent(span[0]))
+		}
+	}
+	if g.gate == nil && g.audit == nil {
+		return ctx, nil, nil
+	}
+	a := access.Arrival{Method: method, Door: "grpc", Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
+	a.Bearer, a.Bad = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	if p, ok := peer.FromContext(ctx); ok {
+		a.Remote = addressOf(p.Addr.String())
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			a.Certificates = info.State.VerifiedChains
+		}
+	}
+	return access.Admit(ctx, g.gate, g.audit, &a)
+}
+
+// addressOf returns the address of "host:port", the zero Addr if it is none.
+func addressOf(remote string) netip.Addr {
+	at, _ := netip.ParseAddrPort(remote)
+	return at.Addr()
 }
 
 // clock returns the header with the service's clock.

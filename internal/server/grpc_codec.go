@@ -13,6 +13,7 @@ import (
 	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 // If a codec fails, gRPC itself answers with an internal error. So this codec never fails: it stores the
@@ -116,10 +117,18 @@ func (a *arrival) readSize(message any, by func(any) error) (size int, err error
 // what it reads no longer counts.
 type readableStream struct {
 	grpc.ServerStream
+	ctx    context.Context    // has the principal, and ends when its credential does
 	clock  func() metadata.MD // the header with the service's clock
 	told   sync.Once          // sets that header once
 	memory *budget
 	conn   *slotConn // nil in tests
+	call   *audit.Call
+	opens  bool // the event of the call is due when the response begins
+
+	// reading owns the goroutine that waits for the first message of a caller whose credential may end; nil
+	// if there is none. Handlers read the first message themselves, and the others in goroutines that they
+	// leave.
+	reading *background
 
 	mu       sync.Mutex
 	in       arrival // the message that is being handled
@@ -127,6 +136,9 @@ type readableStream struct {
 	consumed int64   // bytes of the messages before it
 	over     bool    // the handler has returned
 }
+
+// Context returns the context of the call.
+func (s *readableStream) Context() context.Context { return s.ctx }
 
 // messagePrefix is the size of the prefix of each gRPC message.
 const messagePrefix = 5
@@ -143,20 +155,50 @@ func (s *readableStream) SendHeader(h metadata.MD) error {
 		s.tell()
 	}
 	s.told.Do(func() {})
+	if err := s.opened(); err != nil {
+		return err
+	}
 	return s.ServerStream.SendHeader(h)
 }
 
 // SendMsg sends a message, after a header with the clock.
 func (s *readableStream) SendMsg(m any) error {
 	s.tell()
+	if err := s.opened(); err != nil {
+		return err
+	}
 	return s.ServerStream.SendMsg(m)
 }
 
-// RecvMsg receives a message.
+// opened ends the call in the audit log, if it is one that goes on.
+func (s *readableStream) opened() error {
+	if !s.opens {
+		return nil
+	}
+	return s.call.End(s.ctx, nil, codesOf)
+}
+
+// RecvMsg receives a message. The wait for the first one ends with the credential, too.
 func (s *readableStream) RecvMsg(m any) error {
+	own := s.reading
+	if s.reading = nil; own == nil {
+		return s.receive(m)
+	}
+	received := make(chan error, 1)
+	own.Go(func() { received <- s.receive(m) })
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+func (s *readableStream) receive(m any) error {
 	s.done(arrival{}, 0)
 	next := arrival{memory: s.memory, conn: s.conn}
 	size, err := next.readSize(m, s.ServerStream.RecvMsg)
+	s.call.Request(m)
 	s.done(next, int64(size)+messagePrefix)
 	return err
 }

@@ -25,7 +25,7 @@ const healthEvery = 2 * time.Second
 func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
 	switch name {
 	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName, rousev1.Calendars_ServiceDesc.ServiceName,
-		rousev1.Admin_ServiceDesc.ServiceName:
+		rousev1.Admin_ServiceDesc.ServiceName, rousev1.Access_ServiceDesc.ServiceName:
 	default:
 		return healthv1.HealthCheckResponse_SERVICE_UNKNOWN, false
 	}

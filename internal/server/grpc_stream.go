@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"runtime/debug"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -33,14 +35,17 @@ type createStream struct {
 	server *timersServer
 	stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]
 	window chan *creating // in the order of the requests
+	jobs   chan writing   // to goroutines that have written a request: a new one would first have to grow its stack
 	err    error          // of the reader; set before window is closed
 
-	names    map[streamName]uint64 // used by the reader only: the last request with a name
-	read     uint64                // used by the reader only: requests so far
-	answered atomic.Uint64         // requests that ended, in order
+	names    map[uint64]uint64 // used by the reader only: the last request with a name, by the name's hash
+	seed     maphash.Seed
+	read     uint64        // used by the reader only: requests so far
+	answered atomic.Uint64 // requests that ended, in order
 	progress chan struct{}
 }
 
+// streamName identifies a timer. Two with the same hash wait for each other, as if they were one.
 type streamName struct{ namespace, name string }
 
 // creating is one request in progress.
@@ -55,7 +60,7 @@ type creating struct {
 const maxNames = 64 << 10
 
 func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
-	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), names: map[streamName]uint64{}, progress: make(chan struct{}, 1)}
+	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing), names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
 	f.streams.Go(c.readAll)
 	for {
 		select {
@@ -68,6 +73,8 @@ func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.Batc
 			}
 		case <-f.draining.Done():
 			return c.finish()
+		case <-stream.Context().Done(): // the client is gone, or its credential
+			return stream.Context().Err()
 		}
 	}
 }
@@ -105,6 +112,7 @@ func (c *createStream) answer(w *creating) error {
 // readAll reads until the client closes its side or the stream ends.
 func (c *createStream) readAll() {
 	defer close(c.window)
+	defer close(c.jobs)
 	ctx := c.stream.Context()
 	for {
 		r, err := c.stream.Recv()
@@ -141,7 +149,10 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 		return err
 	}
 	if len(b.puts) == 0 {
+		ctx, call, err := audit.Part(ctx)
+		b.note(ctx)
 		w.response = b.response(nil)
+		w.err = call.End(ctx, err, codesOf)
 		close(w.done)
 		return nil
 	}
@@ -149,21 +160,48 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 	if err != nil {
 		return err
 	}
-	c.server.streams.Go(func() {
-		defer close(w.done)
-		defer func() {
-			if p := recover(); p != nil { // the guard recovers only the handler's goroutine
-				w.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	j := writing{w, b, weight}
+	select {
+	case c.jobs <- j:
+	default:
+		c.server.streams.Go(func() {
+			for more := true; more; j, more = <-c.jobs {
+				c.write(ctx, j)
 			}
-		}()
-		results, err := c.server.put(ctx, b.puts, weight)
-		if err != nil {
-			w.err = err
-			return
-		}
-		w.response = b.response(results)
-	})
+		})
+	}
 	return nil
+}
+
+// writing is an admitted request.
+type writing struct {
+	*creating
+	batch  *batchCall
+	weight int64
+}
+
+// write writes a request.
+func (c *createStream) write(ctx context.Context, w writing) {
+	defer close(w.done)
+	defer w.batch.end()
+	defer func() {
+		if p := recover(); p != nil { // the guard recovers only the handler's goroutine
+			w.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	ctx, call, err := audit.Part(ctx)
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.batch.note(ctx)
+	call.About(w.batch.puts[0].Key.Namespace)
+	results, err := c.server.put(ctx, w.batch.puts, w.weight)
+	if err = call.End(ctx, err, codesOf); err != nil {
+		w.err = err
+		return
+	}
+	w.response = w.batch.response(results)
 }
 
 // await waits for earlier requests that share a name with this one.
@@ -178,7 +216,7 @@ func (c *createStream) await(ctx context.Context, r *rousev1.BatchCreateRequest)
 		if t.GetName() == "" {
 			continue
 		}
-		name := streamName{r.Namespace, t.Name}
+		name := maphash.Comparable(c.seed, streamName{r.Namespace, t.Name})
 		if before := c.names[name]; before != c.read {
 			last = max(last, before)
 			c.names[name] = c.read

@@ -206,8 +206,13 @@ func TestGRPCBadInput(t *testing.T) {
 			return err
 		}, "limit"},
 		"simulate until": {func() error { _, err := c.Simulate(ctx, &rousev1.SimulateRequest{UntilMs: 5}); return err }, "until_ms"},
-		"bulk":           {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Action: "delete"}) }, "filter"},
-		"bulk action":    {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "x"}) }, "action"},
+		"forecast until": {func() error { _, err := c.Forecast(ctx, &rousev1.ForecastRequest{UntilMs: 5}); return err }, "until_ms"},
+		"forecast token": {func() error {
+			_, err := c.Forecast(ctx, &rousev1.ForecastRequest{UntilMs: int64(epoch) + 1, PageToken: "x"})
+			return err
+		}, "page_token"},
+		"bulk":        {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Action: "delete"}) }, "filter"},
+		"bulk action": {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "x"}) }, "action"},
 		"bulk until": {func() error {
 			return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "pause", UntilMs: 5})
 		}, "until_ms"},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -45,6 +47,8 @@ type call struct {
 
 	handler *httpHandler
 	began   time.Time
+	route   *route
+	audit   *audit.Call
 	conn    *slotConn // nil in tests
 	held    int64     // bytes taken from service.memory for the body and its decoded form
 }
@@ -71,34 +75,92 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				panic(p)
 			}
 			f.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			c.problem(errors.New("panic"))
+			c.problem(c.logged(errors.New("panic")))
 		}
 	}()
+	if f.opts.Console != nil && f.opts.Console(w, r) {
+		return
+	}
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Rouse-Now", f.clock().now.String())
-	if err := c.serve(); err != nil {
+	if err := c.logged(c.serve()); err != nil {
 		c.problem(err)
 	}
 }
+
+// logged ends the request in the audit log. It is called before the response is written, so that what is
+// answered has its event.
+func (c *call) logged(err error) error { return c.audit.End(c.r.Context(), err, codesOf) }
 
 func (c *call) serve() error {
 	route, vars, err := c.handler.table.find(c.r.Method, c.r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
+	leave, call, err := enter(c.handler.opts, "http", route.rpcMethod(), &c.r)
+	c.route, c.audit = route, call
+	route.about(call, vars)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := c.refuseKey(); err != nil {
 		return err
 	}
-	if c.params, err = c.query(route.params); err != nil {
+	if route.foreign {
+		c.params = params(c.r.URL.Query())
+	} else if c.params, err = c.query(route.params); err != nil {
 		return err
 	}
 	c.vars = vars
 	ctx, cancel := context.WithDeadline(c.r.Context(), c.began.Add(requestTimeout))
 	defer cancel()
 	c.ctx = ctx
-	return route.serve(c.handler, c)
+	if c.handler.opts.Traced {
+		c.ctx = rouse.WithTrace(ctx, rouse.ParseTraceparent(c.r.Header.Get("Traceparent")))
+	}
+	err = route.serve(c.handler, c)
+	if ended := access.Ended(c.r.Context()); err != nil && ended != nil {
+		return ended
+	}
+	return err
+}
+
+// enter authenticates the caller of an HTTP request. The request's context has the principal then, and ends
+// when its credential does.
+func enter(o *Options, door, method string, r **http.Request) (leave func(), call *audit.Call, err error) {
+	leave = func() {}
+	if o.Access == nil && o.Audit == nil {
+		return leave, nil, nil
+	}
+	a := access.Arrival{Method: method, Door: door, Request: requestID((*r).Header.Values(requestHeader))}
+	a.Remote = addressOf((*r).RemoteAddr)
+	a.Bearer, a.Bad = access.Bearer((*r).Header.Values("Authorization"))
+	if a.Bearer == "" && o.Access != nil {
+		o.Access.Sessions.Show(sessionOf(*r), time.Now(), &a.Credentials)
+	}
+	if (*r).TLS != nil {
+		a.Certificates = (*r).TLS.VerifiedChains
+	}
+	ctx, call, err := access.Admit((*r).Context(), o.Access, o.Audit, &a)
+	if err != nil {
+		return leave, call, err
+	}
+	if p := access.From(ctx); p != nil {
+		ctx, leave = p.Bound(ctx)
+	}
+	if a.Login != nil {
+		bound, end := o.Access.Sessions.Bound(ctx, a.Login)
+		of := leave
+		ctx, leave = bound, func() {
+			end()
+			of()
+		}
+	}
+	*r = (*r).WithContext(ctx)
+	return leave, call, nil
 }
 
 // reply responds with a value of package api.
@@ -106,6 +168,9 @@ func (c *call) reply(status int, v any) error {
 	body, err := api.Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
+	}
+	if err := c.logged(nil); err != nil {
+		return err
 	}
 	c.write(status, jsonType, body)
 	return nil
@@ -122,7 +187,7 @@ func (c *call) write(status int, contentType string, body []byte) {
 
 // done responds without content.
 func (c *call) done(err error) error {
-	if err == nil {
+	if err = c.logged(err); err == nil {
 		c.w.WriteHeader(http.StatusNoContent)
 	}
 	return err

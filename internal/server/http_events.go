@@ -1,9 +1,14 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/access"
 )
 
 const eventsType = "text/event-stream"
@@ -14,6 +19,45 @@ type events struct {
 
 	mu sync.Mutex // guards writes
 	w  http.ResponseWriter
+}
+
+// sendEvents responds with server-sent events. follow calls begin once it can no longer be refused, and then
+// writes events until it returns.
+func (c *call) sendEvents(follow func(ctx context.Context, begin func() error, ev *events) error) error {
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", eventsType)
+		return nil
+	}
+	ev := &events{w: c.w, control: http.NewResponseController(c.w)}
+	stop := func() {}
+	begun := false
+	err := follow(c.r.Context(), func() error {
+		if access.OpensStream(c.route.rpcMethod()) {
+			if err := c.logged(nil); err != nil {
+				return err
+			}
+		}
+		begun = true
+		if err := ev.begin(); err != nil {
+			return err
+		}
+		stop = ev.keepAlive()
+		return nil
+	}, ev)
+	stop()
+	if begun {
+		return nil // the response has begun: it cannot carry the error
+	}
+	return err
+}
+
+// one sends a value of package api.
+func (e *events) one(kind string, value any) error {
+	data, err := api.Encode(value)
+	if err != nil {
+		return err
+	}
+	return e.write(slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n")))
 }
 
 // begin sends the headers.

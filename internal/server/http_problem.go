@@ -30,10 +30,13 @@ var statuses = map[string]struct {
 	"full":                {http.StatusInsufficientStorage, "The store is full"},
 	"failed_precondition": {http.StatusConflict, "Failed precondition"},
 	"overloaded":          {http.StatusTooManyRequests, "Overloaded"},
+	"quota":               {http.StatusTooManyRequests, "Beyond a quota"},
 	"closed":              {http.StatusServiceUnavailable, "Shutting down"},
 	"unavailable":         {http.StatusServiceUnavailable, "Store unavailable"},
 	"canceled":            {499, "Canceled by the client"},
 	"deadline_exceeded":   {http.StatusGatewayTimeout, "Took too long"},
+	"unauthenticated":     {http.StatusUnauthorized, "Unauthenticated"},
+	"forbidden":           {http.StatusForbidden, "Forbidden"},
 	"unimplemented":       {http.StatusNotFound, "Not offered"},
 	"expired":             {http.StatusGatewayTimeout, "No worker has answered in time"},
 	"delivery_limit":      {http.StatusBadGateway, "No worker has answered"},
@@ -43,7 +46,6 @@ var statuses = map[string]struct {
 	"internal":            {http.StatusInternalServerError, "Internal error"},
 
 	"malformed":              {http.StatusBadRequest, "Malformed request"},
-	"forbidden":              {http.StatusForbidden, "Forbidden"},
 	"wrong_host":             {http.StatusMisdirectedRequest, "Wrong host"},
 	"no_such_path":           {http.StatusNotFound, "No such path"},
 	"method_not_allowed":     {http.StatusMethodNotAllowed, "Method not allowed"},
@@ -53,7 +55,10 @@ var statuses = map[string]struct {
 }
 
 // typeBase followed by a code is the type of a problem: the URL of its description.
-const typeBase = "https://github.com/rousehq/rouse/blob/main/docs/api.md#"
+const typeBase = rouse.Docs + "api.md#"
+
+// authenticate is the challenge of a response without valid credentials.
+const authenticate = `Bearer realm="rouse"`
 
 // failure is an error that only HTTP has.
 type failure struct {
@@ -136,6 +141,9 @@ func (c *call) problem(err error) {
 			after = ra.After
 		}
 		c.w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
+	}
+	if p.Status == http.StatusUnauthorized {
+		c.w.Header().Set("WWW-Authenticate", authenticate)
 	}
 	body, err := api.Encode(&p)
 	if err != nil { // cannot happen: it contains only text

@@ -9,13 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
 // params are query parameters, all of them known.
 type params url.Values
 
 // repeated are the parameters that may occur more than once.
-var repeated = []string{"label", "state"}
+var repeated = []string{"label", "state", "ending", "cause"}
 
 // query parses the query and refuses unknown names: a misspelt filter would match everything.
 func (c *call) query(names []string) (params, error) {
@@ -57,6 +58,20 @@ func (p params) number(name string, bits int) (uint64, error) {
 	return n, nil
 }
 
+// flag reads a parameter that is true or false; without a value it is true.
+func (p params) flag(name string) (bool, error) {
+	if values, given := p[name]; !given {
+		return false, nil
+	} else if values[0] == "" {
+		return true, nil
+	}
+	v, err := strconv.ParseBool(p.text(name))
+	if err != nil {
+		return false, malformed(name, shown(p.text(name)), "is neither true nor false", "give true, or leave it out")
+	}
+	return v, nil
+}
+
 func (p params) instant(name string) (rouse.Instant, error) {
 	s := p.text(name)
 	if s == "" {
@@ -80,10 +95,83 @@ func (p params) page() (size uint32, token string, err error) {
 var pageNames = []string{"page_size", "page_token"}
 
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
-const everywhere = "-"
+const everywhere = rousev1.AllNamespaces
 
-// filterNames are the parameters of a filter.
-var filterNames = []string{"prefix", "name", "label", "state", "due_from", "due_until"}
+// The parameters of filters, and of orders.
+var (
+	soughtNames = []string{"text", "target", "code"}
+	filterNames = append([]string{"prefix", "name", "label", "state", "due_from", "due_until"}, soughtNames...)
+	orderNames  = []string{"order_by", "reverse"}
+	recordNames = append([]string{"ending", "cause", "from", "until"}, soughtNames...)
+
+	historyNames = append([]string{"prefix", "label"}, recordNames...)
+)
+
+// sought reads what to search for.
+func (p params) sought() (s rouse.Sought, err error) {
+	code, err := p.number("code", 16)
+	return rouse.Sought{Text: p.text("text"), Target: p.text("target"), Code: int(code)}, err
+}
+
+// order reads the order of a list.
+func (p params) order(q *rouse.Query) (err error) {
+	if q.Reverse, err = p.flag("reverse"); err != nil {
+		return err
+	}
+	q.Order, err = rouse.ParseOrder(p.text("order_by"))
+	return err
+}
+
+// labels reads the labels of a filter.
+func (p params) labels() (map[string]string, error) {
+	var labels map[string]string
+	for _, pair := range p["label"] {
+		k, v, ok := strings.Cut(pair, "=")
+		if before, twice := labels[k]; !ok || twice && before != v {
+			return nil, malformed("label", pair, "is no label, or contradicts another", "give NAME=VALUE, each name once")
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[k] = v
+	}
+	return labels, nil
+}
+
+// history reads the parameters of a query of records.
+func (p params) history(namespace string) (q rouse.RecordQuery, err error) {
+	q = rouse.RecordQuery{Namespace: namespace, Prefix: p.text("prefix")}
+	if namespace == everywhere {
+		q.Namespace = ""
+	} else if err := rouse.CheckNamespace(namespace); err != nil {
+		return q, err
+	}
+	for _, name := range p["ending"] {
+		e, err := rouse.ParseEnding(name)
+		if err != nil {
+			return q, unread(err)
+		}
+		q.Endings = append(q.Endings, e)
+	}
+	for _, name := range p["cause"] {
+		c, ok := rouse.ParseCause(name)
+		if !ok {
+			return q, malformed("cause", shown(name), "is no cause", "give one that docs/policies.md lists")
+		}
+		q.Causes = append(q.Causes, c)
+	}
+	if q.Labels, err = p.labels(); err != nil {
+		return q, err
+	}
+	if q.Sought, err = p.sought(); err != nil {
+		return q, err
+	}
+	if q.From.Ended, err = p.instant("from"); err != nil {
+		return q, err
+	}
+	q.Until.Ended, err = p.instant("until")
+	return q, err
+}
 
 // filter reads the parameters of a filter.
 func (p params) filter(namespace string) (rouse.Query, error) {
@@ -93,15 +181,12 @@ func (p params) filter(namespace string) (rouse.Query, error) {
 	} else if err := rouse.CheckNamespace(namespace); err != nil {
 		return q, err
 	}
-	for _, pair := range p["label"] {
-		k, v, ok := strings.Cut(pair, "=")
-		if before, twice := q.Labels[k]; !ok || twice && before != v {
-			return q, malformed("label", pair, "is no label, or contradicts another", "give NAME=VALUE, each name once")
-		}
-		if q.Labels == nil {
-			q.Labels = map[string]string{}
-		}
-		q.Labels[k] = v
+	var err error
+	if q.Labels, err = p.labels(); err != nil {
+		return q, err
+	}
+	if q.Sought, err = p.sought(); err != nil {
+		return q, err
 	}
 	for _, name := range p["state"] {
 		s, err := rouse.ParseState(name)
@@ -110,7 +195,6 @@ func (p params) filter(namespace string) (rouse.Query, error) {
 		}
 		q.States = append(q.States, s)
 	}
-	var err error
 	if q.DueFrom, err = p.instant("due_from"); err != nil {
 		return q, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -81,6 +82,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 		out.Created[i] = &rousev1.Created{Name: p.GetName()}
 		t, err := rousev1.TimerFromProto(p)
 		if err != nil {
+			audit.Failed(ctx, err)
 			out.Created[i].Problem = rousev1.ErrorToProblem(err)
 			continue
 		}
@@ -98,7 +100,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 }
 
 var importRoutes = []route{
-	{method: "POST", path: timersPath + ":import", serve: (*httpHandler).importTimers,
+	{method: "POST", path: timersPath + ":import", serve: (*httpHandler).importTimers, rpc: "Timers/Import",
 		body: api.Import{}, answer: api.BatchCreated{},
 		summary: `Writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.`,
 		means:   "What became of each timer, in the order of the request."},
@@ -123,7 +125,7 @@ func (f *httpHandler) importTimers(c *call) error {
 		o := &body.Calendars[i]
 		err := c.inNamespace(&o.Namespace)
 		if err == nil {
-			calendars[i], err = o.Words()
+			calendars[i], err = o.Parse()
 		}
 		if err != nil {
 			return rouse.Under(at("calendars", i), err)
@@ -137,9 +139,10 @@ func (f *httpHandler) importTimers(c *call) error {
 		var t rouse.Timer
 		err := c.inNamespace(&o.Namespace)
 		if err == nil {
-			t, err = o.Words()
+			t, err = o.Parse()
 		}
 		if err != nil {
+			audit.Failed(c.ctx, err)
 			out.Created[i] = failed(o.Name, err)
 			continue
 		}

@@ -10,24 +10,18 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // listOps are the operations of this file.
 type listOps interface {
-	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Search(ctx context.Context, q rouse.Query) (timers.Listed, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 }
 
 const (
 	defaultPage = 100
 	maxPage     = 1000
-
-	// A page of timers is read in chunks and ends early at pageBytes: gRPC clients accept 4 MiB by default,
-	// and a thousand of the largest timers would take a quarter of a gigabyte. The first chunk is small
-	// because a few large timers may fill the page.
-	firstChunk = 20
-	pageChunk  = 100
-	pageBytes  = 2 << 20
 )
 
 func pageSize(asked uint32) (int, error) {
@@ -41,64 +35,21 @@ func pageSize(asked uint32) (int, error) {
 }
 
 // list returns a page of matching timers and the token of the next page.
-func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token string) ([]rouse.Timer, string, error) {
-	size, err := pageSize(asked)
-	if err != nil {
-		return nil, "", err
+func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token string) (timers.Listed, string, error) {
+	var err error
+	if q.Limit, err = pageSize(asked); err != nil {
+		return timers.Listed{}, "", err
 	}
-	if q.After, err = keyOf(token, &q); err != nil {
-		return nil, "", err
+	first := q
+	if err := placeOf(token, &q); err != nil {
+		return timers.Listed{}, "", err
 	}
 	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("reads")
+		return timers.Listed{}, "", overloaded("reads")
 	}
 	defer s.reads.Release(1)
-
-	var page []rouse.Timer
-	bytes := 0
-	for calls, chunk := 0, firstChunk; ; calls, chunk = calls+1, pageChunk {
-		q.Limit = min(chunk, size-len(page))
-		timers, next, err := s.timers.List(ctx, q)
-		if err != nil {
-			return nil, "", err
-		}
-		for i := range timers {
-			page = append(page, timers[i])
-			if bytes += weigh(&timers[i]); bytes >= pageBytes && (i < len(timers)-1 || next != nil) {
-				return page, keyToken(timers[i].Key, &q), nil
-			}
-		}
-		switch {
-		case next == nil:
-			return page, "", nil
-		case len(page) >= size, calls >= maxPage/pageChunk: // the store scanned many rows and found few
-			return page, keyToken(*next, &q), nil
-		}
-		q.After = *next
-	}
-}
-
-// weigh returns about how many bytes a timer has on the wire.
-func weigh(t *rouse.Timer) int {
-	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
-	if t.Answer != nil {
-		n += len(t.Answer.Payload)
-	}
-	for _, list := range [...][]string{t.Spec.Also, t.Spec.Except, t.Spec.Calendar.Off, t.Spec.Calendar.Only} {
-		for _, s := range list {
-			n += len(s) + 8
-		}
-	}
-	for _, a := range t.Failures {
-		n += len(a.Detail) + 32
-	}
-	for k, v := range t.Spec.Labels {
-		n += len(k) + len(v) + 8
-	}
-	for k, v := range t.Spec.Webhook.Headers {
-		n += len(k) + len(v) + 8
-	}
-	return n
+	page, err := s.timers.Search(ctx, q)
+	return page, placeToken(page.Next, &first), err
 }
 
 func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
@@ -114,13 +65,17 @@ func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rouse
 	if err != nil {
 		return nil, err
 	}
+	if q.Order, err = rouse.ParseOrder(r.OrderBy); err != nil {
+		return nil, err
+	}
+	q.Reverse = r.Reverse
 	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, renamed(err, filterMessage)
 	}
-	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page)), NextPageToken: token}
-	for i := range page {
-		out.Timers[i] = rousev1.TimerToProto(&page[i])
+	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token, Searched: page.Searched, Of: page.Of}
+	for i := range page.Timers {
+		out.Timers[i] = rousev1.TimerToProto(&page.Timers[i])
 	}
 	return out, nil
 }
@@ -138,11 +93,11 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 }
 
 var listRoutes = []route{
-	{method: "GET", path: timersPath, serve: (*httpHandler).listTimers,
-		params: slices.Concat(filterNames, pageNames), answer: api.TimerList{},
-		summary: `Lists timers, in the order of names; the namespace "-" is all of them.`,
+	{method: "GET", path: timersPath, serve: (*httpHandler).listTimers, rpc: "Timers/List",
+		params: slices.Concat(filterNames, orderNames, pageNames), answer: api.TimerList{},
+		summary: `Lists timers; the namespace "-" is all of them.`,
 		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
-	{method: "GET", path: timersPath + ":count", serve: (*httpHandler).countTimers, params: filterNames, answer: api.Count{},
+	{method: "GET", path: timersPath + ":count", serve: (*httpHandler).countTimers, rpc: "Timers/Count", params: filterNames, answer: api.Count{},
 		summary: `Counts timers; the namespace "-" is all of them.`, means: "How many match."},
 }
 
@@ -156,17 +111,20 @@ func (c *call) page(states ...rouse.State) error {
 		return err
 	}
 	q.States = append(q.States, states...)
+	if err := c.params.order(&q); err != nil {
+		return err
+	}
 	size, token, err := c.params.page()
 	if err != nil {
 		return err
 	}
-	timers, next, err := c.handler.list(c.ctx, q, size, token)
+	page, next, err := c.handler.list(c.ctx, q, size, token)
 	if err != nil {
 		return err
 	}
-	out := api.TimerList{Timers: make([]api.Timer, len(timers)), NextPageToken: next}
-	for i := range timers {
-		out.Timers[i] = api.TimerOf(&timers[i])
+	out := api.TimerList{Timers: make([]api.Timer, len(page.Timers)), NextPageToken: next, Searched: page.Searched, Of: page.Of}
+	for i := range page.Timers {
+		out.Timers[i] = api.TimerOf(&page.Timers[i])
 	}
 	return c.reply(http.StatusOK, out)
 }

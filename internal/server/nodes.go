@@ -66,7 +66,7 @@ func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest
 }
 
 var nodesRoutes = []route{
-	{method: "GET", path: "/v1/nodes", serve: (*httpHandler).listNodes, answer: api.NodeList{},
+	{method: "GET", path: "/v1/nodes", serve: (*httpHandler).listNodes, rpc: "Admin/ListNodes", answer: api.NodeList{},
 		summary: "Tells which nodes serve the store; one that is alone tells of itself.",
 		means:   "The nodes, in the order of their ids."},
 }

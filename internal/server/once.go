@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -26,9 +27,8 @@ const (
 	idempotencyKeep = 24 * time.Hour
 )
 
-// idempotencyKey returns the key of a create; "" if it has none.
-func (c *call) idempotencyKey() (string, error) {
-	values := c.r.Header.Values(idempotencyHeader)
+// idempotencyKey returns the key of a create, from the values of its header; "" if it has none.
+func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
@@ -70,7 +70,7 @@ func (s *service) createOnce(ctx context.Context, p timers.Put, key string) (tim
 	if !errors.Is(err, rouse.ErrExists) {
 		return res, err
 	}
-	t, err := s.timers.Get(ctx, p.Key)
+	t, err := s.timers.Get(access.AsSystem(ctx), p.Key) // what the caller asks for is compared with it, and shown only if it is the same
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
 		return res, fmt.Errorf("the timer %q was deleted during the request: %w", p.Key.Name, rouse.ErrConflict)
@@ -79,5 +79,6 @@ func (s *service) createOnce(ctx context.Context, p timers.Put, key string) (tim
 	case !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
 		return res, fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
 	}
+	s.control().Redact(ctx, &t)
 	return timers.PutResult{Timer: t, Replaced: true}, nil
 }

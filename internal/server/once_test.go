@@ -7,7 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -38,6 +45,35 @@ func TestARepeatedCreateFindsItsTimer(t *testing.T) {
 	want(t, do(h, "POST", timersURL, named, "Idempotency-Key", "k"), 200)
 	want(t, do(h, "POST", timersURL, named), 409)
 	want(t, do(h, "POST", timersURL, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 409)
+}
+
+// TestKeysOverGRPC: the metadata is what the header is over HTTP.
+func TestKeysOverGRPC(t *testing.T) {
+	f := newFake()
+	c := serve(t, Options{Timers: f}).timers()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "k")
+	ask := &rousev1.CreateRequest{Namespace: "ns", Spec: goodSpec()}
+	first := must[*rousev1.Timer](t)(c.Create(ctx, ask))
+	again := must[*rousev1.Timer](t)(c.Create(ctx, ask))
+	if first.Name != keyedName("k") || again.Name != first.Name || again.Generation != first.Generation {
+		t.Errorf("first %v, again %v", first, again)
+	}
+	other := proto.CloneOf(ask)
+	other.Spec.Target = "stream:other"
+	if _, err := c.Create(ctx, other); status.Code(err) != codes.Aborted && status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("another body with the same key: %v", err)
+	}
+	for _, bad := range []*rousev1.CreateRequest{
+		{Namespace: "ns", Name: "a", Spec: goodSpec(), Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE},
+		{Namespace: "ns", Name: "a", Spec: goodSpec(), Coalesce: &rousev1.CreateRequest_Debounce{Debounce: &rousev1.Debounce{Quiet: durationpb.New(1e9)}}},
+	} {
+		if _, err := c.Create(ctx, bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	if _, err := c.Create(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", ""), ask); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("an empty key: %v", err)
+	}
 }
 
 // TestARepeatedCreateFindsATimerThatFired: a create is repeated after its response was lost and the timer

@@ -31,8 +31,9 @@ const (
 	openAPIBase = "../../api/openapi.base.yaml"
 )
 
-// TestOpenAPI compares api/openapi.yaml with what is made of the routes, of the structs of package api with their comments and tags,
-// and of api/openapi.base.yaml. With ROUSE_UPDATE=1, as make generate has it, it writes the file.
+// TestOpenAPI compares api/openapi.yaml with what is made of the routes, of the structs of package api with
+// their comments and tags, and of api/openapi.base.yaml. With ROUSE_UPDATE=1, as make generate has it, it
+// writes the file.
 func TestOpenAPI(t *testing.T) {
 	made, err := yaml.MarshalWithOptions(newDescription(t).document(), yaml.IndentSequence(true), yaml.UseLiteralStyleIfMultiline(true))
 	if err != nil {
@@ -274,7 +275,10 @@ func (d *description) operation(r *route) object {
 	status := http.StatusOK
 	switch a := r.answer.(type) {
 	case nil:
-		if !strings.Contains(r.more, `"200"`) {
+		switch {
+		case strings.Contains(r.more, `"303"`):
+			status = http.StatusSeeOther
+		case !strings.Contains(r.more, `"200"`):
 			status = http.StatusNoContent
 		}
 	case string:
@@ -361,8 +365,9 @@ func (d *description) structSchema(t reflect.Type) object {
 	return o
 }
 
-// constrained adds what the tag "schema" of a field has: the name of a schema in place of that of its type, or keywords of JSON Schema
-// with commas between; values of lists have "|" between, and those for items begin with "items.", those of maps with "values.".
+// constrained adds what the tag "schema" of a field has: the name of a schema in place of that of its type,
+// or keywords of JSON Schema with commas between; values of lists have "|" between, and those for items begin
+// with "items.", those of maps with "values.".
 func (d *description) constrained(o object, tag string) object {
 	if tag == "" {
 		return o

@@ -40,8 +40,8 @@ type pageView struct {
 	tables  []Table
 }
 
-// write writes the page. It is no html/template: a program that links one keeps every exported method of every type that it links, which makes
-// programs that embed rouse several MB larger.
+// write writes the page. It is no html/template: a program that links one keeps every exported method of
+// every type that it links, which makes programs that embed rouse several MB larger.
 func (v *pageView) write(w io.Writer) error {
 	var b strings.Builder
 	tag := func(open, text, end string) { b.WriteString(open + html.EscapeString(text) + end) }

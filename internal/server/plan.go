@@ -17,6 +17,7 @@ type planOps interface {
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
 	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
+	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error)
 }
 
 const defaultPreview = 5
@@ -49,6 +50,22 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 	}
 	defer s.simulate.Release(1)
 	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
+}
+
+// forecast counts what comes due in each step of a range of time, and returns the token with which the rest
+// can be counted.
+func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, token string) (rouse.Forecast, string, error) {
+	hash := forecastHash(&q, from, until, step)
+	place, err := forecastPlace(token, hash)
+	if err != nil {
+		return rouse.Forecast{}, "", err
+	}
+	if !s.simulate.TryAcquire(1) {
+		return rouse.Forecast{}, "", overloaded("simulations")
+	}
+	defer s.simulate.Release(1)
+	f, err := s.timers.Forecast(ctx, q, from, until, step, place)
+	return f, forecastToken(f.Next, hash), err
 }
 
 // nextFireID returns the fire id that an occurrence of an existing timer will have.
@@ -94,9 +111,10 @@ func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (
 	if err != nil {
 		return nil, renamed(err, plainNames)
 	}
-	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: recordsToProto(e.Records)}
+	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: rousev1.RecordsToProto(e.Records)}
 	for _, reason := range e.Reasons {
-		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text, AtMs: rousev1.InstantToProto(reason.At)})
+		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text, AtMs: rousev1.InstantToProto(reason.At),
+			SinceMs: rousev1.InstantToProto(reason.Since), UntilMs: rousev1.InstantToProto(reason.Until), Cure: reason.Cure})
 	}
 	if e.Timer != nil {
 		out.Timer = rousev1.TimerToProto(e.Timer)
@@ -127,11 +145,27 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	return out, nil
 }
 
+func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
+	q, err := rousev1.FilterFromProto(r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	step, err := rousev1.DurationFromProto("step", r.Step)
+	if err != nil {
+		return nil, err
+	}
+	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.PageToken)
+	if err != nil {
+		return nil, renamed(err, filterMessage)
+	}
+	return rousev1.ForecastToProto(&c, token), nil
+}
+
 var planRoutes = []route{
-	{method: "POST", path: timersPath + ":preview", serve: (*httpHandler).previewSchedule, body: api.Preview{}, answer: api.Next{},
+	{method: "POST", path: timersPath + ":preview", serve: (*httpHandler).previewSchedule, rpc: "Timers/Preview", body: api.Preview{}, answer: api.Next{},
 		summary: "Tells the next times of a schedule; nothing is stored.",
 		means:   "The next times, fewer than asked for if the schedule ends."},
-	{method: "GET", path: timerPath + ":explain", serve: (*httpHandler).explainTimer,
+	{method: "GET", path: timerPath + ":explain", serve: (*httpHandler).explainTimer, rpc: "Timers/Explain",
 		params: []string{"at"}, answer: api.Explanation{},
 		summary: "Reports why a timer did or did not fire, and what comes next.",
 		means:   "The explanation, also of a timer that is gone and has left records.",
@@ -139,10 +173,14 @@ var planRoutes = []route{
 parameters:
   - {name: at, in: query, schema: {$ref: '#/components/schemas/Time'}, description:
       'Explain the occurrence of this time, or why there is none.'}`},
-	{method: "POST", path: timersPath + ":simulate", serve: (*httpHandler).simulateTimers,
+	{method: "POST", path: timersPath + ":simulate", serve: (*httpHandler).simulateTimers, rpc: "Timers/Simulate",
 		body: api.Simulate{}, answer: api.Simulated{},
 		summary: `Tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.`,
 		means:   "What would fire, in the order of time."},
+	{method: "POST", path: timersPath + ":forecast", serve: (*httpHandler).forecastTimers, rpc: "Timers/Forecast",
+		body: api.AskForecast{}, answer: api.Forecast{},
+		summary: `Counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.`,
+		means:   "The counts, of as many timers as one answer is for."},
 }
 
 func (f *httpHandler) previewSchedule(c *call) error {
@@ -150,7 +188,7 @@ func (f *httpHandler) previewSchedule(c *call) error {
 	if err := c.whole(&body); err != nil {
 		return err
 	}
-	when, err := body.Words()
+	when, err := body.Parse()
 	if err != nil {
 		return err
 	}
@@ -177,7 +215,7 @@ func (f *httpHandler) explainTimer(c *call) error {
 	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)), Records: make([]api.Record, len(e.Records)),
 		Next: make([]api.Coming, len(e.Next))}
 	for i, reason := range e.Reasons {
-		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At)}
+		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At), Since: api.TimeOf(reason.Since), Until: api.TimeOf(reason.Until), Cure: reason.Cure}
 	}
 	if e.Timer != nil {
 		t := api.TimerOf(e.Timer)
@@ -215,10 +253,26 @@ func (f *httpHandler) simulateTimers(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
+func (f *httpHandler) forecastTimers(c *call) error {
+	var body api.AskForecast
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	q, err := c.filter(body.Filter)
+	if err != nil {
+		return err
+	}
+	counts, token, err := f.forecast(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.PageToken)
+	if err != nil {
+		return renamed(err, filterMember)
+	}
+	return c.reply(http.StatusOK, api.ForecastOf(&counts, token))
+}
+
 // filter returns the query for a filter in a body, in the namespace of the path; nil matches all timers.
 func (c *call) filter(o *api.Filter) (q rouse.Query, err error) {
 	if o != nil {
-		if q, err = o.Words(); err != nil {
+		if q, err = o.Parse(); err != nil {
 			return q, rouse.Under("filter", err)
 		}
 	}

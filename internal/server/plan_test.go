@@ -2,8 +2,11 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -39,7 +42,8 @@ func TestExplain(t *testing.T) {
 	want(t, w, 200)
 	got := decoded[api.Explanation](t, w)
 	id := rouse.FireID("ns", "a", 1, epoch.Add(time.Minute), false)
-	if got.Summary != "it waits" || len(got.Reasons) != 1 || got.Reasons[0].At.String() != "2030-06-01T00:00:00.000Z" || got.Timer.Name != "a" ||
+	if got.Summary != "it waits" || len(got.Reasons) != 1 || got.Reasons[0].At.String() != "2030-06-01T00:00:00.000Z" ||
+		got.Reasons[0].Since.String() != "2030-05-31T23:59:59.999Z" || got.Reasons[0].Until.String() != "2030-06-01T00:00:00.001Z" || got.Reasons[0].Cure != "wait" || got.Timer.Name != "a" ||
 		got.Words != "every minute" || got.Records[0].Failures[0].Code != 503 || len(got.Next) != 2 || got.Next[0].FireID != id {
 		t.Errorf("explained %+v", got)
 	}
@@ -50,7 +54,7 @@ func TestExplain(t *testing.T) {
 	}
 	c := serve(t, Options{Timers: f}).timers()
 	over := must[*rousev1.ExplainResponse](t)(c.Explain(t.Context(), &rousev1.ExplainRequest{Namespace: "ns", Name: "a", AtMs: int64(epoch)}))
-	if over.Summary != "it waits" || over.Reasons[0].AtMs != int64(epoch) || over.Timer.Name != "a" || over.Next[0].FireId != id || over.Words == "" ||
+	if over.Summary != "it waits" || over.Reasons[0].AtMs != int64(epoch) || over.Reasons[0].SinceMs != int64(epoch)-1 || over.Reasons[0].UntilMs != int64(epoch)+1 || over.Reasons[0].Cure != "wait" || over.Timer.Name != "a" || over.Next[0].FireId != id || over.Words == "" ||
 		over.Records[0].BeganMs != int64(epoch) {
 		t.Errorf("explained %v", over)
 	}
@@ -79,5 +83,36 @@ func TestSimulate(t *testing.T) {
 	over := must[*rousev1.SimulateResponse](t)(c.Simulate(t.Context(), &rousev1.SimulateRequest{Filter: &rousev1.Filter{NamePrefix: "t"}, UntilMs: int64(epoch) + 90_000}))
 	if over.Timers != 3 || len(over.Fires) != 3 || over.Fires[2].Name != "t2" || over.Fires[2].FireId == "" {
 		t.Errorf("simulated %v", over)
+	}
+}
+
+func TestForecast(t *testing.T) {
+	f := newFake()
+	h := handler(f)
+	for i := range 3 {
+		want(t, do(h, "PUT", timersURL+fmt.Sprint("/t", i), good), 201)
+	}
+	ask := `{"filter":{"prefix":"t"},"until":"2030-01-02T00:00:00Z","step":"30s"%s}`
+	token := ""
+	for n := range 3 {
+		w := do(h, "POST", timersURL+":forecast", fmt.Sprintf(ask, token))
+		want(t, w, 200)
+		got := decoded[api.Forecast](t, w)
+		if got.Timers != 1 || len(got.Loads) != 1 || got.Loads[0].Count != 30 || got.From.Instant() != epoch || (got.Of == 3) != (n < 2) || (got.NextPageToken == "") != (n == 2) {
+			t.Errorf("part %d: %+v", n, got)
+		}
+		token = fmt.Sprintf(`,"page_token":%q`, got.NextPageToken)
+	}
+	first := decoded[api.Forecast](t, do(h, "POST", timersURL+":forecast", fmt.Sprintf(ask, "")))
+	other := strings.Replace(ask, "30s", "60s", 1)
+	w := do(h, "POST", timersURL+":forecast", fmt.Sprintf(other, fmt.Sprintf(`,"page_token":%q`, first.NextPageToken)))
+	if want(t, w, 422); !strings.Contains(w.Body.String(), "belongs to another query") {
+		t.Errorf("a token of another step: %s", w.Body)
+	}
+	want(t, do(h, "POST", timersURL+":forecast", fmt.Sprintf(ask, `,"page_token":"AAAA"`)), 422)
+	c := serve(t, Options{Timers: f}).timers()
+	over := must[*rousev1.ForecastResponse](t)(c.Forecast(t.Context(), &rousev1.ForecastRequest{Filter: &rousev1.Filter{NamePrefix: "t"}, UntilMs: int64(epoch) + 90_000, Step: durationpb.New(time.Minute)}))
+	if over.Timers != 1 || len(over.Loads) != 1 || over.Loads[0].Count != 60 || over.Of != 3 || over.NextPageToken == "" {
+		t.Errorf("forecast %v", over)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/timers"
 )
@@ -120,6 +122,9 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if err != nil {
 		return called{}, err
 	}
+	if err := s.control().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
+		return called{}, err
+	}
 	named := r.id != ""
 	if !named {
 		r.id = madeUpName()
@@ -133,7 +138,7 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 		w = calls.expect(key)
 		defer calls.leave(key, w)
 	}
-	_, err = s.create(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	_, err = s.create(access.AsSystem(ctx), timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
 		return s.fetch(ctx, key, r.wait)
@@ -191,7 +196,7 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 	if out, err := s.became(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 		return out, nil // its row stays for a while, for other nodes
 	}
-	gone, err := s.timers.Delete(ctx, key, 0)
+	gone, err := s.timers.Delete(access.AsSystem(ctx), key, 0)
 	switch {
 	case why != nil:
 		return called{}, why
@@ -219,6 +224,9 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	if patience < 0 || patience > maxCallWait {
 		return called{}, rouse.Refuse("wait", patience.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
+	if err := s.control().RequireIn(ctx, access.CallsCall, key.Namespace); err != nil {
+		return called{}, err
+	}
 	w := calls.expect(key) // before reading the store, so that the end is not missed
 	defer calls.leave(key, w)
 	out, err := s.became(ctx, key)
@@ -228,19 +236,31 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	return out, err
 }
 
-// became returns the state of a request.
+// became returns the state of a request that the caller may make.
 func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
-	t, err := s.timers.Get(ctx, key)
+	t, err := s.timers.Get(access.AsSystem(ctx), key)
+	if err == nil || errors.Is(err, rouse.ErrNotFound) {
+		if err := s.control().Require(ctx, access.CallsCall, key.Namespace, t.Spec.Target, t.Spec.Labels); err != nil {
+			return called{}, err
+		}
+		if !strings.HasPrefix(t.Spec.Target, poolScheme) { // another timer of that name
+			s.control().Redact(ctx, &t)
+		}
+	}
 	switch {
 	case err == nil && !t.Over():
 		return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 	case err != nil && !errors.Is(err, rouse.ErrNotFound):
 		return called{}, err
 	}
-	page, recErr := s.timers.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
+	page, recErr := s.timers.Records(access.AsSystem(ctx), rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
 	switch {
 	case recErr != nil:
 		return called{}, recErr
+	case t.Redacted:
+		s.control().RedactRecords(ctx, key.Namespace, t.Spec.Target, t.Spec.Labels, page.Records)
+	}
+	switch {
 	case len(page.Records) == 0 && err != nil:
 		return called{}, fmt.Errorf("nothing is known of request %s: %w", key.Name, rouse.ErrNotFound)
 	case len(page.Records) == 0: // its record was deleted before its row

@@ -21,7 +21,7 @@ const (
 const httpCallWait = 30 * time.Second
 
 var poolRoutes = []route{
-	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", serve: (*httpHandler).callPool,
+	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", serve: (*httpHandler).callPool, rpc: "Calls/Call",
 		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
 		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
 		more: `
@@ -46,7 +46,7 @@ parameters:
 requestBody: {description: 'The request, up to 256 KiB, of any type.', content: {'*/*': {}}}
 responses:
   "202": {$ref: '#/components/responses/Pending'}`},
-	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, params: []string{"wait"}, answer: "Answer",
+	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch", params: []string{"wait"}, answer: "Answer",
 		summary: "Tells what became of a request to a pool, as long as that is kept.",
 		more: `
 parameters:

@@ -2,8 +2,10 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,34 +19,35 @@ import (
 // recordOps are the operations of this file.
 type recordOps interface {
 	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
+	Readable(ctx context.Context, namespace, name string) error
 	Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error
 }
 
-// records returns a page of a history, newest first, and the token of the next page.
-func (s *service) records(ctx context.Context, namespace, name string, asked uint32, token string) ([]rouse.Record, string, error) {
-	size, err := pageSize(asked)
-	if err != nil {
-		return nil, "", err
+// records returns a page of a history, and the token of the next page.
+func (s *service) records(ctx context.Context, q rouse.RecordQuery, asked uint32, token string) (rouse.RecordPage, string, error) {
+	var err error
+	if q.Limit, err = pageSize(asked); err != nil {
+		return rouse.RecordPage{}, "", err
 	}
-	q := rouse.RecordQuery{Namespace: namespace, Name: name, Limit: size}
-	if q.Until, err = cursorOf(token, &q); err != nil {
-		return nil, "", err
+	first := q
+	if err := cursorOf(token, &q); err != nil {
+		return rouse.RecordPage{}, "", err
 	}
 	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("reads")
+		return rouse.RecordPage{}, "", overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	page, err := s.timers.Records(ctx, q)
-	if err != nil || page.Next == nil {
-		return page.Records, "", err
-	}
-	return page.Records, cursorToken(*page.Next, &q), nil
+	return page, cursorToken(page.Next, &first), err
 }
 
 // following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends,
 // the server drains, or f fails. It calls begin once the request can no longer be refused.
 func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	if err := (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check(); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check()); err != nil {
+		return err
+	}
+	if err := s.timers.Readable(ctx, namespace, name); err != nil {
 		return err
 	}
 	if !s.follow.TryAcquire(1) {
@@ -63,6 +66,7 @@ func (s *service) following(ctx context.Context, namespace, name string, begin f
 				mine = append(mine, records[i])
 			}
 		}
+		s.control().RedactRecords(ctx, namespace, "", nil, mine)
 		if len(mine) == 0 && dropped == 0 {
 			return nil
 		}
@@ -72,20 +76,26 @@ func (s *service) following(ctx context.Context, namespace, name string, begin f
 }
 
 func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
-	key := keyFrom(r.Namespace, r.Name, "")
-	page, token, err := f.records(ctx, key.Namespace, key.Name, r.PageSize, r.PageToken)
+	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListRecordsResponse{Records: recordsToProto(page), NextPageToken: token}, nil
+	q.Oldest = r.Oldest
+	page, token, err := f.records(ctx, q, r.PageSize, r.PageToken)
+	if err != nil {
+		return nil, renamed(err, recordMessage)
+	}
+	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token, Searched: page.Searched}, nil
 }
 
-func recordsToProto(records []rouse.Record) []*rousev1.Record {
-	out := make([]*rousev1.Record, len(records))
-	for i := range records {
-		out[i] = rousev1.RecordToProto(&records[i])
+// recordQuery returns the query of a message.
+func recordQuery(namespace, name string, f *rousev1.RecordFilter) (rouse.RecordQuery, error) {
+	key := keyFrom(namespace, name, "")
+	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name}
+	if namespace == everywhere {
+		q.Namespace = ""
 	}
-	return out
+	return q, rousev1.RecordFilterFromProto(f, &q)
 }
 
 // followChunk bounds the records of one message.
@@ -97,7 +107,7 @@ func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grp
 	return f.following(stream.Context(), key.Namespace, key.Name, begin, func(records []rouse.Record, dropped uint64) error {
 		for first := true; first || len(records) > 0; first = false {
 			n := min(len(records), followChunk)
-			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: recordsToProto(records[:n]), Dropped: dropped}); err != nil {
+			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]), Dropped: dropped}); err != nil {
 				return err
 			}
 			records, dropped = records[n:], 0
@@ -107,12 +117,15 @@ func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grp
 }
 
 var recordsRoutes = []route{
-	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, params: pageNames, answer: api.RecordList{},
-		summary: "Tells how the occurrences of a timer ended, newest first, also after the timer itself has ended.",
-		means:   "A page."},
-	{method: "GET", path: nsPath + "/records", serve: (*httpHandler).namespaceRecords, params: pageNames, answer: api.RecordList{},
-		summary: "Tells how the occurrences of a namespace ended, newest first.", means: "A page."},
-	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, params: []string{"name"},
+	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, rpc: "Timers/ListRecords",
+		params: slices.Concat(recordNames, []string{"oldest"}, pageNames), answer: api.RecordList{},
+		summary: "Tells how the occurrences of a timer ended, also after the timer itself has ended.",
+		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
+	{method: "GET", path: nsPath + "/records", serve: (*httpHandler).namespaceRecords, rpc: "Timers/ListRecords",
+		params: slices.Concat(historyNames, []string{"oldest"}, pageNames), answer: api.RecordList{},
+		summary: `Tells how the occurrences of a namespace ended; the namespace "-" is all of them.`,
+		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
+	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, rpc: "Timers/FollowRecords", params: []string{"name"},
 		summary: "Streams records as occurrences end.",
 		more: `
 description: |
@@ -124,23 +137,33 @@ responses:
   "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
 }
 
-func (f *httpHandler) timerRecords(c *call) error     { return c.history(c.name()) }
+func (f *httpHandler) timerRecords(c *call) error {
+	if err := c.key().Check(); err != nil {
+		return err
+	}
+	return c.history(c.name())
+}
+
 func (f *httpHandler) namespaceRecords(c *call) error { return c.history("") }
 
 func (c *call) history(name string) error {
+	q, err := c.params.history(c.namespace())
+	if err != nil {
+		return err
+	}
+	q.Name = name
+	if q.Oldest, err = c.params.flag("oldest"); err != nil {
+		return err
+	}
 	size, token, err := c.params.page()
 	if err != nil {
 		return err
 	}
-	records, next, err := c.handler.records(c.ctx, c.namespace(), name, size, token)
+	page, next, err := c.handler.records(c.ctx, q, size, token)
 	if err != nil {
 		return err
 	}
-	out := api.RecordList{Records: make([]api.Record, len(records)), NextPageToken: next}
-	for i := range records {
-		out.Records[i] = api.RecordOf(&records[i])
-	}
-	return c.reply(http.StatusOK, out)
+	return c.reply(http.StatusOK, api.RecordList{Records: api.RecordsOf(page.Records), NextPageToken: next, Searched: page.Searched})
 }
 
 // A follower that does not read for followWrite is cut. An idle one gets a comment every followQuiet, so
@@ -152,26 +175,9 @@ const (
 
 // followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
 func (f *httpHandler) followRecords(c *call) error {
-	if c.r.Method == http.MethodHead {
-		c.w.Header().Set("Content-Type", eventsType)
-		return nil
-	}
-	ev := &events{w: c.w, control: http.NewResponseController(c.w)}
-	stop := func() {}
-	begun := false
-	err := f.following(c.r.Context(), c.namespace(), c.params.text("name"), func() error {
-		begun = true
-		if err := ev.begin(); err != nil {
-			return err
-		}
-		stop = ev.keepAlive()
-		return nil
-	}, ev.send)
-	stop()
-	if begun {
-		return nil // the response has begun: it cannot carry the error
-	}
-	return err
+	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
+		return f.following(ctx, c.namespace(), c.params.text("name"), begin, ev.send)
+	})
 }
 
 // send writes records as events.

@@ -17,7 +17,7 @@ const refusalsEvery = 10 * time.Second
 // sheds are the limits of concurrent requests, each with the words for its log line and error.
 var sheds = map[string]string{
 	"writes": "timers are being written", "reads": "lists are being read", "calendars": "calendars are being read", "bulks": "bulk changes",
-	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", limitMemory: "bytes are being received",
+	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", "logins": "people are signing in", limitMemory: "bytes are being received",
 }
 
 const (
@@ -25,12 +25,13 @@ const (
 	limitReceive    = "receive-timeout"
 	limitConns      = "connections"
 	limitAdminConns = "admin-connections"
+	limitHandshake  = "tls-handshake"
 	perAddress      = "-per-address"
 	limitStore      = "store" // the store is unavailable
 )
 
 // Limits are the names with which Options.Refused is called.
-var Limits = append(slices.Sorted(maps.Keys(sheds)), limitReceive, limitConns, limitConns+perAddress, limitAdminConns, limitAdminConns+perAddress, limitStore)
+var Limits = append(slices.Sorted(maps.Keys(sheds)), limitReceive, limitHandshake, limitConns, limitConns+perAddress, limitAdminConns, limitAdminConns+perAddress, limitStore)
 
 // shed is the error of a request beyond a limit.
 type shed struct{ limit string }

@@ -14,10 +14,14 @@ var (
 	reportMessage = map[string]string{"retry_after": "failed.retry_after", "extend": "heartbeat"}
 
 	filterMessage = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix", "label": "filter.labels",
-		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "from": "from_ms", "until": "until_ms"}
+		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code",
+		"from": "from_ms", "until": "until_ms"}
+
+	recordMessage = map[string]string{"prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes",
+		"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms"}
 
 	filterMember = map[string]string{"name": "filter.name", "prefix": "filter.prefix", "label": "filter.labels", "states": "filter.states",
-		"due_from": "filter.due_from", "due_until": "filter.due_until"}
+		"due_from": "filter.due_from", "due_until": "filter.due_until", "text": "filter.text", "target": "filter.target", "code": "filter.code"}
 )
 
 // renamed translates the field names of an error.

@@ -11,12 +11,14 @@ import (
 // endpoint serves one kind of request, or returns an error.
 type endpoint func(f *httpHandler, c *call) error
 
-// route is a method and a path, and what /openapi.yaml has about them. Segments are names, or variables in braces; the last one
-// may end with a verb.
+// route is a method and a path, and what /openapi.yaml has about them. Segments are names, or variables in
+// braces; the last one may end with a verb.
 type route struct {
 	method, path string
 	serve        endpoint
+	rpc          string   // the method of rouse.v1 that does the same; empty for what HTTP alone offers
 	params       []string // names of query parameters; others are refused
+	foreign      bool     // another server has made the query: unknown parameters are ignored
 	body         any      // of requests: a value of package api; nil is none
 	answer       any      // of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no content
 	summary      string
@@ -35,8 +37,16 @@ const (
 	calendarPath  = calendarsPath + "/{name}"
 )
 
+// rpcMethod returns the route's name in the table of access control.
+func (r *route) rpcMethod() string {
+	if r.rpc == "" {
+		return r.method + " " + r.path
+	}
+	return "/rouse.v1." + r.rpc
+}
+
 // routes is the whole HTTP API.
-var routes = slices.Concat(createRoutes, batchRoutes, timerRoutes, listRoutes, deadRoutes, editRoutes, importRoutes, recordsRoutes, firesRoutes, planRoutes, bulkRoutes, calendarsRoutes, poolRoutes, clockRoutes, backupRoutes, nodesRoutes, otherRoutes)
+var routes = slices.Concat(createRoutes, batchRoutes, timerRoutes, listRoutes, deadRoutes, editRoutes, importRoutes, recordsRoutes, aggregateRoutes, firesRoutes, planRoutes, bulkRoutes, calendarsRoutes, secretsRoutes, poolRoutes, clockRoutes, backupRoutes, nodesRoutes, auditRoutes, accessRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
 
 // table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
 // name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).

@@ -9,13 +9,15 @@
 // and http_problem.go maps codes to HTTP statuses.
 //
 // A refused request has changed nothing. Connections, streams, headers, bodies, nesting, pages, requests in
-// progress and their durations are bounded. There is no authentication: every client that can reach the port
-// is served, except web pages of other origins.
+// progress and their durations are bounded. With Options.Access callers are authenticated here, and the
+// operations decide what they may do. Without it, every client that can reach the port is served, except web
+// pages of other origins.
 package server
 
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,6 +35,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 // Options configure a Server. Zero fields have the defaults that their comments name.
@@ -44,12 +48,15 @@ type Options struct {
 	Ready      func() error // why the node should get no requests; nil: never
 	Version    string       // of the program
 	Log        *slog.Logger // for unexpected errors; nil: none
+	Traced     bool         // the spans of callers are read, from the header traceparent
 
 	// Backup writes a consistent copy of the store, as a tar archive, until ctx ends; nil: backups are not
 	// offered.
 	Backup func(ctx context.Context, w io.Writer) error
 	// Clock is a clock that can be moved; nil: the engine's clock, which cannot.
 	Clock Clock
+	// Secrets keeps secrets and signing keys; nil: they are not offered.
+	Secrets Secrets
 	// ParseCalendar parses an iCalendar file into the days that its events touch, with warnings about
 	// unsupported parts. If it is nil, calendars can only be given as days.
 	ParseCalendar func(icalendar []byte) (days []rouse.Day, warnings []string, err error)
@@ -60,16 +67,38 @@ type Options struct {
 
 	// Pools serves /pools of the admin listener; nil: it does not exist.
 	Pools http.Handler
+	// PoolStatus returns the pools of this node; nil: it has none.
+	PoolStatus func() []rouse.PoolStatus
 	// Tables are shown on the status page, at / of the admin listener, after those of timers and nodes.
 	// Each is called every few seconds while the page is open; an error is shown in its place.
 	Tables []func(ctx context.Context) (Table, error)
 	// Calls tracks callers of pools; nil: there are no pools.
 	Calls *Calls
 
+	// Console serves a request of the web console, and reports whether it was one; nil: there is no console.
+	Console func(w http.ResponseWriter, r *http.Request) bool
+
 	// Services register further services on the gRPC server of the API.
 	Services []func(grpc.ServiceRegistrar)
 
-	// Hosts are names by which clients reach the HTTP listeners, in addition to localhost and addresses; see Guard.
+	// TLS is the TLS of both listeners; nil: they are in plain text. It should prefer http/1.1 to h2: clients
+	// that speak both want JSON.
+	TLS *tls.Config
+	// Access authenticates callers and decides what they may do; nil: every client that can reach the port
+	// may do everything.
+	Access *access.Gate
+	// Audit logs what callers do; nil: nothing does.
+	Audit *audit.Log
+	// Events are those of the audit log of all nodes; nil: they cannot be searched.
+	Events *audit.Rows
+	// Namespaces are those that were created, with their quotas; nil: none can be.
+	Namespaces Namespaces
+	// Status is what this node knows of its own work; nil: it is not offered.
+	Status Status
+	// Others returns connections to the other nodes of the store; nil: this node is alone.
+	Others func(ctx context.Context) ([]Other, error)
+	// Hosts are names by which clients reach the HTTP listeners, in addition to localhost and addresses; see
+	// Guard.
 	Hosts []string
 	// Refused is called with the name of the limit for each request or connection that a limit refused; may
 	// be nil.
@@ -136,13 +165,17 @@ func New(o Options) *Server {
 	core := newService(&s.opts, draining)
 	s.core = core
 	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
-		&rousev1.Timers_ServiceDesc:    &timersServer{service: core, streams: &s.streams},
-		&rousev1.Fires_ServiceDesc:     &firesServer{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
-		&rousev1.Calendars_ServiceDesc: &calendarsServer{service: core},
-		&rousev1.Admin_ServiceDesc:     &adminServer{service: core},
-		&rousev1.Calls_ServiceDesc:     &callsServer{service: core},
-		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},
-	}, o.Services, core)
+		&rousev1.Timers_ServiceDesc:     &timersServer{service: core, streams: &s.streams},
+		&rousev1.Fires_ServiceDesc:      &firesServer{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
+		&rousev1.Calendars_ServiceDesc:  &calendarsServer{service: core},
+		&rousev1.Secrets_ServiceDesc:    &secretsServer{service: core},
+		&rousev1.Admin_ServiceDesc:      &adminServer{service: core},
+		&rousev1.Calls_ServiceDesc:      &callsServer{service: core},
+		&rousev1.Access_ServiceDesc:     &accessServer{service: core},
+		&rousev1.Namespaces_ServiceDesc: &namespacesServer{service: core},
+		&rousev1.Status_ServiceDesc:     &statusServer{service: core},
+		&healthv1.Health_ServiceDesc:    &health{ready: o.Ready, draining: draining},
+	}, o.Services, core, &s.streams)
 	s.http = s.newHTTP(newHTTPHandler(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
 	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as requested
@@ -155,6 +188,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 		defer s.requests.Done()
 		if c := connOf(r.Context()); c != nil {
 			defer c.serve()()
+			r.TLS = c.tls
 		}
 		if err := refuseAmbiguous(w, r); err != nil {
 			refuseRequest(w, err)
@@ -187,7 +221,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	s.conns.Store(slots)
 	var front, back *split
 	if apiListener != nil {
-		front = newSplit(apiListener, slots, s.core.memory)
+		front = newSplit(apiListener, s.opts.TLS, slots, s.core.memory)
 		s.http.Handler = Guard(s.http.Handler, apiListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			broken = front.run()
@@ -197,7 +231,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 		running.Go(func() { _ = s.grpc.Serve(front.http2) })
 	}
 	if adminListener != nil {
-		back = newSplit(adminListener, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
+		back = newSplit(adminListener, s.opts.TLS, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
 		s.admin.Handler = Guard(s.admin.Handler, adminListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			if err := back.run(); err != nil {

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is the interface of *timers.Timers that the server needs. Each operation has one file here, with its checks, its gRPC
-// method, its HTTP routes and handlers, and its part of this interface.
+// Timers is the interface of *timers.Timers that the server needs. Each operation has one file here, with its
+// checks, its gRPC method, its HTTP routes and handlers, and its part of this interface.
 type Timers interface {
 	createOps
 	timerOps
@@ -20,6 +21,7 @@ type Timers interface {
 	editOps
 	importOps
 	recordOps
+	aggregateOps
 	fireOps
 	planOps
 	bulkOps
@@ -46,6 +48,7 @@ type service struct {
 	follow   *semaphore.Weighted // followers
 	bulks    *semaphore.Weighted // requests that change many timers
 	simulate *semaphore.Weighted // simulations
+	logins   *semaphore.Weighted // logins that ask their issuer
 	copying  *semaphore.Weighted // backups
 	moving   *semaphore.Weighted // of the clock
 
@@ -58,6 +61,7 @@ const (
 	maxFollowers   = 256
 	maxBulks       = 8
 	maxSimulations = 4
+	maxLogins      = 16
 
 	// Every weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384
 	// timers or 64 MiB.
@@ -72,7 +76,15 @@ func newService(o *Options, draining context.Context) *service {
 	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
 		writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
 		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
-		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
+		simulate: semaphore.NewWeighted(maxSimulations), logins: semaphore.NewWeighted(maxLogins), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
+}
+
+// control decides what callers may do; nil: everything.
+func (s *service) control() *access.Control {
+	if s.opts.Access == nil {
+		return nil
+	}
+	return s.opts.Access.Control
 }
 
 // untilDrained returns a context for long requests: it ends with ctx, or when the server begins to stop.

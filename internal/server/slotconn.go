@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/credentials"
 )
 
 // receiveTimeout is how long a gRPC message may take to arrive, as readTimeout is for HTTP requests.
@@ -21,9 +24,10 @@ type slotConn struct {
 	net.Conn
 	slots  *conns
 	source netip.Addr
-	held   atomic.Int64 // bytes taken from the budget
-	meter  meter        // of HTTP/2
-	head   head         // of HTTP/1
+	held   atomic.Int64         // bytes taken from the budget
+	meter  meter                // of HTTP/2
+	head   head                 // of HTTP/1
+	tls    *tls.ConnectionState // set by handshake, before a server has the connection; nil: plain text
 
 	once   sync.Once
 	first  []byte // read by peek, but not yet by the server
@@ -34,6 +38,53 @@ type slotConn struct {
 	serving int       // HTTP/1 requests that are being handled
 	idle    time.Time // since when serving is 0
 }
+
+// handshake completes the TLS handshake, if the listener has TLS.
+func (c *slotConn) handshake() error {
+	secure, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	if err := c.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return err
+	}
+	if err := secure.Handshake(); err != nil {
+		c.refuseHandshake(err)
+		return err
+	}
+	state := secure.ConnectionState()
+	c.tls = &state
+	return c.SetDeadline(time.Time{})
+}
+
+// handshaken are the gRPC credentials of connections whose handshake is done: calls find in their peer what
+// the client has proved.
+type handshaken struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake returns what handshake found.
+func (handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, ok := conn.(*slotConn)
+	if !ok || c.tls == nil {
+		return conn, nil, nil
+	}
+	return conn, credentials.TLSInfo{State: *c.tls, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+}
+
+// refuseHandshake reports why a handshake failed. A client of plain HTTP gets an answer that it understands.
+func (c *slotConn) refuseHandshake(err error) {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+		return // it was closed: a check of the port, or the end of this server
+	}
+	c.slots.refused.note(limitHandshake, "connections closed: no TLS handshake", "address", c.source, "most", handshakeTimeout, "error", err)
+	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok && head.Conn != nil && bytes.Contains(methods, head.RecordHeader[:]) {
+		_, _ = io.WriteString(head.Conn, "HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port has TLS: use https.\n")
+	}
+}
+
+// methods are the first bytes of requests in plain HTTP.
+var methods = []byte("GET / HEAD /POST /PUT /PATCH DELETE OPTIONS PRI * ")
 
 // peek reads until the bytes differ from the preface or complete it.
 func (c *slotConn) peek() (http2 bool, err error) {
@@ -68,7 +119,7 @@ func (c *slotConn) Read(b []byte) (n int, err error) {
 	}
 	c.head.read(b[:n])
 	if !c.meter.read(b[:n]) {
-		c.Close()
+		c.abort()
 		return 0, net.ErrClosed
 	}
 	if !c.armed {
@@ -119,6 +170,15 @@ func (c *slotConn) Close() error {
 		c.meter.close()
 	})
 	return err
+}
+
+// abort closes the connection at once. Close would send the end of TLS first, and wait for a client that does
+// not read.
+func (c *slotConn) abort() {
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		_ = secure.NetConn().Close()
+	}
+	_ = c.Close()
 }
 
 // serve notes that an HTTP/1 request is being handled, until done is called.

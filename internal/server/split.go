@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -20,6 +21,7 @@ const handshakeTimeout = 5 * time.Second
 // backlog.
 type split struct {
 	from   net.Listener
+	tls    *tls.Config // nil: connections are in plain text
 	http1  *handed
 	http2  *handed
 	slots  *conns
@@ -27,12 +29,12 @@ type split struct {
 
 	opening sync.WaitGroup
 	mu      sync.Mutex
-	open    map[net.Conn]struct{} // connections whose protocol is unknown; nil when closed
+	open    map[*slotConn]struct{} // connections whose protocol is unknown; nil when closed
 }
 
-func newSplit(from net.Listener, slots *conns, memory *budget) *split {
-	return &split{from: from, http1: newHanded(from.Addr()), http2: newHanded(from.Addr()), slots: slots, memory: memory,
-		open: map[net.Conn]struct{}{}}
+func newSplit(from net.Listener, secure *tls.Config, slots *conns, memory *budget) *split {
+	return &split{from: from, tls: secure, http1: newHanded(from.Addr()), http2: newHanded(from.Addr()), slots: slots, memory: memory,
+		open: map[*slotConn]struct{}{}}
 }
 
 // run accepts connections until close. It retries temporary errors, such as a lack of descriptors.
@@ -58,6 +60,9 @@ func (s *split) run() error {
 			continue
 		}
 		b.Reset()
+		if s.tls != nil {
+			conn = tls.Server(conn, s.tls)
+		}
 		if c := s.slots.admit(conn, s.memory); c != nil {
 			s.opening.Go(func() { s.hand(c) })
 		}
@@ -72,7 +77,7 @@ func (s *split) close() {
 	s.mu.Unlock()
 	s.from.Close()
 	for conn := range open {
-		conn.Close()
+		conn.abort()
 	}
 	s.http1.Close()
 	s.http2.Close()
@@ -89,7 +94,10 @@ func (s *split) hand(conn *slotConn) {
 	s.open[conn] = struct{}{}
 	s.mu.Unlock()
 
-	two, err := conn.peek()
+	two, err := false, conn.handshake()
+	if err == nil {
+		two, err = conn.peek()
+	}
 
 	s.mu.Lock()
 	delete(s.open, conn)

@@ -49,20 +49,20 @@ func (f *timersServer) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1
 }
 
 var timerRoutes = []route{
-	{method: "GET", path: timerPath, serve: (*httpHandler).getTimer, answer: "Timer",
+	{method: "GET", path: timerPath, serve: (*httpHandler).getTimer, rpc: "Timers/Get", answer: "Timer",
 		summary: "Reads a timer."},
-	{method: "DELETE", path: timerPath, serve: (*httpHandler).deleteTimer,
+	{method: "DELETE", path: timerPath, serve: (*httpHandler).deleteTimer, rpc: "Timers/Delete",
 		params: []string{"expected_revision"}, answer: api.Deleted{},
 		summary: "Removes a timer. No attempt of it starts after the answer.", means: "It is removed.",
 		more: `
 parameters:
   - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":pause", serve: (*httpHandler).pauseTimer, body: api.Pause{}, answer: "Timer",
+	{method: "POST", path: timerPath + ":pause", serve: (*httpHandler).pauseTimer, rpc: "Timers/Pause", body: api.Pause{}, answer: "Timer",
 		summary: "Stops scheduled occurrences until resume; one on its way ends as it would.",
 		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":resume", serve: (*httpHandler).resumeTimer, answer: "Timer",
+	{method: "POST", path: timerPath + ":resume", serve: (*httpHandler).resumeTimer, rpc: "Timers/Resume", answer: "Timer",
 		summary: "Ends a pause."},
-	{method: "POST", path: timerPath + ":run", serve: (*httpHandler).runTimer, answer: api.Ran{},
+	{method: "POST", path: timerPath + ":run", serve: (*httpHandler).runTimer, rpc: "Timers/Run", answer: api.Ran{},
 		summary: "Fires now, in addition to the schedule; it never uses up an occurrence.", means: "It is due."},
 }
 

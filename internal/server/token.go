@@ -8,9 +8,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/codec"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // A page token contains the position where the last page ended and a hash of the query. A token of another
@@ -19,52 +21,102 @@ import (
 
 const tokenHash = 8 // bytes
 
-func keyToken(k rouse.Key, q *rouse.Query) string {
-	b := queryHash(q)
-	for _, s := range [...]string{k.Namespace, k.Name, k.Fire} {
-		b = codec.AppendText(b, s)
+func placeToken(p *timers.Place, q *rouse.Query) string {
+	if p == nil {
+		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(b)
+	b := queryHash(q)
+	if q.Order != rouse.OrderName {
+		b = binary.AppendVarint(b, int64(p.At))
+	}
+	return base64.RawURLEncoding.EncodeToString(appendKey(b, p.Key))
 }
 
-// keyOf decodes a token; an empty one is the zero key, before all.
-func keyOf(token string, q *rouse.Query) (rouse.Key, error) {
-	var k rouse.Key
+// placeOf sets the place of a query to that of a token; an empty one is before all.
+func placeOf(token string, q *rouse.Query) error {
 	if token == "" {
-		return k, nil
+		return nil
 	}
 	b, err := untoken(token, queryHash(q))
 	if err != nil {
-		return k, err
+		return err
 	}
 	r := codec.Read(b)
-	k = rouse.Key{Namespace: r.Text(), Name: r.Text(), Fire: r.Text()}
-	if !r.Done() {
-		return rouse.Key{}, badToken(token)
+	if q.Order != rouse.OrderName {
+		q.AfterAt = rouse.Instant(r.Varint())
 	}
-	return k, nil
+	q.After = readKey(&r)
+	if !r.Done() {
+		return badToken(token)
+	}
+	return nil
 }
 
-func cursorToken(c rouse.RecordCursor, q *rouse.RecordQuery) string {
+func cursorToken(c *rouse.RecordCursor, q *rouse.RecordQuery) string {
+	if c == nil {
+		return ""
+	}
 	b := binary.AppendVarint(historyHash(q), int64(c.Ended))
 	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint(b, c.Seq))
 }
 
-// cursorOf decodes a token; an empty one is the zero cursor, newer than all.
-func cursorOf(token string, q *rouse.RecordQuery) (rouse.RecordCursor, error) {
+// cursorOf sets the place of a query to that of a token; an empty one is the beginning.
+func cursorOf(token string, q *rouse.RecordQuery) error {
 	if token == "" {
-		return rouse.RecordCursor{}, nil
+		return nil
 	}
 	b, err := untoken(token, historyHash(q))
 	if err != nil {
-		return rouse.RecordCursor{}, err
+		return err
 	}
 	r := codec.Read(b)
 	c := rouse.RecordCursor{Ended: rouse.Instant(r.Varint()), Seq: r.Uvarint()}
 	if !r.Done() {
-		return rouse.RecordCursor{}, badToken(token)
+		return badToken(token)
 	}
-	return c, nil
+	if q.Oldest {
+		q.From = c
+	} else {
+		q.Until = c
+	}
+	return nil
+}
+
+func forecastToken(p *rouse.ForecastPlace, hash []byte) string {
+	if p == nil {
+		return ""
+	}
+	b := binary.AppendVarint(hash, int64(p.Now))
+	b = binary.AppendUvarint(binary.AppendVarint(b, int64(p.Due)), p.Left)
+	return base64.RawURLEncoding.EncodeToString(appendKey(b, p.Key))
+}
+
+// forecastPlace returns the place of a token; nil for an empty one.
+func forecastPlace(token string, hash []byte) (*rouse.ForecastPlace, error) {
+	if token == "" {
+		return nil, nil
+	}
+	b, err := untoken(token, hash)
+	if err != nil {
+		return nil, err
+	}
+	r := codec.Read(b)
+	p := &rouse.ForecastPlace{Now: rouse.Instant(r.Varint()), Due: rouse.Instant(r.Varint()), Left: r.Uvarint(), Key: readKey(&r)}
+	if !r.Done() || p.Now <= 0 {
+		return nil, badToken(token)
+	}
+	return p, nil
+}
+
+func appendKey(b []byte, k rouse.Key) []byte {
+	for _, s := range [...]string{k.Namespace, k.Name, k.Fire} {
+		b = codec.AppendText(b, s)
+	}
+	return b
+}
+
+func readKey(r *codec.Reader) rouse.Key {
+	return rouse.Key{Namespace: r.Text(), Name: r.Text(), Fire: r.Text()}
 }
 
 // untoken checks the hash of a token and returns the rest.
@@ -86,14 +138,31 @@ func badToken(token string) error {
 func queryHash(q *rouse.Query) []byte {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "timers %q %q %q %v %d %d", q.Namespace, q.Prefix, q.Name, q.States, q.DueFrom, q.DueUntil)
-	for _, k := range slices.Sorted(maps.Keys(q.Labels)) {
-		fmt.Fprintf(h, " %q=%q", k, q.Labels[k])
+	if q.Sought.Any() || q.Order != rouse.OrderName || q.Reverse { // tokens of earlier versions have none of these
+		fmt.Fprintf(h, " %q %q %d %d %t", q.Sought.Text, q.Sought.Target, q.Sought.Code, q.Order, q.Reverse)
 	}
+	hashLabels(h, q.Labels)
 	return h.Sum(nil)
+}
+
+func forecastHash(q *rouse.Query, from, until rouse.Instant, step time.Duration) []byte {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "forecast %s %d %d %d", queryHash(q), from, until, step)
+	return h.Sum(nil)
+}
+
+func hashLabels(h io.Writer, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(h, " %q=%q", k, labels[k])
+	}
 }
 
 func historyHash(q *rouse.RecordQuery) []byte {
 	h := fnv.New64a()
-	io.WriteString(h, fmt.Sprintf("records %q %q", q.Namespace, q.Name))
+	fmt.Fprintf(h, "records %q %q", q.Namespace, q.Name)
+	if q.Narrow() || q.Oldest || q.From.Ended != 0 || q.Until.Ended != 0 {
+		fmt.Fprintf(h, " %q %v %v %q %q %d %t %d %d", q.Prefix, q.Endings, q.Causes, q.Sought.Text, q.Sought.Target, q.Sought.Code, q.Oldest, q.From.Ended, q.Until.Ended)
+		hashLabels(h, q.Labels)
+	}
 	return h.Sum(nil)
 }

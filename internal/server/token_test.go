@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 func TestTokensComeBack(t *testing.T) {
@@ -14,20 +15,27 @@ func TestTokensComeBack(t *testing.T) {
 		key := rouse.Key{Namespace: text.Draw(t, "namespace"), Name: text.Draw(t, "name"), Fire: text.Draw(t, "fire")}
 		q := rouse.Query{Namespace: text.Draw(t, "of"), Prefix: text.Draw(t, "prefix"), Labels: rapid.MapOf(text, text).Draw(t, "labels"),
 			DueFrom: rouse.Instant(rapid.Int64().Draw(t, "from"))}
-		token := keyToken(key, &q)
-		if got, err := keyOf(token, &q); err != nil || got != key {
-			t.Fatalf("%v %v, want %v", got, err, key)
+		q.Order = rouse.Order(rapid.IntRange(0, 3).Draw(t, "order"))
+		place := timers.Place{Key: key}
+		if q.Order != rouse.OrderName {
+			place.At = rouse.Instant(rapid.Int64().Draw(t, "at"))
 		}
-		h := rouse.RecordQuery{Namespace: q.Namespace, Name: q.Prefix}
+		token := placeToken(&place, &q)
+		got := q
+		if err := placeOf(token, &got); err != nil || got.After != key || got.AfterAt != place.At {
+			t.Fatalf("%v at %v, %v, want %v", got.After, got.AfterAt, err, place)
+		}
+		h := rouse.RecordQuery{Namespace: q.Namespace, Name: q.Prefix, Oldest: rapid.Bool().Draw(t, "oldest")}
 		cursor := rouse.RecordCursor{Ended: rouse.Instant(rapid.Int64().Draw(t, "ended")), Seq: rapid.Uint64().Draw(t, "seq")}
-		if got, err := cursorOf(cursorToken(cursor, &h), &h); err != nil || got != cursor {
-			t.Fatalf("%v %v, want %v", got, err, cursor)
+		read := h
+		if err := cursorOf(cursorToken(&cursor, &h), &read); err != nil || read.From != cursor && h.Oldest || read.Until != cursor && !h.Oldest {
+			t.Fatalf("%+v %v, want %v", read, err, cursor)
 		}
-		if _, err := cursorOf(token, &h); err == nil {
+		if cursorOf(token, &h) == nil {
 			t.Fatal("a list's token was taken for a history's")
 		}
 		q.Prefix += "x"
-		if _, err := keyOf(token, &q); err == nil {
+		if placeOf(token, &q) == nil {
 			t.Fatal("the token of another query was taken")
 		}
 	})
@@ -35,18 +43,20 @@ func TestTokensComeBack(t *testing.T) {
 
 func FuzzTokens(f *testing.F) {
 	q, h := rouse.Query{Namespace: "ns"}, rouse.RecordQuery{Namespace: "ns"}
-	f.Add(keyToken(rouse.Key{Namespace: "ns", Name: "a"}, &q))
-	f.Add(cursorToken(rouse.RecordCursor{Ended: 1, Seq: 2}, &h))
+	f.Add(placeToken(&timers.Place{Key: rouse.Key{Namespace: "ns", Name: "a"}}, &q))
+	f.Add(cursorToken(&rouse.RecordCursor{Ended: 1, Seq: 2}, &h))
 	f.Add("AAAAAAAAAAA_____")
 	f.Fuzz(func(t *testing.T, token string) {
-		if k, err := keyOf(token, &q); err == nil {
-			if again, err := keyOf(keyToken(k, &q), &q); err != nil || again != k {
-				t.Errorf("%q is taken for %v, whose token for %v, %v", token, k, again, err)
+		if got := q; placeOf(token, &got) == nil {
+			again := q
+			if err := placeOf(placeToken(&timers.Place{Key: got.After}, &q), &again); err != nil || again.After != got.After {
+				t.Errorf("%q is taken for %v, whose token for %v, %v", token, got.After, again.After, err)
 			}
 		}
-		if c, err := cursorOf(token, &h); err == nil {
-			if again, err := cursorOf(cursorToken(c, &h), &h); err != nil || again != c {
-				t.Errorf("%q is taken for %v, whose token for %v, %v", token, c, again, err)
+		if got := h; cursorOf(token, &got) == nil {
+			again := h
+			if err := cursorOf(cursorToken(&got.Until, &h), &again); err != nil || again.Until != got.Until {
+				t.Errorf("%q is taken for %v, whose token for %v, %v", token, got.Until, again.Until, err)
 			}
 		}
 	})

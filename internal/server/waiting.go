@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -18,12 +19,12 @@ import (
 
 // WaitAt serves the listeners of the API and of operators until the returned function is called. The API
 // responds with 503 unavailable, health with what the node waits for. Afterwards the listeners can be
-// passed to Run. Listeners may be nil, and have to come from net.Listen.
-func WaitAt(apiListener, adminListener net.Listener, why func() error, log *slog.Logger) (stop func()) {
+// passed to Run. Listeners may be nil, and have to come from net.Listen. secure is their TLS, as of Options.
+func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error, log *slog.Logger) (stop func()) {
 	var stops []func()
 	for l, h := range map[net.Listener]http.Handler{apiListener: refusing(why), adminListener: waitingHealth(why)} {
 		if l != nil {
-			stops = append(stops, serveUntil(l, h, log))
+			stops = append(stops, serveUntil(l, secure, h, log))
 		}
 	}
 	return sync.OnceFunc(func() {
@@ -63,15 +64,23 @@ func waitingHealth(why func() error) http.Handler {
 
 // serveUntil serves HTTP on a listener until stop is called, and leaves it open. gRPC clients treat the 503
 // as unavailable.
-func serveUntil(l net.Listener, h http.Handler, log *slog.Logger) (stop func()) {
+func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Logger) (stop func()) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	lent := &lent{Listener: l}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.Serve(lent) })
+	serving.Go(func() {
+		if secure != nil {
+			s.TLSConfig = secure.Clone() // each server adds its protocols to it
+			_ = s.ServeTLS(lent, "", "")
+			return
+		}
+		_ = s.Serve(lent)
+	})
 	return func() {
 		lent.giveBack()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -23,8 +23,8 @@ type Setting struct {
 // Kinded is a type of values that has a description for errors, such as "a size such as 64MiB".
 type Kinded interface{ Kind() string }
 
-// Of returns the fields that have a name, those of embedded structures in their place. c is a pointer to a structure; the settings set its
-// fields.
+// Of returns the fields that have a name, those of embedded structures in their place. c is a pointer to a
+// structure; the settings set its fields.
 func Of(c any) []Setting { return of(reflect.ValueOf(c).Elem()) }
 
 func of(v reflect.Value) (list []Setting) {

@@ -1,14 +1,15 @@
-// Package throttle bounds how fast lanes of fires may go, wherever they wait: in the engine, or with an executor at the other end of a queue.
-// It knows numbers and times only; callers guard the values with their own mutex.
+// Package throttle bounds how fast lanes of fires may go, wherever they wait: in the engine, or with an
+// executor at the other end of a queue. It knows numbers and times only; callers guard the values with their
+// own mutex.
 package throttle
 
 import (
 	"time"
 )
 
-// MayTake is the rule that keeps slow lanes from taking all room: of most places in all, used are taken, mine of them by this lane.
-// A lane with none may take the last free place; one with many may not take more than are free, so that however many lanes are
-// slow, some places stay for others.
+// MayTake is the rule that keeps slow lanes from taking all room: of most places in all, used are taken, mine
+// of them by this lane. A lane with none may take the last free place; one with many may not take more than
+// are free, so that however many lanes are slow, some places stay for others.
 func MayTake(mine, used, most int) bool { return used < most && (mine == 0 || mine < most-used) }
 
 // TokenBucket has tokens, one for a fire, that come at a rate. The zero TokenBucket has no limit.
@@ -18,7 +19,8 @@ type TokenBucket struct {
 	at          time.Time
 }
 
-// Set changes the rate, if it is another one; 0 is no limit. A burst of 0 is what comes in a second. A new token bucket is full.
+// Set changes the rate, if it is another one; 0 is no limit. A burst of 0 is what comes in a second. A new
+// token bucket is full.
 func (b *TokenBucket) Set(rate float64, burst int, now time.Time) {
 	if rate <= 0 {
 		*b = TokenBucket{}

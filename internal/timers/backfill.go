@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -38,7 +39,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	case until > now+1:
 		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(), "give a range of past times; what is to come fires by itself")
 	}
-	t, err := ts.Get(ctx, key)
+	t, err := ts.get(ctx, access.TimersBackfill, key)
 	if err != nil {
 		return b, err
 	}
@@ -115,6 +116,9 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			return 0, err
 		}
 		if out[0].Err != nil || out[0].Applied {
+			for i := range c.Also {
+				touched(ctx, c.Also[i].Key, rouse.NoRow, out[0].Also+uint64(i))
+			}
 			return uint64(len(rows) - len(c.Also)), out[0].Err
 		}
 		latest, err := ts.Get(ctx, t.Key)

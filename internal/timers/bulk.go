@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 // BulkRequest is one action on all rows that match.
@@ -20,6 +22,7 @@ type BulkRequest struct {
 	When          *rouse.Spec
 	Limit         uint64
 	ErrorContains string
+	PerSecond     float64 // of redrive: at most so many; 0: as fast as possible
 }
 
 // BulkProgress is the progress of a bulk request. Failures and Names contain only the entries since the last
@@ -42,6 +45,9 @@ const (
 	bulkPage     = 500
 	maxBulkNames = 1000
 	maxBulkFails = 100
+
+	// Bounds of BulkRequest.PerSecond.
+	minBulkRate, maxBulkRate = 0.01, 10_000
 )
 
 // bulkActions has the states of rows that each action applies to.
@@ -55,6 +61,10 @@ var bulkActions = map[string][]rouse.State{
 	"purge":      {rouse.StateDead},
 }
 
+// bulkVerbs are what an action needs for each timer, in addition to access.TimersBulk.
+var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
+	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge}
+
 // Bulk applies one action to all rows that match, page by page, and calls progress after each page, and at
 // the end with Done. A failure of one row does not stop the others. If progress returns an error, Bulk stops
 // and returns it; changes made until then stay. States of the query may narrow the rows of the action.
@@ -66,22 +76,24 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	if err != nil {
 		return err
 	}
+	verbs := []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}
 	if r.When != nil { // an invalid spec is invalid for every timer
-		if _, err := ts.Preview(ctx, rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
 			return err
 		}
 	}
 	var p BulkProgress
 	names, fails := 0, 0
+	pace := pace{perSecond: r.PerSecond}
 	for {
-		page, err := ts.store.List(ctx, q)
+		page, err := ts.page(ctx, q, verbs...)
 		if err != nil {
 			return err
 		}
 		var timers []rouse.Timer
 		for i := range page.Rows {
 			t, err := ts.Read(&page.Rows[i])
-			if err == nil && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
+			if err == nil && ts.mayList(ctx, &t, verbs...) && ts.sought(ctx, &q, &t) && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
 				timers = append(timers, t)
 				p.Matched++
 			}
@@ -96,19 +108,31 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 				p.Names = append(p.Names, name)
 			}
 			names += len(p.Names)
-		} else {
-			for i, err := range ts.bulkPage(ctx, &r, timers) {
+		}
+		for rest := timers; !r.DryRun && len(rest) > 0; {
+			n, err := pace.take(ctx, len(rest))
+			if err != nil {
+				return err
+			}
+			for i, err := range ts.bulkPage(ctx, &r, rest[:n]) {
 				switch {
 				case err == nil:
 					p.Changed++
 				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone in the meantime: nothing is left to do
 				default:
 					p.Failed++
+					audit.Failed(ctx, err)
 					if fails < maxBulkFails {
 						fails++
-						p.Failures = append(p.Failures, BulkFailure{timers[i].Key, err})
+						p.Failures = append(p.Failures, BulkFailure{rest[i].Key, err})
 					}
 				}
+			}
+			if rest = rest[n:]; len(rest) > 0 {
+				if err := progress(p); err != nil {
+					return err
+				}
+				p.Failures = nil
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -132,7 +156,7 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
 		return q, rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
 	}
-	if err := cmp.Or(q.Check(), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until),
+	if err := cmp.Or(q.Check(), ordinary(&q), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until),
 		rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail)); err != nil {
 		return q, err
 	}
@@ -152,6 +176,13 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	}
 	if r.ErrorContains != "" && states[0] != rouse.StateDead {
 		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
+	}
+	switch n := r.PerSecond; {
+	case n == 0:
+	case r.Action != "redrive":
+		return q, rouse.Refuse("per_second", fmt.Sprint(n), "does not go with "+r.Action, "use it with redrive")
+	case !(n >= minBulkRate && n <= maxBulkRate):
+		return q, rouse.Refuse("per_second", fmt.Sprint(n), "is out of bounds", fmt.Sprintf("give %v to %d, or leave it out", minBulkRate, maxBulkRate))
 	}
 	q.Limit = bulkPage
 	return q, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
@@ -22,6 +24,10 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	if c, err = c.Ordered(); err != nil {
 		return c, 0, err
 	}
+	if err := ts.access.Require(ctx, access.CalendarsWrite, c.Namespace, "", nil); err != nil {
+		return c, 0, err
+	}
+	ctx = access.AsSystem(ctx) // it moves the timers that use it, whatever the caller may do with them
 	c.Updated = ts.Engine.Latest()
 	key := rouse.CalendarKey(c.Namespace, c.Name)
 	row := c.Row(rouse.BucketOf(key, ts.opts.Engine.Buckets))
@@ -34,13 +40,14 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	}
 	ts.schedules.Invalidate(key)
 	c.Revision = out[0].Revision
+	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out[0].Existed), c.Revision)
 	// Until other nodes have read the new days, they may advance timers by the old ones: those are moved
 	// again below. A node caches a schedule as long as its calendar days, so twice the age is enough.
 	if ts.opts.Engine.Shared && !backoff.Sleep(ctx, 2*schedulecache.SharedAge) {
 		return c, 0, ctx.Err()
 	}
 	err = ts.eachWithCalendar(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
-		_, err := ts.editTimer(ctx, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
+		_, err := ts.editTimer(ctx, access.CalendarsWrite, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
 			s, err := ts.schedules.Of(t)
 			if err != nil || t.Attempts != 0 || t.Due <= ts.Engine.Latest() || t.Due == rouse.Never {
 				return rouse.Step{Keep: true}, nil
@@ -66,17 +73,18 @@ func (ts *Timers) eachWithCalendar(ctx context.Context, namespace, calendar stri
 	})
 }
 
-// each calls do for every row that matches, page by page. Rows that cannot be read are skipped.
+// each calls do for every row that matches and that the caller may read, page by page. Rows that cannot be
+// read are skipped.
 func (ts *Timers) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer) error) error {
 	q.Limit = 500
 	for {
-		page, err := ts.store.List(ctx, q)
+		page, err := ts.page(ctx, q, access.TimersRead)
 		if err != nil {
 			return err
 		}
 		for i := range page.Rows {
 			t, err := ts.Read(&page.Rows[i])
-			if err != nil {
+			if err != nil || !ts.mayList(ctx, &t, access.TimersRead) || !ts.sought(ctx, &q, &t) {
 				continue
 			}
 			if err := do(&t); err != nil {
@@ -100,6 +108,9 @@ func (ts *Timers) Calendar(ctx context.Context, namespace, name string) (rouse.C
 	if err := calendarKey(namespace, name); err != nil {
 		return rouse.Calendar{}, err
 	}
+	if err := ts.access.RequireIn(ctx, access.CalendarsRead, namespace); err != nil {
+		return rouse.Calendar{}, err
+	}
 	rows, err := ts.store.Get(ctx, []rouse.Key{rouse.CalendarKey(namespace, name)})
 	if err != nil {
 		return rouse.Calendar{}, err
@@ -113,6 +124,9 @@ func (ts *Timers) Calendar(ctx context.Context, namespace, name string) (rouse.C
 // Calendars returns the calendars of a namespace, with their days, up to a thousand of them.
 func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
 	if err := rouse.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	if err := ts.access.RequireIn(ctx, access.CalendarsRead, namespace); err != nil {
 		return nil, err
 	}
 	q := rouse.CalendarQuery(namespace, 100)
@@ -145,7 +159,10 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
 	}
-	err := ts.eachWithCalendar(ctx, namespace, name, func(t *rouse.Timer) error {
+	if err := ts.access.Require(ctx, access.CalendarsWrite, namespace, "", nil); err != nil {
+		return err
+	}
+	err := ts.eachWithCalendar(access.AsSystem(ctx), namespace, name, func(t *rouse.Timer) error {
 		return fmt.Errorf("the timer %q uses it: %w", t.Key.Name, rouse.ErrConflict)
 	})
 	if err != nil {
@@ -162,5 +179,6 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 		return fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
 	}
 	ts.schedules.Invalidate(key)
+	audit.Touched(ctx, namespace, name, rouse.AnyRevision, rouse.NoRow)
 	return nil
 }

@@ -5,12 +5,19 @@ import (
 	"fmt"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into
 // the existing one. The newest call's spec wins, and begins a new generation. The spec has no schedule.
-func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (PutResult, error) {
+func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (res PutResult, err error) {
+	var span *rouse.TraceContext
+	if begin := ts.opts.Engine.Created; begin != nil {
+		var end func(error)
+		span, end = begin(ctx, key, 1)
+		defer func() { end(err) }()
+	}
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return PutResult{}, err
 	}
@@ -22,7 +29,10 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 	}
 	checked := spec
 	checked.Schedule = ts.Engine.Now().String()
-	if err := ts.check(&Put{Key: key, Spec: checked}); err != nil {
+	if err := ts.checkPut(ctx, &Put{Key: key, Spec: checked}); err != nil {
+		return PutResult{}, err
+	}
+	if err := ts.access.Require(ctx, access.TimersCreate, key.Namespace, spec.Target, spec.Labels); err != nil {
 		return PutResult{}, err
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
@@ -38,18 +48,27 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 			if err != nil {
 				return PutResult{}, err
 			}
+			if err := ts.mayTouch(ctx, access.TimersCreate, &t); err != nil {
+				return PutResult{}, err
+			}
 			old = &t
 			if old.Spec.Recurring() {
 				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
 			}
+		}
+		if err := ts.admission.one(ctx, key.Namespace, old == nil); err != nil {
+			return PutResult{}, err
 		}
 		busy, mayBeOut := old != nil && ts.Engine.Busy(old), old != nil && ts.Engine.MayBeOut(old)
 		if mayBeOut && !busy {
 			busy = !ts.Engine.HolderOf(old).Mine // with another node
 		}
 		t := c.Merge(key, spec, old, busy, ts.Engine.Latest())
-		t.Bucket = ts.placed(key, spec.Target)
+		t.Bucket, t.Trace = ts.placed(key, spec.Target), span
 		row := t.Row()
+		if err := ts.admission.grows(key.Namespace, &rows[0], &row); err != nil {
+			return PutResult{}, err
+		}
 		w := &engine.Write{Change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
 		if old != nil {
 			w.Change.Log = ts.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
@@ -63,6 +82,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		}
 		if out[0].Applied {
 			t.Revision, t.Generation = out[0].Revision, out[0].Revision
+			touched(ctx, key, rows[0].Revision, t.Revision)
 			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.InFlight || mayBeOut}, nil
 		}
 	}

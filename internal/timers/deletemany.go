@@ -5,11 +5,12 @@ import (
 	"errors"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// DeleteMany is Delete for timers that were just read, with one write for all. It returns an error for each,
-// nil if it is gone. Timers that have changed since are read again.
+// DeleteMany is Delete for timers that were just read for it, with one write for all. It returns an error for
+// each, nil if it is gone. Timers that have changed since are read again.
 func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error {
 	errs := make([]error, len(timers))
 	fail := func(err error) []error {
@@ -20,6 +21,15 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return fail(err)
+	}
+	for i := range timers {
+		v := access.TimersDelete
+		if timers[i].Key.Fire != "" {
+			v = access.DeadPurge
+		}
+		if err := ts.mayTouch(ctx, v, &timers[i]); err != nil {
+			return fail(err)
+		}
 	}
 	keys := make([]rouse.Key, len(timers))
 	for i := range timers {
@@ -42,8 +52,11 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 			errs[i] = w.Err
 		case !w.Applied:
 			_, errs[i] = ts.Delete(ctx, keys[i], 0)
-		case keys[i].Fire == "":
-			errs[i] = ts.deleteDetachedOf(ctx, keys[i], detached)
+		default:
+			touched(ctx, keys[i], timers[i].Revision, rouse.NoRow)
+			if keys[i].Fire == "" {
+				errs[i] = ts.deleteDetachedOf(ctx, keys[i], detached)
+			}
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
 			errs[i] = nil

@@ -34,7 +34,7 @@ func (ts *Timers) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	}
 	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: row.Key, Anchor: row.Due})
 	if err == nil {
-		err = ts.checkEvery(&p.Spec, row.Due, s)
+		err = ts.checkEvery(p.Key.Namespace, &p.Spec, row.Due, s)
 	}
 	if err != nil {
 		return t, err

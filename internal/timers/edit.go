@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -20,17 +22,11 @@ type Deleted struct {
 
 // Get returns a timer, or the dead letter that key.Fire names.
 func (ts *Timers) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
-	if err := key.Check(); err != nil {
-		return rouse.Timer{}, err
+	t, err := ts.get(ctx, access.TimersRead, key)
+	if err == nil {
+		ts.access.Redact(ctx, &t)
 	}
-	rows, err := ts.store.Get(ctx, []rouse.Key{key})
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	if rows[0].Revision == 0 {
-		return rouse.Timer{}, missing(key)
-	}
-	return ts.Read(&rows[0])
+	return t, err
 }
 
 // missing returns the error for a row that does not exist.
@@ -43,39 +39,20 @@ func missing(key rouse.Key) error {
 
 // List returns the timers that match, in the order of keys, and where the next page begins.
 func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
-	if err := q.Check(); err != nil {
+	if err := cmp.Or(q.Check(), ordinary(&q)); err != nil {
 		return nil, nil, err
 	}
 	if q.Limit < 1 {
 		return nil, nil, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
 	}
-	page, err := ts.store.List(ctx, q)
-	if err != nil {
+	if err := ts.admission.read(q.Namespace); err != nil {
 		return nil, nil, err
 	}
-	timers := make([]rouse.Timer, len(page.Rows))
-	for i := range page.Rows {
-		if timers[i], err = ts.Read(&page.Rows[i]); err != nil { // shown as such: the other timers of the list are no worse for it
-			timers[i] = rouse.Unreadable(&page.Rows[i], err)
-		}
+	timers, next, err := ts.list(ctx, q, access.TimersRead)
+	for i := range timers {
+		ts.access.Redact(ctx, &timers[i])
 	}
-	return timers, page.Next, nil
-}
-
-// Count returns how many timers match.
-func (ts *Timers) Count(ctx context.Context, q rouse.Query) (int64, error) {
-	if err := q.Check(); err != nil {
-		return 0, err
-	}
-	return ts.store.Count(ctx, q)
-}
-
-// Records returns how occurrences ended, newest first.
-func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
-	if err := q.Check(); err != nil {
-		return rouse.RecordPage{}, err
-	}
-	return ts.store.Records(ctx, q)
+	return timers, next, err
 }
 
 // Delete removes a timer, and its detached occurrences; with an ifRevision other than 0, only if the timer
@@ -87,12 +64,17 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 		return d, err
 	}
 	defer ts.Engine.Freeze(key)()
-	out, err := ts.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	v := access.TimersDelete
+	if key.Fire != "" {
+		v = access.DeadPurge
+	}
+	out, err := ts.edit(ctx, v, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
 		return ts.deletion(t), nil
 	})
 	d.InFlight = out.inFlight
-	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
+	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
+	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
 		detached, failed := ts.deleteDetached(ctx, key, rouse.AnyRevision, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
@@ -119,11 +101,11 @@ func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, generation 
 		return swept, err
 	}
 	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
-	err = ts.each(ctx, q, func(t *rouse.Timer) error {
+	err = ts.each(access.AsSystem(ctx), q, func(t *rouse.Timer) error {
 		if t.Generation >= generation || keep[t.Key] {
 			return nil
 		}
-		d, err := ts.Delete(ctx, t.Key, 0)
+		d, err := ts.Delete(access.AsSystem(ctx), t.Key, 0)
 		swept.InFlight = swept.InFlight || d.InFlight
 		switch {
 		case err == nil:
@@ -141,7 +123,7 @@ func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
-	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersPause, key, func(t *rouse.Timer) (rouse.Step, error) {
 		now := ts.Engine.Latest()
 		if ts.opts.Engine.Shared && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
 			t.Began = now // it may be out with another node: then it is in progress, and the pause does not skip it
@@ -157,7 +139,7 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersPause, key, func(t *rouse.Timer) (rouse.Step, error) {
 		if !t.Paused {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -167,6 +149,12 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		}
 		return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
 	})
+}
+
+// touched notes for the audit log that a caller changed a row. Only what reads by this package's own means is
+// as the store has it: 0 is no row.
+func touched(ctx context.Context, key rouse.Key, before, after uint64) {
+	audit.Touched(ctx, key.Namespace, audit.Joined(key.Name, key.Fire), before, after)
 }
 
 // forTimers refuses keys that are not of a timer.
@@ -191,7 +179,7 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersSkip, key, func(t *rouse.Timer) (rouse.Step, error) {
 		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
@@ -211,7 +199,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		return res, err
 	}
 	defer ts.Engine.Freeze(key)()
-	out, err := ts.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.edit(ctx, access.TimersReschedule, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		spec := t.Spec
 		spec.SetWhen(&when)
 		if err := spec.Check(); err != nil {
@@ -220,7 +208,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		now := ts.Engine.Latest()
 		s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
 		if err == nil {
-			err = ts.checkEvery(&spec, now, s)
+			err = ts.checkEvery(key.Namespace, &spec, now, s)
 		}
 		if err != nil {
 			return rouse.Step{}, err
@@ -239,6 +227,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
 	detached, err := ts.deleteDetached(ctx, key, out.revision, nil)
 	res.InFlight = res.InFlight || detached.InFlight
+	ts.access.Redact(ctx, &res.Timer)
 	return res, err
 }
 
@@ -247,7 +236,7 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	if err := forTimers(key); err != nil {
 		return "", 0, err
 	}
-	t, err := ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	t, err := ts.editTimer(ctx, access.TimersRun, key, func(t *rouse.Timer) (rouse.Step, error) {
 		due, err = t.Run(ts.Engine.Latest())
 		return rouse.Step{To: t}, err
 	})
@@ -299,7 +288,7 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	if err := cmp.Or(key.Check(), r.Check()); err != nil {
 		return 0, err
 	}
-	_, err = ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err = ts.editTimer(ctx, access.FiresReport, key, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			return rouse.Step{}, fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
@@ -326,7 +315,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
 	}
-	_, err := ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err := ts.editTimer(ctx, access.DeadRedrive, key, func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -345,9 +334,10 @@ func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 	return err
 }
 
-func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
+// editTimer is edit that returns the timer as it is then, as the caller may see it.
+func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
-	out, err := ts.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.edit(ctx, v, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
 		if last = *t; step.To != nil {
 			last = *step.To
@@ -355,6 +345,7 @@ func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.T
 		return step, err
 	})
 	last.Revision = out.revision
+	ts.access.Redact(ctx, &last)
 	return last, err
 }
 
@@ -368,15 +359,15 @@ type edited struct {
 	inFlight bool   // an attempt of the generation that the edit ended is out
 }
 
-// edit reads a row, lets fn change it, and writes it back unless it has changed since. fn may be called
-// several times, and must change nothing but its result.
-func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
+// edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless it has
+// changed since. fn may be called several times, and must change nothing but its result.
+func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}
 	var fenced uint64 // the revision by which this node has taken it over
 	for range maxTries {
-		t, err := ts.Get(ctx, key)
+		t, err := ts.get(ctx, v, key)
 		if err != nil {
 			return edited{}, err
 		}
@@ -409,6 +400,7 @@ func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn
 			return edited{}, err
 		}
 		if out.Applied {
+			touched(ctx, key, read, out.Revision)
 			if step.To != nil && key.Fire == "" {
 				ts.Engine.NoteGrowth(key, ended, step.To.Ended)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 )
 
 // Explanation is why a timer did or did not fire, and what comes next.
@@ -27,6 +28,10 @@ type Reason struct {
 	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
+
+	// Since is when it began to hold, and Until when it ends or ended; 0: not known, or it has none.
+	Since, Until rouse.Instant
+	Cure         string // what to do about it; empty: nothing, or it is not known
 }
 
 // How much of a timer's past and future an explanation includes.
@@ -47,7 +52,7 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return x, err
 	}
-	t, err := ts.Get(ctx, key)
+	t, err := ts.get(ctx, access.TimersRead, key)
 	there := err == nil
 	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return x, err
@@ -56,6 +61,14 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	if err != nil {
 		return x, err
 	}
+	target, labels := t.Spec.Target, t.Spec.Labels
+	if !there {
+		if target, labels, err = ts.recordsOf(ctx, key.Namespace, key.Name); err != nil {
+			return x, err
+		}
+	}
+	ts.access.Redact(ctx, &t)
+	ts.access.RedactRecords(ctx, key.Namespace, target, labels, page.Records)
 	x.Records = page.Records
 	if !there && len(x.Records) == 0 {
 		return x, fmt.Errorf("there is no timer %q, and no record of one: %w", key.Name, rouse.ErrNotFound)
@@ -66,13 +79,13 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 		if s, err = ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
 			p := describe(s)
 			x.Words, x.Zone = p.Words, p.Location
-			x.Next = ts.next(ctx, &t, s)
+			x.Next = explaining{ts}.next(ctx, &t, s)
 		}
 	}
 	if at != 0 {
-		err = ts.explainAt(ctx, &x, key, s, at)
+		err = explaining{ts}.explainAt(ctx, &x, key, s, at)
 	} else {
-		err = ts.explainNow(ctx, &x, key)
+		err = explaining{ts}.explainNow(ctx, &x, key)
 	}
 	if err != nil {
 		return x, err
@@ -83,9 +96,21 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	return x, nil
 }
 
-func (x *Explanation) say(code string, at rouse.Instant, format string, args ...any) {
+// say adds a reason. What is set of the result holds until the next call.
+func (x *Explanation) say(code string, at rouse.Instant, format string, args ...any) *Reason {
 	x.Reasons = append(x.Reasons, Reason{Code: code, At: at, Text: fmt.Sprintf(format, args...)})
+	return &x.Reasons[len(x.Reasons)-1]
 }
+
+// lasts sets since when a reason holds, and until when.
+func (r *Reason) lasts(since, until rouse.Instant) *Reason {
+	if r.Since = since; until != rouse.Never {
+		r.Until = until
+	}
+	return r
+}
+
+func (r *Reason) cure(text string) { r.Cure = text }
 
 // when shows a time in the zone of the schedule.
 func (x *Explanation) when(i rouse.Instant) string {
@@ -95,8 +120,11 @@ func (x *Explanation) when(i rouse.Instant) string {
 	return i.Time().In(x.Zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
+// explaining is what explanations need of the timers.
+type explaining struct{ *Timers }
+
 // next returns the coming occurrences of a timer.
-func (ts *Timers) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
+func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
 	}
@@ -112,7 +140,7 @@ func (ts *Timers) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []
 }
 
 // explainNow explains the timer's present state, then what it did last.
-func (ts *Timers) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
+func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
 	t := x.Timer
 	if t == nil {
@@ -125,12 +153,12 @@ func (ts *Timers) explainNow(ctx context.Context, x *Explanation, key rouse.Key)
 	}
 	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
-		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n)
+		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).cure("repair the target, then redrive them: rouse dead redrive")
 	}
 	return err
 }
 
-func (ts *Timers) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
+func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
 	most := t.Spec.Retry.Effective().Attempts
 	occ, current := t.Current()
 	look := *t
@@ -143,40 +171,40 @@ func (ts *Timers) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant
 	}
 	switch {
 	case p.Sending && current:
-		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most, x.when(occ.Due), t.Spec.Target)
+		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most, x.when(occ.Due), t.Spec.Target).lasts(p.Sent, 0)
 	case t.Token != 0:
-		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible))
+		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible)).lasts(t.Began, t.Visible)
 	case p.Queued && current:
-		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), p.Waiting, p.Limit, p.Rates)
+		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), p.Waiting, p.Limit, p.Rates).lasts(occ.Due, 0).cure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
 	case t.Paused:
-		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until))
+		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
 	case t.Attempts != 0:
-		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible))
+		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
 	case t.Over():
-		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible))
+		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible)).lasts(0, t.Visible)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:
 		at := t.SentAt(occ.Due)
-		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t))
+		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t)).lasts(0, at)
 	case current && in.Until > now:
-		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until))
+		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until)).lasts(occ.Due, in.Until)
 	case current && visible > now:
-		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible))
+		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible)).lasts(occ.Due, visible)
 	default:
-		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due))
+		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due)).lasts(occ.Due, 0)
 	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
-		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due))
+		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due)).lasts(0, t.Until).cure(cureResume)
 	}
 	if ts.Engine.Unclaimed(t.Key.Namespace) {
-		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace)
+		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).cure("start a node whose claims name the namespace, or are empty")
 		if current && t.SentAt(occ.Due) <= now { // this is the main reason
 			last := len(x.Reasons) - 1
 			x.Reasons[0], x.Reasons[last] = x.Reasons[last], x.Reasons[0]
 		}
 	}
 	if obstacle != "" {
-		x.say("obstacle", 0, "Its target is held up: %s.", obstacle)
+		x.say("obstacle", 0, "Its target is held up: %s.", obstacle).cure("see rouse targets, and look at the target; fires go on by themselves")
 	}
 	if t.Skips > 0 {
 		x.say("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
@@ -250,18 +278,18 @@ func (x *Explanation) tell(r *rouse.Record) {
 		if r.Began != 0 {
 			late = r.Began.Sub(r.Due)
 		}
-		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason)))
+		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason))).lasts(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(answer(r.Code, r.Reason)))
+		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(answer(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive")
 	case rouse.EndSkipped:
-		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason))
+		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	case rouse.EndMissed:
-		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause, x.when(r.Ended), r.Reason)
+		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause, x.when(r.Ended), r.Reason).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	}
 }
 
 // explainAt explains the occurrence of one time.
-func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
+func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
 	t := x.Timer
 	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
 	for looked := 0; looked < explainSearch; {
@@ -306,7 +334,7 @@ func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, 
 	case ok && next == at:
 		x.say("scheduled", at, "It is to come.")
 		if t.Paused && (t.Until == 0 || t.Until > at) {
-			x.say("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), until(x, t.Until))
+			x.say("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
 		}
 	case ts.takenOut(t, at):
 		x.say("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.when(at), around(x, s, at, next, ok))
@@ -317,7 +345,7 @@ func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, 
 }
 
 // takenOut reports whether the timer would be due at a time without its calendars and exceptions.
-func (ts *Timers) takenOut(t *rouse.Timer, at rouse.Instant) bool {
+func (ts explaining) takenOut(t *rouse.Timer, at rouse.Instant) bool {
 	spec := t.Spec
 	if len(spec.Except)+len(spec.Calendar.Off)+len(spec.Calendar.Only) == 0 {
 		return false

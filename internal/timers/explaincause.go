@@ -17,6 +17,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseStoreUnavailable:  "the store did not answer",
 	rouse.CauseClockMoved:        "the store's clock was set forward past it, or the machine was suspended",
 	rouse.CauseNoSubscriber:      "nothing was there to take it: no subscriber, worker, sidecar or function",
+	rouse.CauseNoSecret:          "a secret that its request needs did not exist, or could not be opened",
 	rouse.CauseCircuitOpen:       "its target kept failing, so that nothing was sent to it",
 	rouse.CauseBrokerUnavailable: "the broker that leads to its target could not be reached",
 	rouse.CauseRateLimited:       "it waited for a rate: its target's, its namespace's or that of catching up",
@@ -25,6 +26,28 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseCreatedLate:       "the timer was created or imported after it was due",
 	rouse.CauseOverlapLimit:      "as many occurrences were in progress as may be",
 	rouse.CauseUnknown:           "of a cause that is not recorded",
+}
+
+// cureResume is the cure of a pause.
+const cureResume = "resume it: rouse resume"
+
+// causeCures are what to do about causes, so that the next occurrence does not end so. Those without one are
+// what a client asked for.
+var causeCures = map[rouse.Cause]string{
+	rouse.CausePaused:            cureResume,
+	rouse.CauseOverlapped:        "make the target faster, the interval longer, or choose another overlap",
+	rouse.CauseOverlapLimit:      "make the target faster, or raise max-overlap or the quota overlaps",
+	rouse.CauseServerDown:        "run several nodes on a shared store; a misfire policy decides whether it fires late",
+	rouse.CauseStoreUnavailable:  "see rouse doctor, and the server of the store",
+	rouse.CauseClockMoved:        "keep the clock of the store steady, by NTP that slews",
+	rouse.CauseNoSubscriber:      "start a subscriber, worker, sidecar or function for the target",
+	rouse.CauseNoSecret:          "write the secret: rouse secret set; or give the node its sealing keys",
+	rouse.CauseCircuitOpen:       "repair the target: see rouse targets",
+	rouse.CauseBrokerUnavailable: "see the server of the broker, and the network to it",
+	rouse.CauseRateLimited:       "raise the rate of the target or the quota of the namespace, or spread the timers by jitter",
+	rouse.CauseBacklog:           "make the target faster, or raise its limits: see rouse targets",
+	rouse.CauseDeferred:          "see rouse targets",
+	rouse.CauseCreatedLate:       "create it before it is due, or give it the misfire policy latest",
 }
 
 // causeText is why the occurrences of a record did not fire, with the occurrence in progress if that was the
@@ -48,6 +71,6 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 func (x *Explanation) tellWaits(t *rouse.Timer) {
 	for i := len(t.Waits) - 1; i >= 0; i-- {
 		w := t.Waits[i]
-		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To), causeTexts[w.Cause], w.Cause)
+		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To), causeTexts[w.Cause], w.Cause).lasts(w.From, w.To).cure(causeCures[w.Cause])
 	}
 }

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rousehq/rouse"
@@ -11,6 +12,10 @@ func TestEveryCauseHasAText(t *testing.T) {
 		for _, c := range rouse.Causes(e) {
 			if causeTexts[c] == "" {
 				t.Errorf("explain has no text for %v", c)
+			}
+			asked := []rouse.Cause{rouse.CauseSkippedByRequest, rouse.CauseDeleted, rouse.CauseReplaced, rouse.CauseUnknown}
+			if (causeCures[c] == "") != slices.Contains(asked, c) {
+				t.Errorf("explain has the cure %q for %v", causeCures[c], c)
 			}
 		}
 	}

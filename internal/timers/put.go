@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -27,8 +29,9 @@ type Put struct {
 	Key        rouse.Key
 	Spec       rouse.Spec
 	Mode       Mode
-	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
-	Given      bool   // the caller does not change the data of Spec and the result any more: the engine may keep it
+	IfRevision uint64      // not 0: only if the timer has this revision, else rouse.ErrConflict
+	by         access.Verb // not empty: the caller may write a part of the namespace by it, so that each version that is replaced is checked
+	Given      bool        // the caller does not change the data of Spec and the result any more: the engine may keep it
 }
 
 // PutResult is the result of one Put.
@@ -42,21 +45,28 @@ type PutResult struct {
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error,
 // those without an error of their own are durable. After an error of Put itself, the outcome of all is
 // unknown.
-func (ts *Timers) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
+func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err error) {
+	var span *rouse.TraceContext
+	if begin := ts.opts.Engine.Created; begin != nil && len(puts) > 0 {
+		var end func(error)
+		span, end = begin(ctx, puts[0].Key, len(puts))
+		defer func() { end(cmp.Or(err, errorOf(results))) }()
+	}
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err
 	}
-	results := make([]PutResult, len(puts))
-	backing := make([]engine.Write, len(puts))
+	results = make([]PutResult, len(puts))
+	defer notePuts(ctx, results)
+	backing := ts.writings.Take(len(puts))
 	items := make([]*engine.Write, 0, len(puts))
 	at := make([]int, 0, len(puts))
 	now := ts.Engine.Latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
-		if err := ts.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now); err != nil {
+		if err := ts.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now, span); err != nil {
 			results[i] = PutResult{Err: err}
 			continue
 		}
-		items, at = append(items, &backing[i]), append(at, i)
+		items, at = append(items, &backing[i].Write), append(at, i)
 	}
 	if len(items) == 0 {
 		return results, nil
@@ -64,7 +74,38 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
 		return nil, err
 	}
+	for _, i := range at {
+		if results[i].Err != nil { // if that is because the store did not answer, it may still be reading the row
+			return results, nil
+		}
+	}
+	ts.writings.Give(backing)
 	return results, nil
+}
+
+// notePuts notes for the audit log which puts failed.
+func notePuts(ctx context.Context, results []PutResult) {
+	for i := range results {
+		if err := results[i].Err; err != nil {
+			audit.Failed(ctx, err)
+		}
+	}
+}
+
+// errorOf returns the first error of puts.
+func errorOf(results []PutResult) error {
+	for i := range results {
+		if results[i].Err != nil {
+			return results[i].Err
+		}
+	}
+	return nil
+}
+
+// writing is a write of Put, and its row.
+type writing struct {
+	engine.Write
+	row rouse.Row
 }
 
 // writePuts makes the changes of puts in one durable step, and fills in the result of each: items[j] writes
@@ -76,6 +117,10 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
+	items, at, err := ts.admission.admit(ctx, puts, items, at, results)
+	if err != nil || len(items) == 0 {
+		return err
+	}
 	was, release, err := ts.recordReplaced(ctx, puts, items, at)
 	if err != nil {
 		return err
@@ -85,6 +130,8 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	if err != nil {
 		return err
 	}
+	created := 0
+	defer func() { reportCreated(ts.opts.Engine.Events.Created, created) }()
 	for j, r := range out {
 		p, res := &puts[at[j]], &results[at[j]]
 		if !r.Applied && r.Err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
@@ -98,7 +145,9 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 		case !r.Applied:
 			*res = PutResult{Err: refused(p, r)}
 		default:
+			created++
 			engine.Stamp(&res.Timer, r.Revision)
+			touched(ctx, p.Key, before(items[j].Change.If, r.Existed), r.Revision)
 			res.Replaced, res.InFlight = r.Existed, items[j].InFlight || was[j] != nil && ts.Engine.MayBeOut(was[j])
 			if r.Existed && p.Key.Fire == "" {
 				detached, err := ts.deleteDetached(ctx, p.Key, r.Revision, here)
@@ -110,6 +159,21 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 		}
 	}
 	return nil
+}
+
+// before returns the revision that a write replaced, as far as it is known.
+func before(condition uint64, existed bool) uint64 {
+	if !existed {
+		return rouse.NoRow
+	}
+	return condition
+}
+
+// reportCreated reports timers that were written.
+func reportCreated(report func(n int), n int) {
+	if report != nil && n > 0 {
+		report(n)
+	}
 }
 
 // inProgress are the possible states of a timer with an occurrence in progress.
@@ -155,6 +219,9 @@ func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engin
 		j, row := which[k], &rows[k]
 		if want := puts[at[j]].IfRevision; want != 0 && want != row.Revision {
 			continue // it will be refused
+		}
+		if puts[at[j]].by != "" && items[j].Change.If != row.Revision {
+			continue // it will be refused, and put again
 		}
 		if was[j] = ts.replaces(items[j], row); ts.opts.Engine.Shared && puts[at[j]].Mode == CreateOrReplace {
 			items[j].Change.If = row.Revision // this version decides what may be in progress
@@ -214,6 +281,12 @@ func (ts *Timers) putAgain(ctx context.Context, p *Put, w *engine.Write) (r engi
 		if err != nil {
 			return r, nil, err
 		}
+		if p.by != "" && rows[0].Revision != 0 {
+			if err := ts.mayReplace(ctx, p.by, &rows[0]); err != nil {
+				r.Err = err
+				return r, nil, nil
+			}
+		}
 		was = ts.replaces(w, &rows[0])
 		w.Change.If = rows[0].Revision
 		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
@@ -242,24 +315,28 @@ func conflicting(key rouse.Key, is uint64) error {
 	return fmt.Errorf("timer %q: the revision is %d: %w", key.Name, is, rouse.ErrConflict)
 }
 
-// checkEvery refuses a spec that comes due too often for its target.
-func (ts *Timers) checkEvery(spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
-	for _, target := range ts.opts.AnyInterval {
-		if strings.HasPrefix(spec.Target, target) {
-			return nil
-		}
-	}
-	return spec.CheckEvery(from, s, ts.opts.MinInterval)
+// checkEvery refuses a spec that comes due too often for its target, or that costs more than its namespace
+// may.
+func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
+	any := slices.ContainsFunc(ts.opts.AnyInterval, func(target string) bool { return strings.HasPrefix(spec.Target, target) })
+	return ts.admission.recurs(namespace, spec, from, s, any)
 }
 
 // prepare checks a put and makes its change.
-func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *engine.Write, now rouse.Instant) error {
-	if err := ts.check(p); err != nil {
+func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *writing, now rouse.Instant, span *rouse.TraceContext) error {
+	if err := ts.checkPut(ctx, p); err != nil {
+		return err
+	}
+	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
+		return err
+	}
+	was, err := ts.replacing(ctx, access.TimersCreate, p)
+	if err != nil {
 		return err
 	}
 	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
 	if err == nil {
-		err = ts.checkEvery(&p.Spec, now, s)
+		err = ts.checkEvery(p.Key.Namespace, &p.Spec, now, s)
 	}
 	if err != nil {
 		return err
@@ -267,9 +344,9 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *engine
 	if *t, err = rouse.NewTimer(p.Key, p.Spec, ts.Engine.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket = ts.placed(p.Key, p.Spec.Target)
-	row := t.Row()
-	w.Change = rouse.Change{Key: p.Key, To: &row}
+	t.Bucket, t.Trace = ts.placed(p.Key, p.Spec.Target), span
+	w.row = t.Row()
+	w.Change = rouse.Change{Key: p.Key, To: &w.row}
 	if p.Given {
 		w.Timer = t
 	}
@@ -278,6 +355,8 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *engine
 		w.Change.If = p.IfRevision
 	case p.Mode == CreateOnly:
 		w.Change.If = rouse.NoRow
+	case p.by != "" && p.Mode == CreateOrReplace:
+		w.Change.If = was
 	case p.Mode == CreateOrReplace:
 		w.Change.If = rouse.AnyRevision
 	default:
@@ -288,9 +367,28 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *engine
 		if rows[0].Revision == 0 {
 			return missing(p.Key)
 		}
-		w.Change.If = rows[0].Revision
+		if w.Change.If = rows[0].Revision; p.by != "" {
+			w.Change.If = was
+		}
 	}
 	return nil
+}
+
+// checkPut refuses a timer that is wrong, or that needs what its namespace does not have.
+func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
+	if err := ts.check(p); err != nil {
+		return err
+	}
+	return ts.checkNamespace(ctx, p.Key.Namespace, &p.Spec)
+}
+
+// checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
+// drafts, which are read again and again, by any node: their fires wait for it.
+func (ts *Timers) checkNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
+	if ts.opts.Check == nil {
+		return nil
+	}
+	return ts.opts.Check(ctx, namespace, s)
 }
 
 func (ts *Timers) check(p *Put) error {
@@ -336,6 +434,9 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	if err := cmp.Or(previewed(key), rouse.CheckInstant("from", from)); err != nil {
 		return rouse.Preview{}, err
 	}
+	if err := ts.access.RequireIn(ctx, access.TimersRead, key.Namespace); err != nil {
+		return rouse.Preview{}, err
+	}
 	if count < 1 || count > MaxPreview {
 		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxPreview))
 	}
@@ -358,7 +459,7 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
-	if err := cmp.Or(spec.CheckCost(anchor, s), ts.checkEvery(&spec, anchor, s)); err != nil {
+	if err := cmp.Or(spec.CheckCost(anchor, s), ts.checkEvery(key.Namespace, &spec, anchor, s)); err != nil {
 		return rouse.Preview{}, err
 	}
 	if first, ok := s.Next(anchor); ok {

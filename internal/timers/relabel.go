@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 )
 
 // Relabel replaces the target and labels of a timer, and keeps everything else: its generation, its due time,
@@ -16,11 +17,15 @@ func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64,
 	}
 	defer ts.Engine.Freeze(key)() // where another node has it, this one takes it over first, and sends nothing by the version before
 	var last rouse.Timer
-	out, err := ts.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	if err := ts.access.Require(ctx, access.TimersCreate, key.Namespace, target, labels); err != nil {
+		return rouse.Timer{}, err
+	}
+	out, err := ts.edit(ctx, access.TimersCreate, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), ts.Engine.Latest()
 		last = *t
 		return rouse.Step{To: t}, ts.checkSpec(&t.Spec)
 	})
 	last.Revision = out.revision
+	ts.access.Redact(ctx, &last)
 	return last, err
 }

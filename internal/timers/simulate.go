@@ -27,7 +27,8 @@ type SimulatedFire struct {
 	Zone   *time.Location
 }
 
-// MaxSimulated bounds the fires of one simulation, and maxSimulatedSteps the steps of rouse.MaxScheduleSteps that it takes.
+// MaxSimulated bounds the fires of one simulation, and maxSimulatedSteps the steps of rouse.MaxScheduleSteps
+// that it takes.
 const (
 	MaxSimulated      = 10_000
 	maxSimulatedSteps = 2_000_000
@@ -55,9 +56,43 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if from >= ts.Engine.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
 		q.DueUntil = until // timers that are next due after that do not fire before
 	}
+	bounded := q.DueUntil == until
+	first := until
+	if bounded {
+		if soonest, err := ts.Engine.Soonest(ctx, from); err == nil { // it only saves time
+			first = soonest
+		}
+	}
+	for span := firstSpan; first.Add(span) < until; span *= spanGrowth { // the limit may be reached by few timers
+		q.DueUntil = first.Add(span)
+		began := time.Now()
+		sim, err := ts.simulate(ctx, q, from, q.DueUntil, limit)
+		if err != nil || sim.More {
+			return sim, err
+		}
+		if time.Since(began) > slowSpan {
+			break
+		}
+	}
+	if bounded {
+		q.DueUntil = until
+	}
+	return ts.simulate(ctx, q, from, until, limit)
+}
+
+// A simulation first looks at a short part of its range, from the first row that is visible in it on, and at
+// longer ones as long as they have too few fires and are fast.
+const (
+	firstSpan  = time.Minute
+	spanGrowth = 4
+	slowSpan   = 200 * time.Millisecond
+)
+
+// simulate is Simulate for one range.
+func (ts *Timers) simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (sim Simulated, err error) {
 	var earliest latestFirst
 	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
-	err := ts.each(ctx, q, func(t *rouse.Timer) error {
+	err = ts.each(ctx, q, func(t *rouse.Timer) error {
 		sim.Timers++
 		err := ts.simulated(ctx, t, m, from, until, func(c rouse.Coming, zone *time.Location) bool {
 			if len(earliest) == limit {
@@ -101,26 +136,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	if err != nil {
 		return nil // a schedule that is no longer valid fires nothing
 	}
-	left := uint64(1<<64 - 1)
-	if t.Spec.MaxOccurrences != 0 {
-		left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
-	}
-	// The remaining occurrences begin at Due; a past range lists what it would have fired.
-	at := from - 1
-	if now := ts.Engine.Now(); from >= now {
-		if t.Due == rouse.Never {
-			return nil
-		}
-		if t.Paused {
-			if t.Until == 0 {
-				return nil
-			}
-			at = max(at, t.Until-1)
-		}
-		if t.Spec.MaxOccurrences != 0 || t.Due > at {
-			at = t.Due - 1
-		}
-	}
+	at, left, first := planned(t, ts.Engine.Now(), from)
 	zone := describe(s).Location
 	m.On(s)
 	for ; left > 0; left-- {
@@ -133,7 +149,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 		}
 		at = due
 		sent := t.SentAt(due)
-		if sent < from || sent >= until {
+		if sent < first || sent >= until {
 			continue
 		}
 		c := rouse.Coming{Due: due, At: sent}
@@ -145,6 +161,31 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 		}
 	}
 	return nil
+}
+
+// planned returns after which time the occurrences of a recurring timer in a range are found, how many remain
+// at most, and from when on they fire: those before only use up what remains.
+func planned(t *rouse.Timer, now, from rouse.Instant) (after rouse.Instant, left uint64, first rouse.Instant) {
+	left = 1<<64 - 1
+	if t.Spec.MaxOccurrences != 0 {
+		left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
+	}
+	if t.Key.Fire != "" { // no other follows
+		return from - 1, 0, from
+	}
+	if from < now { // a past range lists what it would have fired
+		return from - 1, left, from
+	}
+	if t.Due == rouse.Never || t.Paused && t.Until == 0 {
+		return from - 1, 0, from
+	}
+	if first = from; t.Paused {
+		first = max(from, t.Until)
+	}
+	if t.Spec.MaxOccurrences != 0 || t.Due > first { // the remaining occurrences begin at Due
+		return t.Due - 1, left, first
+	}
+	return first - 1, left, first
 }
 
 // latestFirst is a heap whose first is the latest.

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
+	"github.com/rousehq/rouse/internal/scratch"
 )
 
-// Options are those of the operations, and of the engine that fires the timers. Schedules, Read and Delete of the engine are set by New.
+// Options are those of the operations, and of the engine that fires the timers. Schedules, Read and Delete of
+// the engine are set by New.
 type Options struct {
 	Engine engine.Options
 
@@ -22,30 +25,50 @@ type Options struct {
 	Spec func(json []byte) (rouse.Spec, error)
 	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
 	MinInterval time.Duration
+	// Check refuses specs by what a namespace has and may do, such as its secrets; nil refuses none.
+	Check func(ctx context.Context, namespace string, spec *rouse.Spec) error
 	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
 	AnyInterval []string
+	// Quotas of namespaces; nil: there are none.
+	Quotas Quotas
+	// Access decides what callers may do; nil: everything.
+	Access *access.Control
 }
 
 // Timers is an engine with the operations of clients. It is safe for concurrent use. Its methods that write
 // need Run.
 type Timers struct {
 	*engine.Engine
-	store     rouse.Store
+	sight
 	sink      rouse.Sink
 	schedules *schedulecache.Cache
 	opts      Options
+	writings  *scratch.Slices[writing] // of creates that are being written
 }
 
 // New returns the timers of a store. They do nothing until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
-	ts := &Timers{store: available, sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared), opts: o}
+	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
+		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o}
+	ts.read = ts.Read
+	if o.Quotas != nil {
+		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
+	}
 	o.Engine.Schedules, o.Engine.Read = ts.schedules, ts.Read
 	o.Engine.Delete = func(ctx context.Context, key rouse.Key) error {
-		_, err := ts.Delete(ctx, key, 0)
+		_, err := ts.Unguarded().Delete(ctx, key, 0)
 		return err
 	}
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
 	return ts
+}
+
+// Unguarded returns the same timers for parts that act for rouse itself, for services that decide by
+// themselves what their callers may do, and for the program that has the node: they may do everything.
+func (ts *Timers) Unguarded() *Timers {
+	own := *ts
+	own.access, own.admission.explicit = nil, false
+	return &own
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -16,6 +17,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 		return nil, err
 	}
 	results := make([]PutResult, len(timers))
+	defer notePuts(ctx, results)
 	var items []*engine.Write
 	var at []int
 	puts := make([]Put, len(timers))
@@ -23,7 +25,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 	for i := range timers {
 		puts[i] = Put{Key: timers[i].Key, Mode: mode}
 		here[timers[i].Key] = true
-		t, w, err := ts.imported(ctx, timers[i], mode)
+		t, w, err := ts.imported(ctx, timers[i], &puts[i])
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -41,11 +43,20 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 }
 
 // imported checks a timer from elsewhere, and makes its change.
-func (ts *Timers) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.Timer, *engine.Write, error) {
+func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put) (rouse.Timer, *engine.Write, error) {
 	if err := t.Key.Check(); err != nil {
 		return t, nil, err
 	}
+	if t.Redacted {
+		return t, nil, rouse.Refuse("redacted", "true", "is of a timer whose payload and headers were left out", "export it again with a credential that has the verb reveal")
+	}
 	if err := ts.checkSpec(&t.Spec); err != nil {
+		return t, nil, err
+	}
+	if err := ts.mayTouch(ctx, access.TimersImport, &t); err != nil {
+		return t, nil, err
+	}
+	if err := ts.checkNamespace(ctx, t.Key.Namespace, &t.Spec); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {
@@ -59,17 +70,24 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse
 	}
 	s, err := ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
 	if err == nil && t.Key.Fire == "" && t.Due < rouse.UnknownDue { // one that goes on by its schedule
-		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), ts.checkEvery(&t.Spec, t.Due-1, s))
+		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), ts.checkEvery(t.Key.Namespace, &t.Spec, t.Due-1, s))
 	}
 	if err != nil {
 		return t, nil, err
 	}
+	was, err := ts.replacing(ctx, access.TimersImport, p)
+	if err != nil {
+		return t, nil, err
+	}
 	c := ts.Engine.StepChange(t.Key, 0, rouse.Step{To: &t})
-	switch mode {
+	switch p.Mode {
 	case CreateOnly:
 		c.If = rouse.NoRow
 	case CreateOrReplace:
 		c.If = rouse.AnyRevision
+		if p.by != "" {
+			c.If = was
+		}
 	default:
 		rows, err := ts.store.Get(ctx, []rouse.Key{t.Key})
 		if err != nil {
@@ -78,7 +96,9 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse
 		if rows[0].Revision == 0 {
 			return t, nil, missing(t.Key)
 		}
-		c.If = rows[0].Revision
+		if c.If = rows[0].Revision; p.by != "" {
+			c.If = was
+		}
 	}
 	return t, &engine.Write{Change: c}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Advance moves the wheel's time to now and appends to dst the values of all entries whose time is not later, in the order of
-// their times, and in the order of their insertion where times are equal. A now before the wheel's time leaves that where it
-// is, and no entry later than now expires.
+// Advance moves the wheel's time to now and appends to dst the values of all entries whose time is not later,
+// in the order of their times, and in the order of their insertion where times are equal. A now before the
+// wheel's time leaves that where it is, and no entry later than now expires.
 func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
 	to := tick(now)
 	dst = w.expireDue(to, dst)
@@ -19,8 +19,8 @@ func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
 		if !ok || start > to {
 			break
 		}
-		// Nothing is earlier than the slot, so time can step to its start. It is emptied before anyone can insert
-		// into its span at the new time, which keeps insertions in order.
+		// Nothing is earlier than the slot, so time can step to its start. It is emptied before anyone can
+		// insert into its span at the new time, which keeps insertions in order.
 		l := w.slots[level][slot]
 		w.slots[level][slot] = list{}
 		w.clear(level, slot)
@@ -42,8 +42,9 @@ func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
 	return dst
 }
 
-// first returns the first slot in use, and where its span of time starts. The first on the lowest level is the earliest: the
-// entries of a level agree with the wheel's time in all higher bytes, those of higher levels are beyond.
+// first returns the first slot in use, and where its span of time starts. The first on the lowest level is
+// the earliest: the entries of a level agree with the wheel's time in all higher bytes, those of higher
+// levels are beyond.
 func (w *Wheel) first() (start uint64, level int, slot uint8, ok bool) {
 	if w.inUse == 0 {
 		return 0, 0, 0, false
@@ -63,7 +64,8 @@ func (w *Wheel) first() (start uint64, level int, slot uint8, ok bool) {
 // maxScratch bounds the indexes that are kept for reuse by the next call.
 const maxScratch = 1 << 14
 
-// expireDue expires the entries that were inserted after their time and are not later than to. They alone need sorting.
+// expireDue expires the entries that were inserted after their time and are not later than to. They alone
+// need sorting.
 func (w *Wheel) expireDue(to uint64, dst []uint64) []uint64 {
 	if w.due.head == 0 {
 		return dst

@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// BenchmarkWheel fills a wheel with entries spread over an hour, and lets them expire millisecond by millisecond.
+// BenchmarkWheel fills a wheel with entries spread over an hour, and lets them expire millisecond by
+// millisecond.
 func BenchmarkWheel(b *testing.B) {
 	for _, n := range []int{1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {

@@ -205,8 +205,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestCrowdedSlots has many entries of different times in each slot, inserted in no order, and steps over several slots of
-// each level at once.
+// TestCrowdedSlots has many entries of different times in each slot, inserted in no order, and steps over
+// several slots of each level at once.
 func TestCrowdedSlots(t *testing.T) {
 	for shift := 1; shift < 50; shift += 3 {
 		rng := rand.New(rand.NewPCG(1, uint64(shift)))

@@ -111,7 +111,8 @@ func (s *slab) free(i uint32, e *entry) {
 	}
 }
 
-// grow adds a chunk. A chunk that was used before is handed out again from its first entry on: its entries' seq is 0.
+// grow adds a chunk. A chunk that was used before is handed out again from its first entry on: its entries'
+// seq is 0.
 func (s *slab) grow() {
 	if len(s.chunks) == 0 {
 		s.chunks = make([]chunk, 1)

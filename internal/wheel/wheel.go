@@ -1,20 +1,22 @@
 // Package wheel is a hierarchical timing wheel: it keeps numbers until their times come. It has no clock, no
 // goroutine and no lock; its caller passes the time and serialises the calls.
 //
-// An instant is eight bytes, and the wheel has a level for each of them. An entry lies on the level of the highest byte in
-// which its time differs from the wheel's, in the slot of that byte's value:
+// An instant is eight bytes, and the wheel has a level for each of them. An entry lies on the level of the
+// highest byte in which its time differs from the wheel's, in the slot of that byte's value:
 //
 //	level 7   years to aeons   256 slots ─┐
 //	  …                                   │ as the wheel's time reaches a slot, its entries move to lower levels (cascade)
 //	level 1   256 ms a slot    256 slots ─┤
 //	level 0     1 ms a slot    256 slots ─┴─► expired, in order
 //
-// So every time from the distant past to rouse.Never fits, an entry moves at most seven times, and bitmaps of the slots in
-// use make idle time cost nothing: the wheel steps from one slot in use to the next, however far it is.
+// So every time from the distant past to rouse.Never fits, an entry moves at most seven times, and bitmaps of
+// the slots in use make idle time cost nothing: the wheel steps from one slot in use to the next, however far
+// it is.
 //
-// It promises that entries expire in the order of their times, those of one millisecond in the order of their insertion, and
-// none before its time. An entry costs 32 bytes in chunks without pointers, so the garbage collector does not look at them. A
-// chunk whose entries are all gone is given back; the room of an entry in a chunk that others still need is reused.
+// It promises that entries expire in the order of their times, those of one millisecond in the order of their
+// insertion, and none before its time. An entry costs 32 bytes in chunks without pointers, so the garbage
+// collector does not look at them. A chunk whose entries are all gone is given back; the room of an entry in
+// a chunk that others still need is reused.
 package wheel
 
 import (
@@ -63,7 +65,8 @@ func instant(t uint64) rouse.Instant { return rouse.Instant(t ^ 1<<63) }
 // Len returns how many entries the wheel has.
 func (w *Wheel) Len() int { return w.n }
 
-// Insert adds an entry that expires at the given time; one whose time has passed expires with the next Advance.
+// Insert adds an entry that expires at the given time; one whose time has passed expires with the next
+// Advance.
 func (w *Wheel) Insert(at rouse.Instant, value uint64) Handle {
 	i, e := w.slab.take()
 	w.seq++
@@ -73,7 +76,8 @@ func (w *Wheel) Insert(at rouse.Instant, value uint64) Handle {
 	return Handle{e.seq, i}
 }
 
-// Cancel removes an entry and returns its value. It is false if the entry has expired or was cancelled before.
+// Cancel removes an entry and returns its value. It is false if the entry has expired or was cancelled
+// before.
 func (w *Wheel) Cancel(h Handle) (value uint64, ok bool) {
 	e := w.slab.find(h.index)
 	if e == nil || e.seq != h.seq || h.seq == 0 {
@@ -94,9 +98,10 @@ func (w *Wheel) Cancel(h Handle) (value uint64, ok bool) {
 	return value, true
 }
 
-// Next returns a time before which Advance need not be called: no entry is earlier. It is the time of the earliest entry if
-// that is within 256 ms of the wheel's time, and otherwise may be earlier by as much as the slot is wide, when Advance moves
-// the entries of that slot closer: seven such steps at most come before an entry's own. It is false if the wheel is empty.
+// Next returns a time before which Advance need not be called: no entry is earlier. It is the time of the
+// earliest entry if that is within 256 ms of the wheel's time, and otherwise may be earlier by as much as the
+// slot is wide, when Advance moves the entries of that slot closer: seven such steps at most come before an
+// entry's own. It is false if the wheel is empty.
 func (w *Wheel) Next() (rouse.Instant, bool) {
 	if w.due.head != 0 {
 		return instant(w.oldest), true

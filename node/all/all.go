@@ -1,10 +1,11 @@
-// Package all links every part of a node and every kind of store, broker, queue and election of leaders, for programs that choose them by
-// settings, as rouse serve does:
+// Package all links every part of a node and every kind of store, broker, queue and election of leaders, for
+// programs that choose them by settings, as rouse serve does:
 //
 //	import _ "github.com/rousehq/rouse/node/all"
 //
-// A program that knows what it uses imports just that: one of the packages below store, such as store/sqlite or store/postgres, and of those
-// below sink/broker and node. The embedded stores pebble and mem need no import.
+// A program that knows what it uses imports just that: one of the packages below store, such as store/sqlite
+// or store/postgres, and of those below sink/broker and node. The embedded stores pebble and mem need no
+// import.
 package all
 
 import (
@@ -15,7 +16,9 @@ import (
 	_ "github.com/rousehq/rouse/node/api"
 	_ "github.com/rousehq/rouse/node/dapr"
 	_ "github.com/rousehq/rouse/node/pool"
+	_ "github.com/rousehq/rouse/node/principals"
 	_ "github.com/rousehq/rouse/node/reminder"
+	_ "github.com/rousehq/rouse/node/trace"
 	_ "github.com/rousehq/rouse/sink/broker/amqp"
 	_ "github.com/rousehq/rouse/sink/broker/nats"
 	_ "github.com/rousehq/rouse/sink/broker/redis"

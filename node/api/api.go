@@ -1,5 +1,5 @@
-// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health, the status page and profiles. A program that serves
-// one of them imports it:
+// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health, the status page and
+// profiles. A program that serves one of them imports it:
 //
 //	import _ "github.com/rousehq/rouse/node/api"
 //
@@ -11,21 +11,25 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backup"
+	"github.com/rousehq/rouse/internal/console"
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/internal/secret"
 	"github.com/rousehq/rouse/internal/server"
-	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink/stream"
 )
 
-// Server is implemented by the values of parts that add to what the API and the admin port serve.
-type Server interface{ Serve(o *server.Options) }
+// served is implemented by the values of parts that add to what the API and the admin port serve.
+type served interface{ Serve(o *server.Options) }
 
 // check checks the bounds of requests.
-func check(c *node.Config) []rouse.Problem {
-	var bad setting.Problems
+func check(c *node.Config) error {
+	var bad rouse.Invalid
 	for _, n := range []struct {
 		name        string
 		value       int64
@@ -33,28 +37,30 @@ func check(c *node.Config) []rouse.Problem {
 	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
 		{"request-memory", int64(c.RequestMemory), 16 << 20, 1 << 40}} {
 		if n.value < n.least || n.value > n.most {
-			bad.Add(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
+			bad.Wrong(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
 		}
 	}
-	return bad
+	return bad.Err()
 }
 
 // part is the API of one node.
 type part struct {
-	core    node.Core
+	core    core
 	streams *stream.Sink
+	others  *others
 	server  *server.Server // nil: there is nothing to serve
 }
 
-func open(_ context.Context, c node.Core) (node.Part, error) {
+func open(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	o := stream.Options{Now: func() rouse.Instant { return c.Timers().Now() }}
 	if cfg.Clock != nil {
-		// The wait is measured by the machine's time, while a clock that is moved waits for what fires, and stops whenever it is put off.
+		// The wait is measured by the machine's time, while a clock that is moved waits for what fires, and
+		// stops whenever it is put off.
 		o.Wait, o.MaxPutOff = time.Millisecond, 5*time.Minute
 	}
-	p := &part{core: c, streams: stream.New(o)}
-	return node.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.start, Serve: p.serve, Leave: p.leave, Close: p.close}, nil
+	p := &part{core: c, streams: stream.New(o), others: &others{core: c, conns: map[string]*grpc.ClientConn{}}}
+	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.start, Serve: p.serve, Leave: p.leave, Close: p.close}, nil
 }
 
 // start makes the server, from what the node and its other parts have.
@@ -65,16 +71,23 @@ func (p *part) start() error {
 		return nil
 	}
 	o := server.Options{Subscriber: p.streams, Metrics: c.Metrics(), Version: cfg.Version, Log: cfg.Log, Grace: cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar, Hosts: cfg.Hosts, MaxConns: cfg.MaxConnections, MaxConnsAddress: cfg.MaxConnectionsAddress,
-		RequestMemory: int64(cfg.RequestMemory), Refused: refused(c.Registry())}
-	if t := c.Timers(); t != nil {
+		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts, MaxConns: cfg.MaxConnections,
+		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory), Refused: refused(c.Registry())}
+	if cfg.Console {
+		o.Console = console.Serve
+	}
+	o.Audit, o.Events = c.Audit()
+	if t := c.Guarded(); t != nil {
 		o.Timers, o.Live, o.Ready = t, t.Alive, t.Healthy
 	}
+	if s := c.Status(); s != nil {
+		o.Status = s
+	}
 	if cfg.Clock != nil {
-		o.Clock = movable{c.Node, cfg.Clock}
+		o.Clock = movable{c, cfg.Clock}
 	}
 	if c.Nodes() != nil {
-		o.Nodes = p.nodes
+		o.Nodes, o.Others = p.nodes, p.others.list
 	}
 	if _, ok := c.Store().(rouse.Checkpointer); ok {
 		o.Backup = func(ctx context.Context, w io.Writer) error {
@@ -82,7 +95,13 @@ func (p *part) start() error {
 		}
 	}
 	c.Each(func(value any) {
-		if s, ok := value.(Server); ok {
+		if s, ok := value.(*secret.Secrets); ok {
+			o.Secrets = secrets{s}
+		}
+		if _, ok := value.(interface{ Traces() }); ok {
+			o.Traced = true
+		}
+		if s, ok := value.(served); ok {
 			s.Serve(&o)
 		}
 	})
@@ -109,6 +128,7 @@ func (p *part) close() error {
 	if p.server != nil {
 		p.server.Close()
 	}
+	p.others.close()
 	p.streams.Wait()
 	return nil
 }
@@ -121,7 +141,7 @@ func (p *part) nodes(ctx context.Context) ([]server.Node, error) {
 	}
 	list := make([]server.Node, len(nodes))
 	for i, n := range nodes {
-		s := node.PublishedBy(n.Data)
+		s := parts.PublishedBy(n.Data)
 		list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == p.core.Config().Node, Leader: n.Leader,
 			Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
 	}
@@ -130,7 +150,7 @@ func (p *part) nodes(ctx context.Context) ([]server.Node, error) {
 
 // movable is the clock of a node as the API shows and moves it.
 type movable struct {
-	*node.Node
+	core
 	clock *node.Clock
 }
 

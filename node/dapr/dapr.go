@@ -1,5 +1,5 @@
-// Package dapr makes a node the scheduler service of Dapr's sidecars: jobs, actor reminders and workflows are timers. A program that serves them
-// imports it, and sets Config.DaprListen:
+// Package dapr makes a node the scheduler service of Dapr's sidecars: jobs, actor reminders and workflows are
+// timers. A program that serves them imports it, and sets Config.DaprListen:
 //
 //	import _ "github.com/rousehq/rouse/node/dapr"
 package dapr
@@ -17,14 +17,14 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/scheduler"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/listen"
-	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/node"
 )
 
-// Door is what serves Dapr's sidecars. Every node has its sink, so that no fire of a job fails where no sidecar can come; one
-// without a listener keeps such fires until their bucket moves to a node that has one.
+// Door is what serves Dapr's sidecars. Every node has its sink, so that no fire of a job fails where no
+// sidecar can come; one without a listener keeps such fires until their bucket moves to a node that has one.
 type Door struct {
-	core     node.Core
+	core     core
 	sink     *watch.Sink
 	listener net.Listener       // nil: there is no door
 	identity *identity.Identity // nil: sidecars are not asked who they are
@@ -35,42 +35,42 @@ type Door struct {
 func Of(n *node.Node) *Door { return node.Find[*Door](n) }
 
 // check checks what concerns Dapr's sidecars.
-func check(c *node.Config) []rouse.Problem {
-	var bad setting.Problems
+func check(c *node.Config) error {
+	var bad rouse.Invalid
 	if c.DaprListen == "" {
 		return nil
 	}
-	if err := listen.Check("dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing", c.Insecure || identified(c)); err != nil {
-		bad.Of(err)
-		bad[len(bad)-1].Wrong += "; or give the node an identity with dapr-sentry or dapr-cert"
-	}
+	rule := listen.Rule{Insecure: c.Insecure, TLS: identified(c), Access: identified(c), How: "give the node an identity with dapr-sentry or dapr-cert"}
+	bad.Add(rule.Check("dapr", "dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing"))
 	if !c.Has("executor") {
-		bad.Add("dapr-listen", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.Wrong("dapr-listen", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	}
 	if c.DaprAdvertise != "" {
 		if _, _, err := net.SplitHostPort(c.DaprAdvertise); err != nil {
-			bad.Add("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
+			bad.Wrong("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
 		}
 	}
 	if c.DaprConnections < 1 {
-		bad.Add("dapr-connections", "is %d: give 1 or more", c.DaprConnections)
+		bad.Wrong("dapr-connections", "is %d: give 1 or more", c.DaprConnections)
 	}
 	if c.Queue != "" {
-		bad.Add("dapr-listen", "does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("dapr-listen", "does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
-	return append(bad, checkIdentity(c)...)
+	bad.Add(checkIdentity(c))
+	return bad.Err()
 }
 
-// open opens the listener, if there is to be one, and the sink of jobs, which holds up to half of what the engine has in memory.
-func open(ctx context.Context, c node.Core) (node.Part, error) {
+// open opens the listener, if there is to be one, and the sink of jobs, which holds up to half of what the
+// engine has in memory.
+func open(ctx context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	d := &Door{core: c, sink: watch.New(watch.Options{MaxHeld: cfg.Window / 2, MaxStreams: cfg.DaprConnections})}
-	p := node.Part{Value: d, Drain: d.sink.Drain, Sinks: map[string]rouse.Sink{"dapr": unwatched{d.sink}}}
+	p := parts.Part{Value: d, Drain: d.sink.Drain, Sinks: map[string]rouse.Sink{"dapr": unwatched{d.sink}}}
 	if cfg.DaprListen == "" {
 		return p, nil
 	}
 	p.Sinks["dapr"] = d.sink
-	p.Publish = func(to *node.Published) { to.Dapr = d.known() }
+	p.Publish = func(to *parts.Published) { to.Dapr = d.known() }
 	p.Start, p.Serve, p.Close = d.start, d.serve, d.close
 	return p, c.Await(ctx, "the identity for Dapr's sidecars", func() (err error) {
 		if d.identity, err = whoIs(cfg); errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func (d *Door) start() error {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
 			all, err := nodes(ctx)
 			for _, other := range all {
-				s := node.PublishedBy(other.Data)
+				s := parts.PublishedBy(other.Data)
 				if s.Dapr != "" {
 					list = append(list, s.Dapr)
 				}
@@ -109,12 +109,14 @@ func (d *Door) start() error {
 			return list, rouse.Unavailable(err)
 		}
 	}
+	o.Audit, _ = d.core.Audit()
+	o.Access = d.core.Access()
 	d.server = scheduler.New(o)
 	return d.core.Registry().Register(metrics{d.sink.Counts, d.server.Counts})
 }
 
-// known is where sidecars reach this node: what is advertised, or where it listens, but with an address of the machine if that is
-// every address.
+// known is where sidecars reach this node: what is advertised, or where it listens, but with an address of
+// the machine if that is every address.
 func (d *Door) known() string {
 	addr, told := d.Addr(), d.core.Config().DaprAdvertise
 	if told != "" {
@@ -127,8 +129,9 @@ func (d *Door) known() string {
 	return net.JoinHostPort(machine(), port)
 }
 
-// machine returns an address of this machine that others may reach: the first one of its network that is no loopback, or else its name.
-// It is an address rather than the name because the name of a pod means nothing to other pods.
+// machine returns an address of this machine that others may reach: the first one of its network that is no
+// loopback, or else its name. It is an address rather than the name because the name of a pod means nothing
+// to other pods.
 func machine() string {
 	addresses, err := net.InterfaceAddrs()
 	if err == nil {
@@ -146,8 +149,8 @@ func machine() string {
 	return "localhost"
 }
 
-// Healthy returns why sidecars cannot be served by this process, or nil. Dapr's charts restart a process that is not healthy, so a store that
-// is away is no reason: calls fail as unavailable until it is back.
+// Healthy returns why sidecars cannot be served by this process, or nil. Dapr's charts restart a process that
+// is not healthy, so a store that is away is no reason: calls fail as unavailable until it is back.
 func (d *Door) Healthy() error {
 	if d.server == nil {
 		return errors.New("this node does not listen for sidecars")

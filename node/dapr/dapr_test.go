@@ -7,6 +7,14 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
+// configured is a node that has settings only.
+type configured struct {
+	core
+	settings node.Config
+}
+
+func (c *configured) Config() *node.Config { return &c.settings }
+
 // An address for every network is none that a sidecar could dial.
 func TestDaprAddressOfAllNetworks(t *testing.T) {
 	l, err := net.Listen("tcp", ":0")
@@ -14,7 +22,7 @@ func TestDaprAddressOfAllNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d := &Door{core: node.Core{Node: new(node.Node)}, listener: l}
+	d := &Door{core: &configured{}, listener: l}
 	host, port, err := net.SplitHostPort(d.known())
 	_, want, _ := net.SplitHostPort(l.Addr().String())
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() || port != want {

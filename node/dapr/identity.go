@@ -6,8 +6,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/dapr/identity"
-	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/node"
 )
 
@@ -20,32 +20,33 @@ func identified(c *node.Config) bool {
 }
 
 // checkIdentity checks what identifies this node to Dapr's sidecars.
-func checkIdentity(c *node.Config) (bad setting.Problems) {
+func checkIdentity(c *node.Config) error {
+	var bad rouse.Invalid
 	switch {
 	case (c.DaprCert == "") != (c.DaprKey == ""):
-		bad.Add("dapr-cert", "and dapr-key go together: give both, or neither")
+		bad.Wrong("dapr-cert", "and dapr-key go together: give both, or neither")
 	case c.DaprWorkloadAPI != "" && (c.DaprCert != "" || c.DaprSentry != "" || c.DaprTrustAnchors != ""):
-		bad.Add("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
+		bad.Wrong("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
 	case c.DaprCert != "" && c.DaprSentry != "":
-		bad.Add("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
+		bad.Wrong("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
 	case (c.DaprCert != "" || c.DaprSentry != "") && c.DaprTrustAnchors == "":
-		bad.Add("dapr-trust-anchors", "is empty: name the file of trust anchors by which sidecars are believed")
+		bad.Wrong("dapr-trust-anchors", "is empty: name the file of trust anchors by which sidecars are believed")
 	case !identified(c) && c.DaprTrustAnchors != "":
-		bad.Add("dapr-trust-anchors", "is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
+		bad.Wrong("dapr-trust-anchors", "is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
 	}
 	if c.DaprSentry == "" {
-		return bad
+		return bad.Err()
 	}
 	if _, _, err := net.SplitHostPort(c.DaprSentry); err != nil {
-		bad.Add("dapr-sentry", "%q is no address: give HOST:PORT, such as dapr-sentry.dapr-system.svc:443", c.DaprSentry)
+		bad.Wrong("dapr-sentry", "%q is no address: give HOST:PORT, such as dapr-sentry.dapr-system.svc:443", c.DaprSentry)
 	}
 	if c.DaprTrustDomain == "" {
-		bad.Add("dapr-trust-domain", "is empty: give that of Dapr's control plane")
+		bad.Wrong("dapr-trust-domain", "is empty: give that of Dapr's control plane")
 	}
 	if c.DaprNamespace == "" {
-		bad.Add("dapr-namespace", "is empty: give that of Dapr's control plane")
+		bad.Wrong("dapr-namespace", "is empty: give that of Dapr's control plane")
 	}
-	return bad
+	return bad.Err()
 }
 
 // whoIs returns what this node is to sidecars, nil if they do not ask.

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/watch"
 )
 
-// metrics tells Prometheus of Dapr's sidecars, under the names and labels of Dapr's own scheduler, so that its dashboards and alerts
-// go on. They are read where they are counted, when they are asked for.
+// metrics tells Prometheus of Dapr's sidecars, under the names and labels of Dapr's own scheduler, so that
+// its dashboards and alerts go on. They are read where they are counted, when they are asked for.
 type metrics struct {
 	watch func() watch.Counts
 	calls func() scheduler.Counts

@@ -1,4 +1,5 @@
-// Package pool makes a node manage pools of workers, which it starts on demand. A program with Config.Pools imports it:
+// Package pool makes a node manage pools of workers, which it starts on demand. A program with Config.Pools
+// imports it:
 //
 //	import _ "github.com/rousehq/rouse/node/pool"
 package pool
@@ -19,25 +20,27 @@ import (
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/local"
 	"github.com/rousehq/rouse/internal/pool/target"
 	"github.com/rousehq/rouse/internal/server"
-	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/node"
 )
 
-// part is the pools of a node. Every node has their sink, so that a request for a pool that is elsewhere waits, and does not fail. A node
-// without a store has pools at brokers only, and ends when one of them cannot be managed.
+// part is the pools of a node. Every node has their sink, so that a request for a pool that is elsewhere
+// waits, and does not fail. A node without a store has pools at brokers only, and ends when one of them
+// cannot be managed.
 type part struct {
-	core    node.Core
+	core    core
 	sink    *local.Sink
 	calls   *server.Calls // nil: there are no pools
 	list    []*local.Pool
 	remote  []remotePool // whose requests are at a broker
 	drivers []driver.Driver
 	prewarm time.Duration  // the longest of all
+	owned   pool.Owned     // groups of all pools, by namespaces
 	life    sync.WaitGroup // of what manages them
 	stop    context.CancelFunc
 	broke   chan error // why the pools of a node that manages pools only are managed no more
@@ -51,42 +54,46 @@ func (p *part) Views() (views []pool.View) {
 	return views
 }
 
+// Groups returns how many groups of workers the requests of a namespace have started on this node.
+func (p *part) Groups(namespace string) int { return p.owned.Of(namespace) }
+
 // check checks what concerns pools.
-func check(c *node.Config) []rouse.Problem {
-	var bad setting.Problems
+func check(c *node.Config) error {
+	var bad rouse.Invalid
 	if len(c.Pools) == 0 {
 		return nil
 	}
-	onStore := slices.ContainsFunc(c.Pools, func(p node.Pool) bool { return p.Requests == nil })
+	onStore := slices.ContainsFunc(c.Pools, func(p pool.Setup) bool { return p.Requests == nil })
 	switch {
 	case c.PoolsOnly() && onStore:
-		bad.Add("pools", "have requests in a store, and a node with the role pools has none: give it the other roles")
+		bad.Wrong("pools", "have requests in a store, and a node with the role pools has none: give it the other roles")
 	case c.PoolsOnly():
 	case onStore && (c.Listen == "" || !c.Has("api")):
-		bad.Add("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+		bad.Wrong("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
 	case c.Strategy == "tick" && onStore:
-		bad.Add("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
+		bad.Wrong("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.Has("executor"):
-		bad.Add("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.Wrong("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad.Add("pools", "do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("pools", "do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	for i := range c.Pools {
 		if c.Pools[i].Open == nil {
-			bad.Add("pools", "%q has nothing that starts its workers: name a driver", c.Pools[i].Name)
+			bad.Wrong("pools", "%q has nothing that starts its workers: name a driver", c.Pools[i].Name)
 		}
 	}
-	return bad
+	return bad.Err()
 }
 
-// Of queues in memory nothing is learned late, so they need not be watched for long before they go, and their names not be spared.
+// Of queues in memory nothing is learned late, so they need not be watched for long before they go, and their
+// names not be spared.
 const (
 	localSettle = time.Second
 	localRest   = 10 * time.Millisecond
 )
 
 // open makes the pools, which do nothing before the node runs.
-func open(_ context.Context, c node.Core) (node.Part, error) {
+func open(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	p := &part{core: c, stop: func() {}}
 	o := local.Options{MaxHeld: cfg.Window / 2, Now: p.now, Alive: p.alive}
@@ -102,7 +109,7 @@ func open(_ context.Context, c node.Core) (node.Part, error) {
 	}
 	o.MaxHeld /= sinks
 	p.sink = local.New(o)
-	made := node.Part{Value: p, Engine: p.engine, Begin: p.begin, Drain: p.drain, Leave: p.leave, Close: func() error { p.sink.Wait(); return nil }}
+	made := parts.Part{Value: p, Engine: p.engine, Begin: p.begin, Drain: p.drain, Leave: p.leave, Close: func() error { p.sink.Wait(); return nil }}
 	if cfg.PoolsOnly() {
 		made.Work = p.work
 	}
@@ -118,7 +125,7 @@ func open(_ context.Context, c node.Core) (node.Part, error) {
 
 func (p *part) now() rouse.Instant { return p.core.Timers().Now() }
 
-func (p *part) add(of *node.Pool, registry *pool.Registry, o local.Options) error {
+func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) error {
 	c, log := *of, p.core.Config().Log
 	d, err := c.Open(log)
 	if err != nil {
@@ -131,7 +138,10 @@ func (p *part) add(of *node.Pool, registry *pool.Registry, o local.Options) erro
 	if c.Requests == nil {
 		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
 	}
-	c.Driver, c.Log, c.Metrics = d, log, registry.Pool(c.Name)
+	c.Driver, c.Log, c.Metrics, c.Limits.Owned = d, log, registry.Pool(c.Name), &p.owned
+	if spaces := p.core.Quotas(); spaces != nil {
+		c.Limits.Room = spaces.GroupRoom
+	}
 	m, err := pool.NewManager(c.Config)
 	if err != nil {
 		return err
@@ -173,7 +183,8 @@ func (p *part) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 	return is, nil
 }
 
-// address is where workers reach the API: what is advertised, or where it listens, on loopback if that is every address.
+// address is where workers reach the API: what is advertised, or where it listens, on loopback if that is
+// every address.
 func (p *part) address() string {
 	if at := p.core.Config().Advertise; at != "" {
 		return at
@@ -224,8 +235,8 @@ func (p *part) leave() error {
 	return errors.Join(errs...)
 }
 
-// engine adds what pools need of the engine: records of requests for those that wait for them, and fires some time ahead, for which groups are
-// started. Nodes that hold what they read keep to what is set.
+// engine adds what pools need of the engine: records of requests for those that wait for them, and fires some
+// time ahead, for which groups are started. Nodes that hold what they read keep to what is set.
 func (p *part) engine(o *engine.Options) {
 	if p.calls != nil {
 		before := o.Events.Recorded
@@ -252,6 +263,7 @@ func (p *part) Serve(o *server.Options) {
 	}
 	if len(p.drivers) > 0 {
 		o.Calls, o.Pools = p.calls, pool.NewHandler(p.served())
+		o.PoolStatus = func() []rouse.PoolStatus { return pool.Statuses(p.served()) }
 		o.Tables = append(o.Tables, p.table)
 	}
 }

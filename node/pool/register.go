@@ -1,5 +1,14 @@
 package pool
 
-import "github.com/rousehq/rouse/node"
+import (
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/node"
+)
 
-func init() { node.Register("pool", node.Kind{Check: check, Open: open}) }
+type (
+	core = parts.Node[node.Config, *timers.Timers]
+	kind = parts.Kind[node.Config, *timers.Timers]
+)
+
+func init() { parts.Register("pool", kind{Check: check, Open: open}) }

@@ -25,7 +25,8 @@ type remotePool struct {
 // refusedPause is how long a broker that will not have this node is left alone.
 const refusedPause = 30 * time.Second
 
-// lead manages the pool, or stands by, until ctx ends. A broker that refuses it is no reason for the node to end, as timers go on.
+// lead manages the pool, or stands by, until ctx ends. A broker that refuses it is no reason for the node to
+// end, as timers go on.
 func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		if err := r.controller.Run(ctx); err != nil {
@@ -35,7 +36,8 @@ func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// lead manages the pools of a node that does nothing else, until ctx ends or one of them cannot be managed. Then another node takes over at once.
+// lead manages the pools of a node that does nothing else, until ctx ends or one of them cannot be managed.
+// Then another node takes over at once.
 func (p *part) lead(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,7 +83,8 @@ func (p *part) target() poolSink {
 	return s
 }
 
-// caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store, or no target of a pool.
+// caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store,
+// or no target of a pool.
 func (s poolSink) caller(to string) (pool.Caller, string) {
 	if len(s.remote) == 0 {
 		return nil, ""

@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/server"
 )
 
-// table shows the instances of the reminder service: one that does what it can, or more, needs others next to it.
+// table shows the instances of the reminder service: one that does what it can, or more, needs others next to
+// it.
 func (p *part) table(ctx context.Context) (server.Table, error) {
 	t := server.Table{Title: "Reminder service", Note: "Its instances. A load factor of 1 is what an instance is set to be able to do: from there on, add a node.",
 		Head: []string{"instance", "node", "load factor", "sidecars", "token buckets", ""}}

@@ -1,5 +1,14 @@
 package reminder
 
-import "github.com/rousehq/rouse/node"
+import (
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/node"
+)
 
-func init() { node.Register("reminder", node.Kind{Check: check, Open: open}) }
+type (
+	core = parts.Node[node.Config, *timers.Timers]
+	kind = parts.Kind[node.Config, *timers.Timers]
+)
+
+func init() { parts.Register("reminder", kind{Check: check, Open: open}) }

@@ -1,5 +1,5 @@
-// Package reminder makes a node serve reminders and actors for sidecars, with the API. A program that serves them imports it, and sets
-// Config.Reminders:
+// Package reminder makes a node serve reminders and actors for sidecars, with the API. A program that serves
+// them imports it, and sets Config.Reminders:
 //
 //	import _ "github.com/rousehq/rouse/node/reminder"
 package reminder
@@ -7,6 +7,8 @@ package reminder
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -17,38 +19,40 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/reminder/actor"
 	"github.com/rousehq/rouse/internal/reminder/call"
-	"github.com/rousehq/rouse/internal/reminder/keep"
 	"github.com/rousehq/rouse/internal/reminder/service"
+	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/internal/server"
-	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/node"
 )
 
 // namespace is where the timers of reminders are.
 const namespace = "reminders"
 
-// part is the reminder service. Every node has its sink, so that no reminder fails where no sidecar can come; one that does not serve
-// keeps them until their share of the timers moves to a node that does.
+// part is the reminder service. Every node has its sink, so that no reminder fails where no sidecar can come;
+// one that does not serve keeps them until their share of the timers moves to a node that does.
 type part struct {
-	core    node.Core
+	core    core
 	calls   *call.Sink
 	service *service.Service // nil: it is not served
 	actors  *actor.Service   // nil: the same
+
+	listener net.Listener // for other instances; nil: there are none
 }
 
 // check checks what concerns the reminder service.
-func check(c *node.Config) []rouse.Problem {
-	var bad setting.Problems
+func check(c *node.Config) error {
+	var bad rouse.Invalid
 	if c.ReminderBucketSize < 20 || c.ReminderBucketSize > 100_000_000 {
-		bad.Add("reminder-bucket-size", "is %d: give 20 to 100000000", c.ReminderBucketSize)
+		bad.Wrong("reminder-bucket-size", "is %d: give 20 to 100000000", c.ReminderBucketSize)
 	}
 	if c.ReminderMetadata < 0 || c.ReminderMetadata > 64<<10 {
-		bad.Add("reminder-metadata", "is %d: give 0 to %d bytes", c.ReminderMetadata, 64<<10)
+		bad.Wrong("reminder-metadata", "is %d: give 0 to %d bytes", c.ReminderMetadata, 64<<10)
 	}
 	if !(c.ReminderCapacity >= 1 && c.ReminderCapacity <= 1e9) {
-		bad.Add("reminder-capacity", "is %v: give executions a second, 1 or more", c.ReminderCapacity)
+		bad.Wrong("reminder-capacity", "is %v: give executions a second, 1 or more", c.ReminderCapacity)
 	}
 	for _, d := range []struct {
 		name        string
@@ -56,25 +60,25 @@ func check(c *node.Config) []rouse.Problem {
 		least, most time.Duration
 	}{{"reminder-heartbeat", c.ReminderHeartbeat, 100 * time.Millisecond, time.Minute}, {"reminder-timeout", c.ReminderTimeout, 100 * time.Millisecond, time.Hour}} {
 		if d.value < d.least || d.value > d.most {
-			bad.Add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
+			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if !c.Reminders {
-		return bad
+		return bad.Err()
 	}
 	switch {
 	case c.Listen == "" || !c.Has("api"):
-		bad.Add("reminders", "is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
+		bad.Wrong("reminders", "is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
 	case !c.Has("executor"):
-		bad.Add("reminders", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.Wrong("reminders", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad.Add("reminders", "does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
+		bad.Wrong("reminders", "does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
 	}
-	return bad
+	return bad.Err()
 }
 
 // open makes the sink of reminders, which holds up to half of what the engine has in memory.
-func open(_ context.Context, c node.Core) (node.Part, error) {
+func open(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	rs := &part{core: c}
 	rs.calls = call.New(call.Options{Heartbeat: cfg.ReminderHeartbeat, Timeout: cfg.ReminderTimeout, MaxHeld: cfg.Window / 2, Node: cfg.Node,
@@ -94,13 +98,19 @@ func open(_ context.Context, c node.Core) (node.Part, error) {
 			}
 			return rs.actors.Host(app, a)
 		}})
-	p := node.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.leave, Close: rs.close}
+	p := parts.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.leave, Close: rs.close}
 	if !cfg.Reminders {
 		p.Sinks = map[string]rouse.Sink{"reminder": unserved{rs.calls}}
 		return p, nil
 	}
 	p.Sinks = map[string]rouse.Sink{"reminder": &actor.Placing{Sink: rs.calls, Service: func() *actor.Service { return rs.actors }}}
-	p.Publish = func(to *node.Published) { to.Reminders = rs.address() }
+	p.Publish = func(to *parts.Published) { to.Reminders, to.Peer = rs.address(), rs.peerAddress() }
+	if c.SharesStore() {
+		var err error
+		if rs.listener, err = net.Listen("tcp", cfg.PeerListen()); err != nil {
+			return p, fmt.Errorf("listen for other nodes: %w", err)
+		}
+	}
 	p.Start, p.Serve = rs.start, rs.run
 	return p, nil
 }
@@ -115,21 +125,22 @@ func (unserved) Check(spec *rouse.Spec) error {
 // start makes the service, when the engine is there.
 func (p *part) start() error {
 	cfg := p.core.Config()
-	o := service.Options{Timers: p.core.Timers(), Calls: p.calls, Notes: keep.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
+	o := service.Options{Timers: p.core.Timers(), Calls: p.calls, Notes: state.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
 		Namespace: namespace, Address: p.address(), Senders: p.senders, Node: cfg.Node, Leader: p.core.Leads(), Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
 	if nodes := p.core.Nodes(); nodes != nil {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
 			all, err := nodes(ctx)
 			for _, other := range all {
-				s := node.PublishedBy(other.Data)
+				s := parts.PublishedBy(other.Data)
 				if s.Reminders != "" {
-					list = append(list, service.Instance{Address: s.Reminders, Node: other.ID, Leader: other.Leader})
+					list = append(list, service.Instance{Address: s.Reminders, Peer: s.Peer, Node: other.ID, Leader: other.Leader})
 				}
 			}
 			return list, err
 		}
 	}
+	_, o.PeerTLS = p.core.Mutual()
 	p.service = service.New(o)
 	p.actors = actor.New(actor.Options{Store: engine.Available(p.core.Store()), Timers: p.core.Timers(), Buckets: p.core.Buckets(), Namespace: namespace,
 		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
@@ -168,7 +179,7 @@ func (p *part) senders(ctx context.Context, timers []rouse.Timer, within time.Du
 			return nil, err
 		}
 		for _, other := range nodes {
-			s := node.PublishedBy(other.Data)
+			s := parts.PublishedBy(other.Data)
 			peer := engine.Peer{Grain: s.Grain, Buckets: other.Buckets, Claims: s.Strategy != "bucket"}
 			if s.Reminders == addresses[0] {
 				peers[0] = peer
@@ -194,6 +205,14 @@ func (p *part) address() string {
 	return cmp.Or(p.core.Advertised(), p.core.Addr())
 }
 
+// peerAddress is where other instances reach this one, "" if there are none.
+func (p *part) peerAddress() string {
+	if p.listener == nil {
+		return ""
+	}
+	return p.core.Config().PeerAddress(p.listener.Addr().String(), p.core.Addr())
+}
+
 // leave ends all streams.
 func (p *part) leave() error {
 	p.calls.Close()
@@ -206,6 +225,9 @@ func (p *part) leave() error {
 // close waits for the goroutines of streams that have ended.
 func (p *part) close() error {
 	p.calls.Wait()
+	if p.listener != nil {
+		_ = p.listener.Close() // the server has closed it if it ran
+	}
 	if p.actors != nil {
 		p.actors.Wait()
 	}
@@ -215,11 +237,22 @@ func (p *part) close() error {
 // run takes part in the reminder service until ctx ends.
 func (p *part) run(ctx context.Context) error {
 	p.core.Config().Log.Info("reminders are served", "known as", p.address())
-	var actors sync.WaitGroup
-	actors.Go(func() { p.actors.Run(ctx) })
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var running sync.WaitGroup
+	running.Go(func() { p.actors.Run(ctx) })
+	var broken error // of the listener
+	if p.listener != nil {
+		secure, _ := p.core.Mutual()
+		running.Go(func() {
+			if broken = p.service.ServePeers(ctx, p.listener, secure); broken != nil {
+				end()
+			}
+		})
+	}
 	p.service.Run(ctx)
-	actors.Wait()
-	return nil
+	running.Wait()
+	return broken
 }
 
 // Counts returns what is counted of executions.

@@ -146,8 +146,8 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 	return done
 }
 
-// settledBy returns by when the service may have noticed that an occurrence had ended: one that its deadline ended, when its next
-// attempt would have been.
+// settledBy returns by when the service may have noticed that an occurrence had ended: one that its deadline
+// ended, when its next attempt would have been.
 func (c *checker) settledBy(g *generation, d *delivery) Time {
 	n, s := len(d.arrivals), &g.put.Spec
 	if d.done == forever || n == 0 || n >= s.MaxAttempts || s.Deadline == 0 || d.manual {

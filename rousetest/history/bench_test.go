@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// million is a history of a million events: timers of one occurrence, and a thousand that share five cron expressions.
+// million is a history of a million events: timers of one occurrence, and a thousand that share five cron
+// expressions.
 func million() []Event {
 	es := []Event{Defaults, End{sec(3700)}}
 	for i := range 400_000 {

@@ -12,7 +12,7 @@ var causes = map[string][]Ending{
 	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped}, "overlap_limit": {Skipped},
 	"overlapped":  {Skipped, Missed},
 	"server_down": {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed}, "circuit_open": {Missed},
-	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed}, "created_late": {Missed},
+	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed}, "created_late": {Missed}, "no_secret": {Missed},
 }
 
 // judgeCause judges whether the cause of a record is plausible by what was seen from outside.
@@ -71,7 +71,8 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 	}
 }
 
-// givenUpBy returns by when the policies of a timer have given up the occurrences of a record, whatever delayed them.
+// givenUpBy returns by when the policies of a timer have given up the occurrences of a record, whatever
+// delayed them.
 func (c *checker) givenUpBy(g *generation, a *account) Time {
 	s := &g.put.Spec
 	wait := max(s.Within, s.Deadline, skipGrace)

@@ -29,13 +29,14 @@ import (
 //	R6-run            a run that was asked for did not come, or has not one record, or used an occurrence up
 //	R7-pause          an occurrence arrived in a pause, or came due in one and arrived after it
 //
-// An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one), nothing that may
-// have deleted or replaced it began before its deadline, someone watched until then, and neither its policies, nor a pause, nor
-// a skip excuse it. Faults excuse what they touch until Recovery after they are healed, or after
-// their own Excuse if that is shorter; what is delivered again only until Excuse after that.
+// An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one),
+// nothing that may have deleted or replaced it began before its deadline, someone watched until then, and
+// neither its policies, nor a pause, nor a skip excuse it. Faults excuse what they touch until Recovery after
+// they are healed, or after their own Excuse if that is shorter; what is delivered again only until Excuse
+// after that.
 //
-// Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is not late because
-// the one before took long: it counts from when that was done.
+// Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is
+// not late because the one before took long: it counts from when that was done.
 func Check(h *History) Report {
 	c := &checker{cfg: h.Config, end: h.End.T, faults: newWindows(h, h.Config.Recovery), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery)), crons: map[cronKey]known{}}
 	c.gather(h)
@@ -193,7 +194,8 @@ func (t *timer) relate() {
 	}
 }
 
-// withAcks returns the fires as arrivals; a later acknowledgement makes the latest attempt with its key that was left open ok.
+// withAcks returns the fires as arrivals; a later acknowledgement makes the latest attempt with its key that
+// was left open ok.
 func withAcks(h *History) []arrival {
 	as := make([]arrival, len(h.Fires))
 	for i := range h.Fires {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestWalk compares with times worked out by hand. In Berlin clocks go from 2 to 3 on 2027-03-28 at 01:00Z, and from 3 to 2 on
-// 2027-10-31 at 01:00Z. On Lord Howe they move by half an hour. Samoa skipped 2011-12-30 at 10:00Z.
+// TestWalk compares with times worked out by hand. In Berlin clocks go from 2 to 3 on 2027-03-28 at 01:00Z,
+// and from 3 to 2 on 2027-10-31 at 01:00Z. On Lord Howe they move by half an hour. Samoa skipped 2011-12-30
+// at 10:00Z.
 func TestWalk(t *testing.T) {
 	const gap, twice = "2027-03-28T00:00", "2027-10-31T00:00"
 	for _, tc := range []struct {

@@ -21,7 +21,8 @@ func (d *days) off(t Time) bool {
 	return slices.Contains(d.list, local.Format(time.DateOnly)) || slices.Contains(d.list, weekdayNames[local.Weekday()])
 }
 
-// end returns when the day of a time ends: with the last minute that shows its date, as midnight may be skipped or come twice.
+// end returns when the day of a time ends: with the last minute that shows its date, as midnight may be
+// skipped or come twice.
 func (d *days) end(t Time) Time {
 	local := t.Time().In(d.loc)
 	for at := local.Truncate(time.Minute); ; at = at.Add(time.Minute) {

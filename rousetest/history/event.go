@@ -2,9 +2,9 @@ package history
 
 import "time"
 
-// Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final, Fire, Ack, Dead,
-// Record, Fault, Heal or End. The tags of their fields are the members of the line; those that are not left out when they are
-// zero have to be there.
+// Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final,
+// Fire, Ack, Dead, Record, Fault, Heal or End. The tags of their fields are the members of the line; those
+// that are not left out when they are zero have to be there.
 type Event interface{ line() any }
 
 // Res is what a client knows of a call.
@@ -27,7 +27,8 @@ const (
 	ReplyNone  Reply = "none"  // hung, cut or crashed; or an Ack comes later
 )
 
-// Put is a create, a replace, which also creates, or a reschedule, which keeps all of a timer but when it is due.
+// Put is a create, a replace, which also creates, or a reschedule, which keeps all of a timer but when it is
+// due.
 type Put struct {
 	Replace    bool   `json:"-"`
 	Reschedule bool   `json:"-"` // a pause goes on

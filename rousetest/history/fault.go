@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// windows are the times that faults excuse, each widened at its end by how long it is felt, in the order of their beginnings.
+// windows are the times that faults excuse, each widened at its end by how long it is felt, in the order of
+// their beginnings.
 type windows struct {
 	list   []window
 	latest []Time // latest[i] is the latest end of list[:i+1]
@@ -58,8 +59,8 @@ func (w *windows) touch(from, to Time) bool {
 	return false
 }
 
-// push moves a deadline that counts from lo: every fault that touches the time between, also as it grows by this, puts it off
-// until maxLate after the recovery.
+// push moves a deadline that counts from lo: every fault that touches the time between, also as it grows by
+// this, puts it off until maxLate after the recovery.
 func (w *windows) push(lo, deadline Time, maxLate time.Duration) Time {
 	for _, f := range w.list[w.first(lo):] {
 		if f.from > deadline {

@@ -6,15 +6,16 @@
 //	injector   ─ fault, heal ───────────────────────────────────────────────┤
 //	harness    ─ config, dead, record, end ─────────────────────────────────┘
 //
-// All times are the observers', never the service's, but for the due times that it claims; records are its own account, which
-// is held against what was seen. Nothing here uses rouse's own
-// schedules: cron expressions are walked minute by minute against the time zone database.
+// All times are the observers', never the service's, but for the due times that it claims; records are its
+// own account, which is held against what was seen. Nothing here uses rouse's own schedules: cron expressions
+// are walked minute by minute against the time zone database.
 //
 // A log that cannot be understood whole is unusable: Read returns an error, and such a log is never a pass.
 //
-// What the harness owes: one writer per timer at a time; a gen that is new for every write; a call that timed out is Info, not
-// Fail; receivers log an arrival before they reply; one host, or a ClockErr of at least the measured offset. A pass of a
-// history in which nothing had to arrive (Stats.Musts) proves nothing, so the harness should require a floor.
+// What the harness owes: one writer per timer at a time; a gen that is new for every write; a call that timed
+// out is Info, not Fail; receivers log an arrival before they reply; one host, or a ClockErr of at least the
+// measured offset. A pass of a history in which nothing had to arrive (Stats.Musts) proves nothing, so the
+// harness should require a floor.
 package history
 
 import (

@@ -65,8 +65,8 @@ type claim struct {
 	asked   bool
 }
 
-// deliveries sorts arrivals and dead letters by the occurrences that they name, earliest first. Those that name none are
-// phantoms.
+// deliveries sorts arrivals and dead letters by the occurrences that they name, earliest first. Those that
+// name none are phantoms.
 func (c *checker) deliveries(g *generation) []delivery {
 	claims := make([]claim, 0, len(g.arrivals)+len(g.deads))
 	add := func(what string, due, t Time, cl claim) {
@@ -125,7 +125,8 @@ type fate struct {
 	told      bool      // that it did not come was told already
 }
 
-// judgeArrivals goes through the occurrences in their order: those that should have come, and those that came.
+// judgeArrivals goes through the occurrences in their order: those that should have come, and those that
+// came.
 func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 	keep := c.cfg.Records || len(g.records) > 0
 	p := pressure{all: ds}
@@ -173,7 +174,8 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 	return fates
 }
 
-// pressure is what keeps occurrences waiting, or from coming, as the occurrences are gone through in their order.
+// pressure is what keeps occurrences waiting, or from coming, as the occurrences are gone through in their
+// order.
 type pressure struct {
 	busy     Time      // until then the previous occurrence was not done
 	previous *delivery // the last one that arrived

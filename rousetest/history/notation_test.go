@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The cases of testdata/*.txt are histories in a short notation, an event a line, expanded to JSON here. A time is in seconds
-// after zero, or RFC 3339.
+// The cases of testdata/*.txt are histories in a short notation, an event a line, expanded to JSON here. A
+// time is in seconds after zero, or RFC 3339.
 //
 //	== want: name                                 the rule that is violated, or pass
 //	config   name=value …

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// skipGrace is how late an occurrence may be that the misfire policy skip lets fire although none after it is due.
+// skipGrace is how late an occurrence may be that the misfire policy skip lets fire although none after it is
+// due.
 const skipGrace = time.Minute
 
 // givenUp reports whether the misfire policy or the deadline excuses an occurrence that did not come. delayed
@@ -54,7 +55,8 @@ func (c *checker) spans(d *delivery, o occurrence) bool {
 	return ok && began <= o.lo.Add(slack) && o.lo <= c.faults.push(began, d.settled.Add(slack), c.cfg.MaxLate)
 }
 
-// judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it came due.
+// judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it
+// came due.
 func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	if g.put.Spec.Overlap != OverlapSkip || previous == nil {
 		return
@@ -67,7 +69,8 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	}
 }
 
-// judgeDeadline judges how late attempts were by what the timer's own policies allow, whatever made them late.
+// judgeDeadline judges how late attempts were by what the timer's own policies allow, whatever made them
+// late.
 func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	s := &g.put.Spec
 	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr

@@ -8,8 +8,8 @@ import (
 // micros is a duration as the difference of two Times.
 func micros(d time.Duration) Time { return Time(d.Microseconds()) }
 
-// expect returns what a generation promises, nil if that cannot be told; and judges the due time that the service answered
-// (C13), and whether it should have accepted the expression at all (C12).
+// expect returns what a generation promises, nil if that cannot be told; and judges the due time that the
+// service answered (C13), and whether it should have accepted the expression at all (C12).
 func (c *checker) expect(g *generation) expectation {
 	p, s := g.put, &g.put.Spec
 	slack, until := micros(c.cfg.ClockErr), s.Until
@@ -57,8 +57,8 @@ func (c *checker) expectEvery(g *generation, until Time) expectation {
 	return e
 }
 
-// expectWorking is expectEvery with days that are off: the first interval may not end on a day that counts, so the due time
-// that was answered may be any multiple of them later.
+// expectWorking is expectEvery with days that are off: the first interval may not end on a day that counts,
+// so the due time that was answered may be any multiple of them later.
 func (c *checker) expectWorking(g *generation, until Time) expectation {
 	p, s := g.put, &g.put.Spec
 	step, slack := micros(s.Every), micros(c.cfg.ClockErr)

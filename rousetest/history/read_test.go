@@ -356,7 +356,8 @@ func TestWriterRepairsWhatIsNotUTF8(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no input breaks the reader, and that what it accepts survives writing and can be judged.
+// FuzzRead checks that no input breaks the reader, and that what it accepts survives writing and can be
+// judged.
 func FuzzRead(f *testing.F) {
 	f.Add(written(f, events(all())))
 	f.Add(endLine)

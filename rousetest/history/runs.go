@@ -63,8 +63,8 @@ func (c *checker) unasked(g *generation, a *arrival) string {
 	return "no call asked for a run with its key"
 }
 
-// behind returns until when the attempts of others, in the order of their beginnings, may keep waiting what could begin at a time,
-// or later by its jitter.
+// behind returns until when the attempts of others, in the order of their beginnings, may keep waiting what
+// could begin at a time, or later by its jitter.
 func (c *checker) behind(ds []delivery, at Time, jitter time.Duration) Time {
 	for i := range ds {
 		if began, ok := ds[i].began(); ok && began <= c.faults.push(at, at.Add(jitter+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) {

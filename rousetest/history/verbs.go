@@ -54,14 +54,15 @@ func (g *generation) meant(t0 Time) bool {
 	return g.put.T0 <= t0 && (g.ended == nil || t0 < g.ended.t1)
 }
 
-// pause is the time from which until which a timer may have been paused, and the part of it in which it surely was.
+// pause is the time from which until which a timer may have been paused, and the part of it in which it
+// surely was.
 type pause struct {
 	from, to Time
 	sure     window
 }
 
-// relatePauses finds out when the timer was paused. A pause ends at its time, and by a resume, a delete, a create or replace, or
-// another pause.
+// relatePauses finds out when the timer was paused. A pause ends at its time, and by a resume, a delete, a
+// create or replace, or another pause.
 func (t *timer) relatePauses(clockErr time.Duration) {
 	if len(t.calls.pauses) == 0 {
 		return

@@ -69,8 +69,8 @@ func (w *walker) look(at int64) {
 	}
 }
 
-// minute calls yield with the seconds of the minute that begins at an instant at which the expression is due, in order. It is
-// false if yield was.
+// minute calls yield with the seconds of the minute that begins at an instant at which the expression is due,
+// in order. It is false if yield was.
 func (w *walker) minute(at int64, yield func(at int64) bool) bool {
 	w.look(at)
 	var due set

@@ -44,8 +44,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// encoding writes times that a spec or a config has in milliseconds. It repairs what is not UTF-8, as a receiver must be able to
-// record whatever arrives.
+// encoding writes times that a spec or a config has in milliseconds. It repairs what is not UTF-8, as a
+// receiver must be able to record whatever arrives.
 var encoding = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true),
 	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
 		return e.WriteToken(jsontext.Int(d.Milliseconds()))

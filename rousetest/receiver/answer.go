@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Answer replies to one request, which has been read. The request's context ends with the connection or the receiver.
+// Answer replies to one request, which has been read. The request's context ends with the connection or the
+// receiver.
 type Answer = http.HandlerFunc
 
 // Status answers with a code and an empty body.

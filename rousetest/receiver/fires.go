@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Fires returns the fires that a request of rouse carries: one, or in batch mode several. Their Spec holds payload and content
-// type only.
+// Fires returns the fires that a request of rouse carries: one, or in batch mode several. Their Spec holds
+// payload and content type only.
 func (a *Arrival) Fires() ([]rouse.Fire, error) {
 	kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 	switch kind {
@@ -45,7 +45,7 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 
 func fromHeaders(h http.Header) (f rouse.Fire, err error) {
 	get := func(name string) string { return h.Get("Rouse-" + name) }
-	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true", Last: get("Last") == "true"}
+	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true", Last: get("Last") == "true", Traceparent: h.Get("Traceparent")}
 	if f.Name, err = url.PathUnescape(get("Timer")); err != nil {
 		return f, err
 	}
@@ -64,13 +64,14 @@ type event struct {
 	Generation string          `json:"generation"`
 	Manual     bool            `json:"manual"`
 	Last       bool            `json:"last"`
+	Trace      string          `json:"traceparent"`
 	Type       string          `json:"datacontenttype"`
 	Data       json.RawMessage `json:"data"`
 	Base64     []byte          `json:"data_base64"`
 }
 
 func (e *event) fire() (rouse.Fire, error) {
-	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
+	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace, Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
 	if e.Data == nil {
 		f.Spec.Payload = e.Base64
 	}

@@ -126,8 +126,8 @@ func (r *Receiver) Script(answers ...Answer) {
 	r.script = append(r.script, answers...)
 }
 
-// Next returns the next arrival, in the order in which their bodies were read. One that waits already is returned even if ctx
-// has ended, or the receiver was closed.
+// Next returns the next arrival, in the order in which their bodies were read. One that waits already is
+// returned even if ctx has ended, or the receiver was closed.
 func (r *Receiver) Next(ctx context.Context) (*Arrival, error) {
 	select {
 	case a, ok := <-r.arrivals:
@@ -152,7 +152,8 @@ func (r *Receiver) got(a *Arrival, ok bool) (*Arrival, error) {
 // Count returns how many requests came, and how many of them Next will never return because too many waited.
 func (r *Receiver) Count() (arrived, dropped int64) { return r.count.Load(), r.dropped.Load() }
 
-// Close cuts all connections, whatever is under way on them, and waits for the receiver's end. It may be called twice.
+// Close cuts all connections, whatever is under way on them, and waits for the receiver's end. It may be
+// called twice.
 func (r *Receiver) Close() {
 	r.mu.Lock()
 	again := r.closed

@@ -31,8 +31,8 @@ type Availability struct {
 // connecting is how long a fire waits for a connection attempt in progress.
 const connecting = 500 * time.Millisecond
 
-// Await reports whether the broker is available. It waits for up to connecting if the broker was not tried yet,
-// or has just become unavailable.
+// Await reports whether the broker is available. It waits for up to connecting if the broker was not tried
+// yet, or has just become unavailable.
 func (a *Availability) Await(ctx context.Context) bool {
 	limit := time.NewTimer(connecting)
 	defer limit.Stop()

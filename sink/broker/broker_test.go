@@ -115,15 +115,20 @@ func TestConnections(t *testing.T) {
 		"ca":          {Name: "a", URL: "amqp://x", CA: "x"},
 		"ca ":         {Name: "a", URL: "rediss://x", CA: "/nowhere"},
 	} {
-		ps := c.Check()
+		inv, ok := c.Check().(*rouse.Invalid)
+		if !ok {
+			t.Errorf("%s: no error", want)
+			continue
+		}
+		ps := inv.Problems
 		if len(ps) != 1 || ps[0].Field != strings.TrimSpace(want) || ps[0].Wrong == "" || ps[0].Cure == "" || strings.Contains(fmt.Sprint(ps), "hush") {
 			t.Errorf("of %+v is wrong %v, not %s", c, ps, want)
 		}
 	}
 	for _, url := range []string{"amqps://u:p@x/v", "nats://x:4222", "tls://x", "redis://:p@x:6379/1", "rediss://x"} {
 		c := Connection{Name: "a-1", URL: url}
-		if ps := c.Check(); len(ps) != 0 || c.Kind() == "" || c.Host() == "" {
-			t.Errorf("of %s is wrong %v", url, ps)
+		if err := c.Check(); err != nil || c.Kind() == "" || c.Host() == "" {
+			t.Errorf("of %s is wrong %v", url, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Connection describes a broker. Zero fields have the defaults that their comments name.
 type Connection struct {
 	Name string // its name in targets: 1 to 64 of a-z, 0-9, '-', '_' and '.', with a letter or digit first
-	URL  string // amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual
+	URL  string // amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual, or {{secret:NAMESPACE/NAME}} (Sealed)
 
 	CA   string // PEM file of the authorities for the broker's certificate; default the system's
 	Cert string // PEM file of the client certificate; default none
@@ -78,15 +78,17 @@ func (c *Connection) Secure() bool {
 
 // Check returns everything that is wrong with the connection, as far as it can be seen without the broker.
 // The problems do not contain the URL.
-func (c *Connection) Check() []rouse.Problem {
-	var ps []rouse.Problem
-	add := func(field, value, wrong, cure string) {
-		ps = append(ps, rouse.Problem{Field: field, Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
-	}
+func (c *Connection) Check() error {
+	var bad rouse.Invalid
+	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(field, value, wrong, cure)) }
 	if rouse.CheckNamespace(c.Name) != nil {
 		add("name", c.Name, "is no name of a connection", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
-	u, err := url.Parse(c.URL)
+	plain, wrong := c.withoutSecrets()
+	if wrong != "" {
+		add("url", "", wrong, "use secrets as user and password only")
+	}
+	u, err := url.Parse(plain)
 	kind := c.Kind()
 	if c.URL == "" {
 		add("url", "", "is missing", "give the address of the broker, such as amqps://user:password@host/vhost, nats://user:password@host:4222 or rediss://user:password@host:6379")
@@ -124,13 +126,13 @@ func (c *Connection) Check() []rouse.Problem {
 			add("allow", "", "has an empty entry, which allows everything", "leave allow out, or give the prefixes of paths")
 		}
 	}
-	return append(ps, c.checkFiles()...)
+	bad.Add(c.checkFiles())
+	return bad.Err()
 }
 
-func (c *Connection) checkFiles() (ps []rouse.Problem) {
-	add := func(field, wrong, cure string) {
-		ps = append(ps, rouse.Problem{Field: field, Wrong: wrong, Cure: cure})
-	}
+func (c *Connection) checkFiles() error {
+	var bad rouse.Invalid
+	add := func(field, wrong, cure string) { bad.Add(rouse.Refuse(field, "", wrong, cure)) }
 	switch {
 	case (c.Cert == "") != (c.Key == ""):
 		add("cert", "and key do not come together", "give both, or neither")
@@ -146,7 +148,7 @@ func (c *Connection) checkFiles() (ps []rouse.Problem) {
 			add("credentials", "cannot be read: "+err.Error(), "name the file that nsc or the operator of the NATS has made")
 		}
 	}
-	return ps
+	return bad.Err()
 }
 
 // TLS reads the certificate files. It is called for each connect, so that they can be replaced while the

@@ -8,7 +8,8 @@ type Opener func(c Connection, changed func(error)) (Publisher, error)
 
 var openers = map[string]Opener{}
 
-// Register makes a kind of broker available. The package of the kind, which has its name, calls it when the program starts.
+// Register makes a kind of broker available. The package of the kind, which has its name, calls it when the
+// program starts.
 func Register(kind string, open Opener) { openers[kind] = open }
 
 // Open connects to the broker of a connection that passed Check.

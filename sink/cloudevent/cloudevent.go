@@ -46,6 +46,10 @@ func Append(b []byte, f *rouse.Fire) []byte {
 	b = strconv.AppendBool(b, f.Manual)
 	b = append(b, `,"last":`...)
 	b = strconv.AppendBool(b, f.Last)
+	if f.Traceparent != "" {
+		b = append(b, `,"traceparent":"`...)
+		b = append(append(b, f.Traceparent...), '"')
+	}
 	if p := f.Spec.Payload; len(p) > 0 {
 		kind := ContentType(f.Spec)
 		b = append(b, `,"datacontenttype":`...)

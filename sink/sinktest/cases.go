@@ -45,6 +45,7 @@ func unchanged(t *testing.T, _ Harness, p *Peer) {
 	f := p.newFire(0, []byte(`{"hello":"there"}`), "application/json")
 	later := p.newFire(1, []byte("x"), "text/plain")
 	later.Attempt, later.Token, later.Generation, later.Last = 8, 1<<63+5, 1<<62+3, true
+	later.Traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	manual := p.newFire(2, nil, "")
 	manual.Manual = true
 	for _, f := range []rouse.Fire{f, later, manual} {

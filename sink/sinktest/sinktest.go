@@ -1,12 +1,13 @@
-// Package sinktest is the contract of rouse.Sink as a test: every sink runs it against a real target of its technology.
+// Package sinktest is the contract of rouse.Sink as a test: every sink runs it against a real target of its
+// technology.
 //
 //	func TestContract(t *testing.T) {
 //		sinktest.Run(t, sinktest.Harness{Open: open, Wrong: []rouse.Spec{{Target: "https://"}}})
 //	}
 //
-// The harness opens a sink and a peer, the target's end of the wire. The contract controls both: it passes fires to the sink, takes
-// them from the peer, and decides the peer's answers. Nothing in it sleeps: it checks that something did not happen after
-// everything has ended, when it cannot happen any more.
+// The harness opens a sink and a peer, the target's end of the wire. The contract controls both: it passes
+// fires to the sink, takes them from the peer, and decides the peer's answers. Nothing in it sleeps: it
+// checks that something did not happen after everything has ended, when it cannot happen any more.
 package sinktest
 
 import (

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
 
 // BenchmarkLoopback delivers fires over loopback to a subscriber in the same process that settles each
@@ -31,11 +32,11 @@ func loopback(b *testing.B, size int) {
 		b.Fatal(err)
 	}
 	s := New(Options{})
-	client, stop := serveOn(b, s, l, "passthrough:"+l.Addr().String(), grpc.WithNoProxy())
-	defer stop()
+	client, stop := hubtest.ServeOn(b, s.Subscribe, l, "passthrough:"+l.Addr().String(), grpc.WithNoProxy())
+	defer func() { s.Close(); stop(); s.Wait() }()
 	ctx, cut := context.WithCancel(b.Context())
 	defer cut()
-	stream := subscribe(b, ctx, client, &rousev1.Open{Namespace: "default", Channel: "jobs", Credits: 8192})
+	stream := hubtest.Subscribe(b, ctx, client, &rousev1.Open{Namespace: "default", Channel: "jobs", Credits: 8192})
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cut()
@@ -49,7 +50,7 @@ func loopback(b *testing.B, size int) {
 			for i, f := range response.Fires {
 				m.Done[i] = f.Tag
 			}
-			if stream.Send(settleRequest(m)) != nil {
+			if stream.Send(hubtest.Settle(m)) != nil {
 				return
 			}
 		}
@@ -91,8 +92,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDeliver delivers fires to subscribers without a network, which settle each message immediately. One operation is one
-// fire: what the sink itself costs.
+// BenchmarkDeliver delivers fires to subscribers without a network, which settle each message immediately.
+// One operation is one fire: what the sink itself costs.
 func BenchmarkDeliver(b *testing.B) {
 	for _, subs := range []int{1, 100} {
 		for _, size := range []int{1, 16, 256} {
@@ -165,6 +166,6 @@ func (p *echo) Send(m *rousev1.SubscribeResponse) error {
 	for i, f := range m.Fires {
 		settle.Done[i] = f.Tag
 	}
-	p.requests <- settleRequest(settle)
+	p.requests <- hubtest.Settle(settle)
 	return nil
 }

@@ -39,12 +39,12 @@ func TestOneThatLeavesInGoodOrder(t *testing.T) {
 			d.open(name)
 		}
 		select {
-		case err := <-p.over:
+		case err := <-p.Over:
 			t.Fatalf("its stream has ended with %v while it has a fire", err)
 		default:
 		}
 		p.done(got[0])
-		if err := <-p.over; err != nil {
+		if err := <-p.Over; err != nil {
 			t.Errorf("its stream has ended with %v", err)
 		}
 		d.want("f000", rouse.Done, 0)
@@ -56,7 +56,7 @@ func TestOneThatLeavesWithNothing(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(3))
 		p.quit()
-		if err := <-p.over; err != nil {
+		if err := <-p.Over; err != nil {
 			t.Errorf("its stream has ended with %v", err)
 		}
 		d.deliver(fire("a"))

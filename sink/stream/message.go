@@ -38,7 +38,7 @@ func (m *message) recycle() {
 
 func clearFires(fires []*rousev1.Fire) {
 	for _, f := range fires {
-		f.Id, f.Namespace, f.Name, f.Payload, f.ContentType, f.Labels = "", "", "", nil, "", nil
+		f.Id, f.Namespace, f.Name, f.Payload, f.ContentType, f.Labels, f.Traceparent = "", "", "", nil, "", nil, ""
 	}
 }
 

@@ -3,32 +3,28 @@ package stream
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/hub"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
 
-// peer is a subscriber without a network, for tests in virtual time: it is the stream that Subscribe is given.
+// peer is a subscriber without a network, for tests in virtual time: it is the stream that Subscribe is
+// given.
 type peer struct {
-	grpc.ServerStream
-	ctx      context.Context
-	cut      context.CancelFunc
-	requests chan *rousev1.SubscribeRequest
-	blocked  chan struct{} // while open, Send blocks as for a client that does not read
-	over     chan error    // what Subscribe returned
-	header   metadata.MD
-	deaf     error // what SendHeader returns
+	*hubtest.Peer[rousev1.SubscribeRequest]
+	blocked chan struct{} // while open, Send blocks as for a client that does not read
+	header  metadata.MD
+	deaf    error // what SendHeader returns
 
 	mu       sync.Mutex
 	fires    []*rousev1.Fire
@@ -36,45 +32,30 @@ type peer struct {
 	messages int
 }
 
-// join opens a subscription. It is established when the bubble is quiet.
-func join(s *Sink, open *rousev1.Open) *peer {
-	p := &peer{requests: make(chan *rousev1.SubscribeRequest, 100), blocked: make(chan struct{}), over: make(chan error, 1)}
-	close(p.blocked)
-	p.ctx, p.cut = context.WithCancel(context.Background())
-	p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}})
-	go func() {
-		p.over <- s.Subscribe(p)
-		p.cut()
-	}()
-	synctest.Wait()
-	return p
+func newPeer() *peer {
+	return &peer{Peer: hubtest.NewPeer[rousev1.SubscribeRequest](100), blocked: make(chan struct{})}
 }
 
-func (p *peer) Context() context.Context { return p.ctx }
+// join opens a subscription. It is established when the bubble is quiet.
+func join(s *Sink, open *rousev1.Open) *peer {
+	p := newPeer()
+	close(p.blocked)
+	p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}})
+	p.Join(func() error { return s.Subscribe(p) })
+	return p
+}
 
 func (p *peer) SendHeader(md metadata.MD) error {
 	p.header = md
 	return p.deaf
 }
 
-func (p *peer) Recv() (*rousev1.SubscribeRequest, error) {
-	select {
-	case r := <-p.requests:
-		if r == nil {
-			return nil, io.EOF
-		}
-		return r, nil
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
-}
-
 func (p *peer) Send(m *rousev1.SubscribeResponse) error {
 	m = proto.Clone(m).(*rousev1.SubscribeResponse) // as encoding does
 	select {
 	case <-p.blocked:
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+	case <-p.Context().Done():
+		return p.Context().Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,10 +67,10 @@ func (p *peer) Send(m *rousev1.SubscribeResponse) error {
 	return nil
 }
 
-func (p *peer) send(r *rousev1.SubscribeRequest) { p.requests <- r }
+func (p *peer) send(r *rousev1.SubscribeRequest) { p.Requests <- r }
 
 func (p *peer) settle(m *rousev1.Settle) {
-	p.send(settleRequest(m))
+	p.send(hubtest.Settle(m))
 	synctest.Wait()
 }
 
@@ -126,8 +107,8 @@ func (p *peer) gotNames() []string {
 
 // leave breaks the stream, and waits for Subscribe.
 func (p *peer) leave() error {
-	p.cut()
-	return <-p.over
+	p.Cut()
+	return <-p.Over
 }
 
 // sender delivers fires and records their outcomes.

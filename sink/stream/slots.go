@@ -2,10 +2,10 @@ package stream
 
 import "math/rand/v2"
 
-// slots are the fires that a subscriber was sent, by tag. A tag combines a number that grows with each fire of a
-// stream with the index of the fire in a table, so it is found without a search. The number begins at
-// random: a tag of one stream is almost certainly invalid in another, so a client that mixes them up gets
-// an error and settles nothing of others.
+// slots are the fires that a subscriber was sent, by tag. A tag combines a number that grows with each fire
+// of a stream with the index of the fire in a table, so it is found without a search. The number begins at
+// random: a tag of one stream is almost certainly invalid in another, so a client that mixes them up gets an
+// error and settles nothing of others.
 type slots struct {
 	table  []slot
 	free   int32  // index of the first free place, from 1; 0: none

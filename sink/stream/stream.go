@@ -1,23 +1,26 @@
-// Package stream is the sink of targets "stream:" and "stream:CHANNEL": it delivers fires to clients that subscribed to a
-// channel of a namespace over gRPC.
+// Package stream is the sink of targets "stream:" and "stream:CHANNEL": it delivers fires to clients that
+// subscribed to a channel of a namespace over gRPC.
 //
 //	Deliver ─► channel: waiting fires ─► subscriber: tags, credits ─► message ─► Send      (deliver.go, subscriber.go)
 //	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go)
 //
 // It promises:
-//   - A fire goes to one subscriber at a time, whose filter it passes, and which has credits left: no subscriber ever has more
-//     unsettled fires than credits. Subscribers that are ready take turns.
-//   - A subscriber is ready while its last message is on its way out of the process and not longer, so one that does not read
-//     gets nothing more, delays no other one, and holds at most its credits.
-//   - A fire without a subscriber is deferred after a while: it spends no attempt, and comes again soon while its channel has not
-//     been without subscribers for long, because a client that follows the nodes may be on its way (unserved.go).
+//   - A fire goes to one subscriber at a time, whose filter it passes, and which has credits left: no
+//     subscriber ever has more unsettled fires than credits. Subscribers that are ready take turns.
+//   - A subscriber is ready while its last message is on its way out of the process and not longer, so one
+//     that does not read gets nothing more, delays no other one, and holds at most its credits.
+//   - A fire without a subscriber is deferred after a while: it spends no attempt, and comes again soon while
+//     its channel has not been without subscribers for long, because a client that follows the nodes may be
+//     on its way (unserved.go).
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
-//   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
-//   - A subscriber that leaves gets no more fires. Those that it has not started go to another one and spend no attempt.
+//   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may
+//     go to another at once.
+//   - A subscriber that leaves gets no more fires. Those that it has not started go to another one and spend
+//     no attempt.
 //
-// The channels, turns, deadlines and contexts are those of internal/hub, whose lock is taken once per batch: a
-// delivery, a message, a settle. There is no goroutine and no timer per fire: a subscriber has the two of its
-// stream.
+// The channels, turns, deadlines and contexts are those of internal/hub, whose lock is taken once per batch:
+// a delivery, a message, a settle. There is no goroutine and no timer per fire: a subscriber has the two of
+// its stream.
 package stream
 
 import (

@@ -13,10 +13,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
 
-// Subscribers with filters come, settle in every way, and vanish in the middle, while fires are delivered from many goroutines:
-// each fire is reported once, and those that are not done are delivered again until they are.
+// Subscribers with filters come, settle in every way, and vanish in the middle, while fires are delivered
+// from many goroutines: each fire is reported once, and those that are not done are delivered again until
+// they are.
 func TestStress(t *testing.T) {
 	running := goleak.IgnoreCurrent()
 	defer goleak.VerifyNone(t, running)
@@ -113,7 +115,7 @@ func visit(ctx context.Context, client rousev1.FiresClient, open *rousev1.Open, 
 				m.Done = append(m.Done, f.Tag)
 			}
 		}
-		if stream.Send(settleRequest(m)) != nil {
+		if stream.Send(hubtest.Settle(m)) != nil {
 			return
 		}
 		if r.IntN(4) == 0 {

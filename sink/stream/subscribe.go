@@ -125,7 +125,7 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 		}
 		return m != nil
 	}
-	return s.hub.Send(sub, nil, pull, func() error {
+	return s.hub.Send(stream.Context(), sub, nil, pull, func() error {
 		if len(m.response.Fires) > 0 {
 			s.opts.Happened(sub.Of.key.namespace, sub.Of.key.name, Sent)
 		}

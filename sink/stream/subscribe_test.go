@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/hub"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
 
 func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
@@ -26,7 +27,7 @@ func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
 		code  codes.Code
 	}{
 		{"the stream is cut", (*peer).leave, codes.Canceled},
-		{"the client ends its half", func(p *peer) error { p.send(nil); return <-p.over }, codes.OK},
+		{"the client ends its half", func(p *peer) error { p.send(nil); return <-p.Over }, codes.OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
@@ -145,9 +146,9 @@ func TestClientIsGoneBeforeItStands(t *testing.T) {
 		s := New(Options{})
 		d := newSender(t, s)
 		d.deliver(fire("a"))
-		p := &peer{requests: make(chan *rousev1.SubscribeRequest, 1), deaf: io.ErrClosedPipe}
-		p.ctx, p.cut = context.WithCancel(t.Context())
-		defer p.cut()
+		p := newPeer()
+		p.deaf = io.ErrClosedPipe
+		defer p.Cut()
 		p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(1)}})
 		if err := s.Subscribe(p); err == nil {
 			t.Error("subscribed")
@@ -244,19 +245,19 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 		say    func(tag uint64) request
 		fields []string
 	}{
-		{"tag 0", func(uint64) request { return settleRequest(&rousev1.Settle{Done: []uint64{0}}) }, []string{"settle.done[0]"}},
-		{"a tag to come", func(tag uint64) request { return settleRequest(&rousev1.Settle{Done: []uint64{tag + 1<<tagSlotBits}}) }, []string{"settle.done[0]"}},
+		{"tag 0", func(uint64) request { return hubtest.Settle(&rousev1.Settle{Done: []uint64{0}}) }, []string{"settle.done[0]"}},
+		{"a tag to come", func(tag uint64) request { return hubtest.Settle(&rousev1.Settle{Done: []uint64{tag + 1<<tagSlotBits}}) }, []string{"settle.done[0]"}},
 		{"tags of another stream", func(tag uint64) request {
-			return settleRequest(&rousev1.Settle{Failures: []*rousev1.Failure{{Tag: 1}}, Extensions: []*rousev1.Extension{{Tag: 2, By: durationpb.New(second)}}})
+			return hubtest.Settle(&rousev1.Settle{Failures: []*rousev1.Failure{{Tag: 1}}, Extensions: []*rousev1.Extension{{Tag: 2, By: durationpb.New(second)}}})
 		}, []string{"settle.failures[0]", "settle.extensions[0]"}},
 		{"an extension by nothing", func(tag uint64) request {
-			return settleRequest(&rousev1.Settle{Extensions: []*rousev1.Extension{{Tag: tag}}})
+			return hubtest.Settle(&rousev1.Settle{Extensions: []*rousev1.Extension{{Tag: tag}}})
 		}, []string{"settle.extensions[0].by"}},
 		{"an extension backwards", func(tag uint64) request {
-			return settleRequest(&rousev1.Settle{Extensions: []*rousev1.Extension{{Tag: tag, By: durationpb.New(-second)}}})
+			return hubtest.Settle(&rousev1.Settle{Extensions: []*rousev1.Extension{{Tag: tag, By: durationpb.New(-second)}}})
 		}, []string{"settle.extensions[0].by"}},
 		{"a retry in the past", func(tag uint64) request {
-			return settleRequest(&rousev1.Settle{Failures: []*rousev1.Failure{{Tag: tag, RetryAfter: durationpb.New(-second)}}})
+			return hubtest.Settle(&rousev1.Settle{Failures: []*rousev1.Failure{{Tag: tag, RetryAfter: durationpb.New(-second)}}})
 		}, []string{"settle.failures[0].retry_after"}},
 		{"open twice", func(uint64) request {
 			return &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(1)}}
@@ -273,7 +274,7 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 					m.Done = append(m.Done, got[0].Tag)
 				}
 				p.send(r)
-				err := <-p.over
+				err := <-p.Over
 				if fields := violations(t, err); strings.Join(fields, " ") != strings.Join(c.fields, " ") {
 					t.Errorf("the client is told %v: %v, want %v", fields, err, c.fields)
 				}
@@ -309,7 +310,7 @@ func TestOpenIsChecked(t *testing.T) {
 		first *rousev1.SubscribeRequest
 	}{
 		{"request", &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Credits{Credits: 1}}},
-		{"request", settleRequest(&rousev1.Settle{})},
+		{"request", hubtest.Settle(&rousev1.Settle{})},
 		{"request", &rousev1.SubscribeRequest{}},
 		{"open.namespace", &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{Namespace: "No"}}}},
 		{"open.channel", &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{Channel: long}}}},
@@ -317,14 +318,13 @@ func TestOpenIsChecked(t *testing.T) {
 		{"open.name_prefix", &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{NamePrefix: long}}}},
 	} {
 		bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
-			p := &peer{requests: make(chan *rousev1.SubscribeRequest, 1)}
-			p.ctx, p.cut = context.WithCancel(t.Context())
-			defer p.cut()
+			p := newPeer()
+			defer p.Cut()
 			p.send(c.first)
 			if fields := violations(t, s.Subscribe(p)); len(fields) != 1 || fields[0] != c.field {
 				t.Errorf("%v: the client is told of %v, want %s", c.first, fields, c.field)
 			}
-			p.requests <- nil
+			p.Requests <- nil
 			if err := s.Subscribe(p); err != nil {
 				t.Errorf("a stream without a request ended with %v", err)
 			}
@@ -341,11 +341,11 @@ func TestAdmitAndMaxSubscribers(t *testing.T) {
 		return nil
 	}
 	bubble(t, Options{MaxSubscribers: 1, Admit: admit}, func(t *testing.T, s *Sink, d *sender) {
-		if err := <-join(s, &rousev1.Open{Namespace: "other"}).over; status.Code(err) != codes.PermissionDenied {
+		if err := <-join(s, &rousev1.Open{Namespace: "other"}).Over; status.Code(err) != codes.PermissionDenied {
 			t.Errorf("another's namespace: %v", err)
 		}
 		p := join(s, jobs(1))
-		if err := <-join(s, jobs(1)).over; status.Code(err) != codes.ResourceExhausted {
+		if err := <-join(s, jobs(1)).Over; status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("one subscriber too many: %v", err)
 		}
 		_ = p.leave()
@@ -360,13 +360,13 @@ func TestClose(t *testing.T) {
 		p := join(s, jobs(1))
 		d.deliver(fire("sent"), fire("waits"))
 		s.Close()
-		if err := <-p.over; status.Code(err) != codes.Unavailable {
+		if err := <-p.Over; status.Code(err) != codes.Unavailable {
 			t.Errorf("the stream ended with %v", err)
 		}
 		d.want("sent", rouse.Failed, rouse.AtOnce)
 		d.deliver(fire("late"))
 		d.want("late", rouse.Deferred, time.Second)
-		if err := <-join(s, jobs(1)).over; status.Code(err) != codes.Unavailable {
+		if err := <-join(s, jobs(1)).Over; status.Code(err) != codes.Unavailable {
 			t.Errorf("a subscription after the end: %v", err)
 		}
 		time.Sleep(3 * time.Second)

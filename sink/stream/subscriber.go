@@ -77,8 +77,8 @@ func back(sub *subscriber, it *item) {
 	it.Of.tag = 0
 }
 
-// pull returns the next message, or nil; the previous one counts as sent. From here on its fires are attempts,
-// each with a tag and a deadline.
+// pull returns the next message, or nil; the previous one counts as sent. From here on its fires are
+// attempts, each with a tag and a deadline.
 func (s *Sink) pull(sub *subscriber) (m *message) {
 	st := &sub.Of
 	st.sending = false
@@ -145,8 +145,8 @@ func (s *Sink) cancel(it *item) {
 	}
 }
 
-// overdue reports once each subscriber with an unsettled fire that exceeded its grace period, and returns the next
-// such time.
+// overdue reports once each subscriber with an unsettled fire that exceeded its grace period, and returns the
+// next such time.
 func (s *Sink) overdue(now time.Duration) (next time.Duration) {
 	next = hub.Never
 	if !s.opts.Strict {
@@ -170,7 +170,8 @@ func (s *Sink) overdue(now time.Duration) (next time.Duration) {
 	return next
 }
 
-// quit stops giving fires to the subscriber. Fires that were not sent, or that it reports as not begun, go to others.
+// quit stops giving fires to the subscriber. Fires that were not sent, or that it reports as not begun, go to
+// others.
 func (s *Sink) quit(sub *subscriber, tags []uint64) {
 	sub.Of.leaving = true
 	for it := range sub.Queue() {
@@ -183,8 +184,8 @@ func (s *Sink) quit(sub *subscriber, tags []uint64) {
 	}
 }
 
-// parted places the fires of a subscriber that has gone: those that were sent have failed and may go to another
-// immediately, the others go to others.
+// parted places the fires of a subscriber that has gone: those that were sent have failed and may go to
+// another immediately, the others go to others.
 func (s *Sink) parted(_ *subscriber, items []*item, sent int) {
 	for n, it := range items {
 		if n < sent {

@@ -18,16 +18,17 @@ const MaxRetryAfter = 24 * time.Hour
 type answer struct {
 	code       int
 	retryAfter string
-	head       []byte  // first bytes of the body
-	body       *wishes // of a body that contains "rouse"; nil otherwise
-	garbled    bool    // the body contains "rouse" and cannot be parsed
+	head       []byte   // first bytes of the body
+	body       *wishes  // of a body that contains "rouse"; nil otherwise
+	garbled    bool     // the body contains "rouse" and cannot be parsed
+	secrets    []string // of the request
 }
 
 // headBytes is how much of a body is kept for people.
 const headBytes = rouse.MaxDetail
 
-// read reads a response, and reports whether its body ended within MaxAnswer. The status counts even if the body is endless, slow or
-// broken.
+// read reads a response, and reports whether its body ended within MaxAnswer. The status counts even if the
+// body is endless, slow or broken.
 func (a *answer) read(o *Options, resp *http.Response) (ended bool) {
 	a.code, a.retryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
 	if resp.Body == http.NoBody {
@@ -39,14 +40,17 @@ func (a *answer) read(o *Options, resp *http.Response) (ended bool) {
 		keep = o.MaxAnswer
 	}
 	kept, total, ended := readUpTo(resp.Body, keep, o.MaxAnswer)
+	whole := ended && total == len(kept)
+	kept = hidden(kept, a.secrets)
 	a.head = kept[:min(len(kept), headBytes)]
 	if maybe {
-		a.body, a.garbled = readWishes(kept, ended && total == len(kept))
+		a.body, a.garbled = readWishes(kept, whole)
 	}
 	return ended
 }
 
-// readUpTo reads up to limit bytes and keeps the first of them. It returns how many it read, and whether that was all.
+// readUpTo reads up to limit bytes and keeps the first of them. It returns how many it read, and whether that
+// was all.
 func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool) {
 	buf := make([]byte, min(512, limit+1))
 	for {

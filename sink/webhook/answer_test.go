@@ -134,7 +134,8 @@ func TestDetail(t *testing.T) {
 	w := newWire(t, webhook.Options{}, receiver.Options{})
 	for body, want := range map[string]string{
 		"":                        "500 Internal Server Error",
-		"no room\n":               `500 Internal Server Error: no room\n`,
+		"no room\n":               "500 Internal Server Error: no room",
+		"\ta\r\n\t b\n\nc":        "500 Internal Server Error: a b c", // one line
 		"\x1b[31mred\x1b[0m\x00":  `500 Internal Server Error: \x1b[31mred\x1b[0m\x00`,
 		"\xff\xfeü":               `500 Internal Server Error: \xff\xfeü`,
 		"a\u202eb\u2028c\u200bd":  `500 Internal Server Error: a\u202eb\u2028c\u200bd`,

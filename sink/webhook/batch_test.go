@@ -25,7 +25,7 @@ func (w *wire) batch(n, payload int) []rouse.Fire {
 
 func TestBatchRequest(t *testing.T) {
 	secret := webhook.NewSecret()
-	w := newWire(t, webhook.Options{Secrets: func(string) []string { return []string{secret} }}, receiver.Options{Secrets: []string{secret}})
+	w := newWire(t, webhook.Options{Signing: signs(secret)}, receiver.Options{Secrets: []string{secret}})
 	fires := w.batch(3, 10)
 	for i, o := range w.send(fires...) {
 		if o.Verdict != rouse.Done {

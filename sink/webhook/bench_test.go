@@ -16,16 +16,17 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// BenchmarkDeliver compares deliveries, 64 in flight, with a bare http.Client against the same server: the three take turns in
-// short slices, so that what else the machine does meets them alike. "client" posts the same bytes with a content type only,
-// "same-headers" with the headers of a fire. The ratios are those of the rates, ours to theirs.
+// BenchmarkDeliver compares deliveries, 64 in flight, with a bare http.Client against the same server: the
+// three take turns in short slices, so that what else the machine does meets them alike. "client" posts the
+// same bytes with a content type only, "same-headers" with the headers of a fire. The ratios are those of the
+// rates, ours to theirs.
 func BenchmarkDeliver(b *testing.B) {
 	target := serve(b, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	payload := bytes.Repeat([]byte("x"), 200)
 	secret := webhook.NewSecret()
 	fire := rouse.Fire{ID: rouse.FireID("default", "timer-1", 7, 1801386000000, false), Namespace: "default", Name: "timer-1",
 		Generation: 712345, Due: 1801386000000, Attempt: 1, Token: 812345, Spec: &rouse.Spec{Target: target, Payload: payload, ContentType: "text/plain"}}
-	s := webhook.New(webhook.Options{AllowPrivate: true, Secrets: func(string) []string { return []string{secret} }})
+	s := webhook.New(webhook.Options{AllowPrivate: true, Signing: signs(secret)})
 	defer s.Close()
 	headers := headersOf(b, s, fire)
 
@@ -63,7 +64,7 @@ func BenchmarkDeliver(b *testing.B) {
 func BenchmarkBatch(b *testing.B) {
 	target := serve(b, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	secret := webhook.NewSecret()
-	s := webhook.New(webhook.Options{AllowPrivate: true, Secrets: func(string) []string { return []string{secret} }})
+	s := webhook.New(webhook.Options{AllowPrivate: true, Signing: signs(secret)})
 	defer s.Close()
 	spec := rouse.Spec{Target: target, Payload: bytes.Repeat([]byte("x"), 200), ContentType: "text/plain", Webhook: rouse.Webhook{Batch: 100}}
 	fires := make([]rouse.Fire, 100)

@@ -100,7 +100,7 @@ func hide(target string) string {
 func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	const named = "use a name such as hooks.example.com"
 	if a, err := netip.ParseAddr(host); err == nil && bracketed == a.Is6() {
-		if why := fault(a, s.opts.AllowPrivate); why != "" {
+		if why := fault(a, s.opts.AllowPrivate || s.lifted(a)); why != "" {
 			cure = "use a public address"
 			if fault(a, true) == "" {
 				cure += ", or start the server with allow-private-targets"

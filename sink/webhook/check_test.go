@@ -68,7 +68,8 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// FuzzCheck demands that what passes Check is what a parser and the lane see alike, and leads where Check thinks.
+// FuzzCheck demands that what passes Check is what a parser and the lane see alike, and leads where Check
+// thinks.
 func FuzzCheck(f *testing.F) {
 	for _, list := range [][]string{wrongTargets, privateTargets, goodTargets} {
 		for _, target := range list {

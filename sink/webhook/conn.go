@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -17,14 +18,14 @@ const (
 	maxInterim = 5        // answers with a status of 1xx
 )
 
-// inOne is the size up to which a body is sent in one write with its head. A receiver that answers without reading cannot block
-// such a write, because the kernel's buffers take it.
+// inOne is the size up to which a body is sent in one write with its head. A receiver that answers without
+// reading cannot block such a write, because the kernel's buffers take it.
 const inOne = 16 << 10
 
 var errHead = fmt.Errorf("its headers exceeded %d bytes", maxHead)
 
-// conn is a connection to a receiver. One exchange uses it at a time, on the goroutine that delivers: there are no loops that read and
-// write for it. net/http parses what comes.
+// conn is a connection to a receiver. One exchange uses it at a time, on the goroutine that delivers: there
+// are no loops that read and write for it. net/http parses what comes.
 type conn struct {
 	net.Conn
 	origin string
@@ -32,6 +33,7 @@ type conn struct {
 	in     *bufio.Reader   // reads from reader
 	left   int64           // that the reader may still read
 	asks   http.Request    // has the method, which decides whether an answer has a body
+	short  http.Response   // the last answer that plain has read
 	since  time.Time       // the beginning of idleness
 }
 
@@ -53,29 +55,26 @@ func (r reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// exchange sends a request and lets read have the response. again reports whether the connection can be used for another one.
+// exchange sends a request and lets read have the response. again reports whether the connection can be used
+// for another one.
 func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return false, err
 	}
-	sent := make(chan error, 1)
 	if len(r.body) <= inOne {
 		r.head = append(r.head, r.body...)
 		if _, err := c.Write(r.head); err != nil {
 			return false, err
 		}
-		sent <- nil
-	} else {
-		go func() { // ends with the exchange, which waits for it
-			buffers := net.Buffers{r.head, r.body}
-			_, err := buffers.WriteTo(c.Conn)
-			sent <- err
-		}()
+		return c.answer(r.method, bodyTime, read)
 	}
-	resp, err := c.head(r.method)
-	if err == nil {
-		again = c.body(resp, bodyTime, read) && !resp.Close && c.in.Buffered() == 0
-	}
+	sent := make(chan error, 1)
+	go func() { // ends with the exchange, which waits for it
+		buffers := net.Buffers{r.head, r.body}
+		_, err := buffers.WriteTo(c.Conn)
+		sent <- err
+	}()
+	again, err = c.answer(r.method, bodyTime, read)
 	select {
 	case wrote := <-sent:
 		again = again && wrote == nil
@@ -87,14 +86,31 @@ func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, 
 	return again, err
 }
 
+// answer reads a response. again reports whether the connection is as before it.
+func (c *conn) answer(method string, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
+	resp, err := c.head(method)
+	if err != nil {
+		return false, err
+	}
+	return c.body(resp, bodyTime, read) && !resp.Close && c.in.Buffered() == 0, nil
+}
+
 // head reads the status line and the headers of a response.
 func (c *conn) head(method string) (*http.Response, error) {
 	c.asks.Method = method
 	for range 1 + maxInterim {
 		c.left = maxHead
-		resp, err := http.ReadResponse(c.in, &c.asks)
+		var resp *http.Response
+		_, err := c.in.Peek(1)
+		if err == nil {
+			if resp = c.plain(); resp == nil {
+				resp, err = http.ReadResponse(c.in, &c.asks)
+			}
+		}
 		var ofNet net.Error
 		switch {
+		case err == io.EOF:
+			return nil, fmt.Errorf("the answer is broken: %w", io.ErrUnexpectedEOF)
 		case errors.As(err, &ofNet):
 			return nil, err
 		case err != nil:
@@ -107,8 +123,8 @@ func (c *conn) head(method string) (*http.Response, error) {
 	return nil, fmt.Errorf("more than %d answers with a status of 1xx", maxInterim)
 }
 
-// body lets read have the response, whose body may take a time. It reports whether the body was read to its end. It does not close the
-// body, which would read all of it.
+// body lets read have the response, whose body may take a time. It reports whether the body was read to its
+// end. It does not close the body, which would read all of it.
 func (c *conn) body(resp *http.Response, limit time.Duration, read func(*http.Response) bool) (ended bool) {
 	if resp.Body != http.NoBody && c.SetReadDeadline(time.Now().Add(limit)) != nil {
 		return false

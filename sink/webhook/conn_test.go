@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// accept serves each connection to a listener by a function until the test ends, and returns the address as a target.
+// accept serves each connection to a listener by a function until the test ends, and returns the address as a
+// target.
 func accept(t *testing.T, serve func(c net.Conn)) (target string, connections func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -180,11 +182,7 @@ func TestIdleConnections(t *testing.T) {
 	short := webhook.New(webhook.Options{AllowPrivate: true, IdleTimeout: 20 * time.Millisecond})
 	defer short.Close()
 	done(t, send(t.Context(), short, fireTo(one))[0])
-	for deadline := time.Now().Add(20 * time.Second); short.Idle() > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("an idle connection does not end")
-		}
-	}
+	poll.Until(t, "an idle connection ends", func() bool { return short.Idle() == 0 })
 }
 
 // A row that was stored without Check can neither add headers nor end a request.

@@ -84,12 +84,15 @@ const bodyTime = 5 * time.Second
 // instead. It uses the request up.
 func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*answer, rouse.Outcome) {
 	defer r.free()
+	if wait, ok := r.err.(*waiting); ok { //nolint:errorlint // exactly this value
+		return nil, wait.outcome()
+	}
 	if r.err != nil {
 		return nil, failure(r.err)
 	}
 	timeout := spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
-	a := &answer{}
+	a := &answer{secrets: r.used}
 	err := s.send(ctx, r, deadline, min(timeout, bodyTime), a)
 	if err == nil {
 		return a, rouse.Outcome{}
@@ -107,13 +110,14 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	return nil, failure(err)
 }
 
-// send sends a request over a connection that is idle, or over a new one, and reads the answer. When ctx ends, it closes the
-// connection.
+// send sends a request over a connection that is idle, or over a new one, and reads the answer. When ctx
+// ends, it closes the connection.
 func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
-	c := s.idle.take(r.origin)
+	kept := s.kept(r)
+	c := s.idle.take(kept)
 	if c == nil {
 		var err error
-		if c, err = s.dial(ctx, r.place, deadline); err != nil {
+		if c, err = s.dial(ctx, r, kept, deadline); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -77,11 +78,11 @@ func (w *wire) send(fires ...rouse.Fire) []rouse.Outcome {
 
 func TestBinaryRequest(t *testing.T) {
 	secrets := []string{webhook.NewSecret(), webhook.NewSecret()}
-	w := newWire(t, webhook.Options{Secrets: func(ns string) []string {
+	w := newWire(t, webhook.Options{Signing: func(ns string) (*webhook.Signing, error) {
 		if ns != "default" {
-			return nil
+			return nil, nil
 		}
-		return secrets
+		return webhook.ParseSigning(secrets...)
 	}}, receiver.Options{Secrets: secrets[1:]})
 	f := w.fire()
 	f.Spec.Webhook = rouse.Webhook{Method: "PUT", Headers: map[string]string{"authorization": "Bearer x"}}
@@ -96,6 +97,7 @@ func TestBinaryRequest(t *testing.T) {
 	h := a.Header.Clone()
 	h.Del("Webhook-Signature")
 	h.Del("Webhook-Timestamp")
+	h.Del("Rouse-Signature")
 	want := map[string]string{
 		"Authorization": "Bearer x", "Content-Length": "7", "Content-Type": "application/json", "User-Agent": "rouse",
 		"Ce-Id": f.ID, "Ce-Source": "/namespaces/default/timers/a%2520timer", "Ce-Type": "dev.rouse.fire.v1", "Ce-Specversion": "1.0",
@@ -122,13 +124,13 @@ func TestBinaryRequest(t *testing.T) {
 	}
 }
 
-// Another namespace without secrets is not signed, and one with an unusable secret is not sent unsigned.
+// A namespace without keys is not signed, and one whose keys cannot be used is not sent unsigned, but waits.
 func TestUnsignedAndUnusable(t *testing.T) {
-	w := newWire(t, webhook.Options{Secrets: func(ns string) []string {
+	w := newWire(t, webhook.Options{Signing: func(ns string) (*webhook.Signing, error) {
 		if ns == "broken" {
-			return []string{"whsec_canary"}
+			return nil, errors.New("the signing keys cannot be used")
 		}
-		return nil
+		return nil, nil
 	}}, receiver.Options{})
 	f := w.fire()
 	w.send(f)
@@ -136,8 +138,8 @@ func TestUnsignedAndUnusable(t *testing.T) {
 		t.Errorf("unsigned request: %v", a.Header)
 	}
 	f.Namespace = "broken"
-	if o := w.send(f)[0]; o.Verdict != rouse.Failed || strings.Contains(o.Detail, "canary") || o.Detail == "" {
-		t.Errorf("with an unusable secret: %+v", o)
+	if o := w.send(f)[0]; o.Verdict != rouse.Deferred || o.Cause != rouse.CauseNoSecret || !strings.Contains(o.Detail, "cannot be used") {
+		t.Errorf("with unusable keys: %+v", o)
 	}
 	if n, _ := w.r.Count(); n != 1 {
 		t.Errorf("%d requests", n)

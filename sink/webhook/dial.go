@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,14 +47,16 @@ func (p place) address() (host, port string) {
 
 var errHandshake = errors.New("TLS handshake timeout")
 
-// dial opens a connection for HTTP/1.1. With one request at a time on a connection it is faster here than HTTP/2's multiplexing, and
-// offers a hostile receiver less to abuse. No proxy is used: it would dial the target beyond our checks.
-func (s *Sink) dial(ctx context.Context, p place, deadline time.Time) (*conn, error) {
+// dial opens a connection for HTTP/1.1. With one request at a time on a connection it is faster here than
+// HTTP/2's multiplexing, and offers a hostile receiver less to abuse. A name is resolved once, and each of
+// its addresses is judged when it is tried. Proxies of the environment are not used: they would dial the
+// target beyond our checks.
+func (s *Sink) dial(ctx context.Context, r *request, kept string, deadline time.Time) (*conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	p := r.place
 	host, port := p.address()
-	dialer := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver, ControlContext: s.control}
-	tcp, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	tcp, err := s.reach(ctx, r.namespace, host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +65,7 @@ func (s *Sink) dial(ctx context.Context, p place, deadline time.Time) (*conn, er
 		return nil, errors.Join(err, tcp.Close())
 	}
 	if !strings.HasPrefix(p.origin, "https:") {
-		return newConn(p.origin, tcp, raw), nil
+		return newConn(kept, tcp, raw), nil
 	}
 	secure := tls.Client(tcp, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
@@ -72,22 +76,51 @@ func (s *Sink) dial(ctx context.Context, p place, deadline time.Time) (*conn, er
 		}
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return newConn(p.origin, secure, raw), nil
+	return newConn(kept, secure, raw), nil
 }
 
-// control is called with the address to which the kernel will connect.
-func (s *Sink) control(_ context.Context, network, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || network != "tcp4" && network != "tcp6" {
-		return &forbidden{why: "cannot be judged", addr: address}
+// reach opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,
+// ports and literal addresses can be judged: it is the proxy that resolves names.
+func (s *Sink) reach(ctx context.Context, namespace, host, port string) (net.Conn, error) {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, &forbidden{why: "cannot be judged", target: "the port " + port}
 	}
-	if why := fault(at.Addr(), s.opts.AllowPrivate); why != "" {
-		return &forbidden{why: why, addr: at.Addr().String()}
+	dialer := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver}
+	if s.opts.Proxy == nil {
+		// It is called with the address to which the kernel will connect.
+		dialer.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || network != "tcp4" && network != "tcp6" {
+				return &forbidden{why: "cannot be judged", target: "the address " + address}
+			}
+			if at.Addr().Zone() != "" {
+				return &forbidden{why: "is link-local", target: "the address " + address}
+			}
+			return s.judge(namespace, host, uint16(n), at.Addr(), false)
+		}
+		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	}
-	return nil
+	addr, _ := netip.ParseAddr(host)
+	if err := s.judge(namespace, host, uint16(n), addr, false); err != nil {
+		return nil, err
+	}
+	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" { // a name that leads to the proxy's own machine
+		return nil, &forbidden{why: wrong, target: host}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
+	defer cancel()
+	tcp, err := dialer.DialContext(ctx, "tcp", s.opts.Proxy.Host)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if err := s.tunnel(ctx, tcp, host, port); err != nil {
+		return nil, errors.Join(err, tcp.Close())
+	}
+	return tcp, nil
 }
 
-// forbidden is the error of a target whose name resolved to a forbidden address.
-type forbidden struct{ addr, why string }
+// forbidden is the error of a target that must not get a request.
+type forbidden struct{ target, why string }
 
-func (e *forbidden) Error() string { return "not sent: the address " + e.addr + " " + e.why }
+func (e *forbidden) Error() string { return "not sent: " + e.target + " " + e.why }

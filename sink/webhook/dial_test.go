@@ -22,8 +22,8 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// names is a resolver that answers every question about an address with what turn returns; nil is silence, until the resolver
-// gives up and gone learns why.
+// names is a resolver that answers every question about an address with what turn returns; nil is silence,
+// until the resolver gives up and gone learns why.
 func names(turn func() []netip.Addr, gone ...func(error)) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -112,7 +112,8 @@ func (d *door) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A name passes the checks of its text; what it leads to, and whatever it leads to next, is judged when dialled.
+// A name passes the checks of its text; what it leads to, and whatever it leads to next, is judged when
+// dialled.
 func TestRebinding(t *testing.T) {
 	d, at := openDoor(t)
 	inside := []string{"127.0.0.1", "::ffff:127.0.0.1", "::1", "0.0.0.0", "::", "10.0.0.1", "169.254.169.254", "fd00:ec2::254", "100.64.0.1", "64:ff9b::7f00:1"}

@@ -2,16 +2,18 @@ package webhook
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rousehq/rouse"
 )
 
-// excerpt returns label and the beginning of an external text, in MaxDetail bytes. Characters that
-// terminals or logs could interpret are escaped: control characters, direction marks, invalid UTF-8.
+// excerpt returns label and the beginning of an external text, in MaxDetail bytes, as one line. Characters
+// that terminals or logs could interpret are escaped: control characters, direction marks, invalid UTF-8.
 func excerpt(label, text string) string {
 	b := make([]byte, 0, rouse.MaxDetail+8)
 	b = append(b, label...)
+	text = strings.TrimSpace(text) // the bodies of many errors end with a new line
 	for i := 0; i < len(text) && len(b) <= rouse.MaxDetail; {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
@@ -20,6 +22,10 @@ func excerpt(label, text string) string {
 		case r == utf8.RuneError && n == 1:
 			b = append(b, `\x`...)
 			b = append(b, "0123456789abcdef"[text[i]>>4], "0123456789abcdef"[text[i]&15])
+		case r == ' ' || r == '\n' || r == '\r' || r == '\t':
+			if len(b) > 0 && b[len(b)-1] != ' ' {
+				b = append(b, ' ')
+			}
 		case strconv.IsPrint(r) && r != utf8.RuneError:
 			b = append(b, text[i:i+n]...)
 		default:

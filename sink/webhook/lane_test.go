@@ -30,7 +30,8 @@ func TestLanesOfHosts(t *testing.T) {
 	}
 }
 
-// Fires share a request, and so a batch lane, only if everything about their requests but the event is the same.
+// Fires share a request, and so a batch lane, only if everything about their requests but the event is the
+// same.
 func TestLanesOfBatches(t *testing.T) {
 	s := webhook.New(webhook.Options{})
 	defer s.Close()

@@ -20,18 +20,21 @@ import (
 // request is an HTTP/1.1 request as it is sent.
 type request struct {
 	place
-	method string
-	head   []byte // request line and headers
-	body   []byte
-	err    error // a header that must not be sent
+	method    string
+	namespace string
+	head      []byte // request line and headers
+	body      []byte
+	used      []string  // secrets in the headers
+	signed    [2][]byte // space for what is signed: the identity, and the message before the body
+	err       error     // why the request must not be sent
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // newRequest begins a request of a spec. Nothing uses the request any more when it is given back to the pool.
-func (s *Sink) newRequest(spec *rouse.Spec) *request {
+func (s *Sink) newRequest(namespace string, spec *rouse.Spec) *request {
 	r := requests.Get().(*request)
-	*r = request{place: placeOf(spec.Target), method: method(spec), head: r.head[:0]}
+	*r = request{place: placeOf(spec.Target), method: method(spec), namespace: namespace, head: r.head[:0], signed: r.signed}
 	r.head = append(append(append(append(r.head, r.method...), ' '), r.path...), " HTTP/1.1\r\n"...)
 	if !rouse.IsHeaderValue(spec.Target) || strings.Contains(spec.Target, " ") {
 		r.err = errors.New("not sent: the target has characters that cannot be sent")
@@ -39,7 +42,14 @@ func (s *Sink) newRequest(spec *rouse.Spec) *request {
 	r.set("Host", r.authority)
 	agent := s.opts.UserAgent
 	for k, v := range spec.Webhook.Headers {
-		switch k = http.CanonicalHeaderKey(k); {
+		k = http.CanonicalHeaderKey(k)
+		if rouse.HasSecrets(v) {
+			if v = s.expand(r, namespace, k, v); r.err != nil {
+				break
+			}
+		}
+		switch {
+		case s.drops(k):
 		case !httpguts.ValidHeaderFieldName(k):
 			r.err = fmt.Errorf("not sent: %q is no name of a header", k)
 		case k == "User-Agent":
@@ -75,7 +85,7 @@ func (r *request) setUint(canonical string, value uint64) {
 
 // single returns the request for one fire.
 func (s *Sink) single(f *rouse.Fire, now time.Time) *request {
-	r := s.newRequest(f.Spec)
+	r := s.newRequest(f.Namespace, f.Spec)
 	name, due := cloudevent.Percent(f.Name), f.Due.String()
 	body := f.Spec.Payload
 	if f.Spec.Webhook.Structured {
@@ -104,16 +114,30 @@ func (s *Sink) single(f *rouse.Fire, now time.Time) *request {
 	r.setUint("Rouse-Generation", f.Generation)
 	r.set("Rouse-Manual", strconv.FormatBool(f.Manual))
 	r.set("Rouse-Last", strconv.FormatBool(f.Last))
-	return s.finish(r, f, f.ID, body, now)
+	if f.Traceparent != "" && !hasHeader(f.Spec, "Traceparent") {
+		r.set("Traceparent", f.Traceparent)
+	}
+	r.signed[0] = appendIdentity(r.signed[0][:0], f, name, due)
+	return s.finish(r, f, f.ID, body, r.signed[0], now)
+}
+
+// hasHeader reports whether a spec sets a header itself.
+func hasHeader(spec *rouse.Spec, canonical string) bool {
+	for k := range spec.Webhook.Headers {
+		if http.CanonicalHeaderKey(k) == canonical {
+			return true
+		}
+	}
+	return false
 }
 
 // batch returns the request for fires that are the events of body, a JSON array.
 func (s *Sink) batch(fires []rouse.Fire, body []byte, now time.Time) *request {
 	f := &fires[0]
-	r := s.newRequest(f.Spec)
+	r := s.newRequest(f.Namespace, f.Spec)
 	r.set("Content-Type", "application/cloudevents-batch+json")
 	r.set("Rouse-Namespace", f.Namespace)
-	return s.finish(r, f, batchID(fires), body, now)
+	return s.finish(r, f, batchID(fires), body, nil, now)
 }
 
 // batchID returns an id that is the same whenever the same fires are sent together.
@@ -126,16 +150,15 @@ func batchID(fires []rouse.Fire) string {
 	return "batch-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-// finish signs a request, and completes its headers.
-func (s *Sink) finish(r *request, f *rouse.Fire, id string, body []byte, now time.Time) *request {
+// finish signs a request, and completes its headers. A batch has no identity.
+func (s *Sink) finish(r *request, f *rouse.Fire, id string, body, identity []byte, now time.Time) *request {
 	r.set(HeaderID, id)
 	r.setUint(HeaderTimestamp, uint64(now.Unix()))
-	if secrets := s.opts.Secrets(f.Namespace); len(secrets) > 0 {
-		signature, err := signatures(secrets, id, now.Unix(), body)
-		if err != nil {
-			r.err = err
-		}
-		r.set(HeaderSignature, signature)
+	if signing, err := s.opts.Signing(f.Namespace); err != nil {
+		r.err = &waiting{err.Error()}
+	} else if signing != nil && len(signing.keys) > 0 {
+		r.signed[1] = appendMessage(r.signed[1][:0], id, now.Unix())
+		r.head = signing.sign(r.head, r.signed[1], body, identity)
 	}
 	if len(body) > 0 || r.method != http.MethodGet && r.method != http.MethodDelete {
 		r.setUint("Content-Length", uint64(len(body)))

@@ -4,7 +4,8 @@ package webhook
 
 import "syscall"
 
-// stale reports whether a connection that was idle cannot be used: the receiver has closed it, or has sent something without a request.
+// stale reports whether a connection that was idle cannot be used: the receiver has closed it, or has sent
+// something without a request.
 func (c *conn) stale() bool {
 	var b [1]byte
 	var got error

@@ -20,7 +20,8 @@
 //	rouse-manual      true if a client requested the fire by run
 //	rouse-last        true if no attempt follows
 //	webhook-id, webhook-timestamp, webhook-signature
-//	                  Standard Webhooks: fire id, time of the attempt, one signature for each of the namespace's secrets
+//	                  Standard Webhooks: fire id, time of the attempt, one signature for each of the namespace's keys
+//	rouse-signature   the same keys' signatures over the rouse-… headers and the signature above (VerifyIdentity)
 //
 // As CloudEvents' HTTP binding requires, values are percent-encoded, and rouse-timer, too: space, '"', '%'
 // and all but printable ASCII. In structured mode the body is the event as JSON
@@ -61,20 +62,43 @@ package webhook
 import (
 	"cmp"
 	"crypto/x509"
+	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"time"
+
+	"github.com/rousehq/rouse"
 )
 
 // Options configure a sink. Zero fields have the defaults that their comments name.
 type Options struct {
-	// AllowPrivate permits loopback, private and other special addresses. Link-local and metadata addresses stay forbidden.
-	// Default: public addresses only.
+	// AllowPrivate permits loopback, private and other special addresses. Link-local and metadata addresses
+	// stay forbidden. Default: public addresses only.
 	AllowPrivate bool
 
-	// Secrets returns a namespace's signing secrets (NewSecret), the newest first. Each request is signed
-	// with all of them, so that receivers can rotate them; without any, requests are not signed. Nil
-	// returns none. It is called for every attempt.
-	Secrets func(namespace string) []string
+	// Signing returns what signs a namespace's requests, with all of its keys, so that receivers can rotate
+	// them; nil signs nothing. While it returns an error, fires are deferred. It is called for every attempt.
+	// Default: no request is signed.
+	Signing func(namespace string) (*Signing, error)
+
+	// Secret returns the value of {{secret:NAME}} in the headers of a namespace's timers. While it returns an
+	// error, which must not contain secrets, fires are deferred. It is called for every attempt. Default:
+	// there are no secrets.
+	Secret func(namespace, name string) (string, error)
+
+	// Egress are rules for where requests may go: the first that applies decides. Without one, public
+	// addresses are allowed.
+	Egress []Rule
+
+	// Proxy is an HTTP proxy (ParseProxy) that opens the connections, by CONNECT. It resolves names, so that
+	// only rules for names, ports and literal addresses apply to targets, and private addresses behind names
+	// are for the proxy to refuse. Default: none.
+	Proxy *url.URL
+
+	// DropHeaders are names of headers of timers that are not sent; a name that ends with '*' is all that
+	// begin so.
+	DropHeaders []string
 
 	HostConcurrency int           // requests at a time to one host, for each namespace; default 64
 	BatchRequests   int           // requests at a time of one batch lane; default 8
@@ -107,9 +131,19 @@ func (o Options) withDefaults() Options {
 			*s.p = s.d
 		}
 	}
-	if o.Secrets == nil {
-		o.Secrets = func(string) []string { return nil }
+	if o.Signing == nil {
+		o.Signing = func(string) (*Signing, error) { return nil, nil }
 	}
+	if o.Secret == nil {
+		o.Secret = func(_, name string) (string, error) {
+			return "", fmt.Errorf("there is no secret %s", rouse.Shorten(name, 64))
+		}
+	}
+	drop := make([]string, len(o.DropHeaders))
+	for i, name := range o.DropHeaders {
+		drop[i] = http.CanonicalHeaderKey(name)
+	}
+	o.DropHeaders = drop
 	o.UserAgent = cmp.Or(o.UserAgent, "rouse")
 	if o.Resolver == nil {
 		o.Resolver = &net.Resolver{PreferGo: true}

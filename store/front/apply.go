@@ -67,7 +67,7 @@ func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.En
 	late := true
 	if v := s.state.view(); !v.away() {
 		err := s.ask(context.WithoutCancel(ctx), v, func(ctx context.Context) error { return s.index.put(ctx, v.id, entries, "") })
-		late = err != nil || time.Since(began) > s.pace.lag
+		late = err != nil || s.late(began)
 	}
 	if late {
 		for i := range entries {
@@ -75,6 +75,10 @@ func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.En
 		}
 	}
 }
+
+// late reports whether the index received rows too late after they were marked or written: a token that is
+// newer than the mark may be in use by a reader that has passed their positions.
+func (s *Store) late(began time.Time) bool { return time.Since(began) > s.pace.lag }
 
 // pending contains the keys of rows whose entries in the index may be wrong.
 type pending struct {

@@ -53,6 +53,8 @@ func TestEveryRowIsClaimed(t *testing.T) {
 			}
 			var reading sync.WaitGroup
 			done := make(chan struct{})
+			defer reading.Wait()
+			defer close(done) // also when judge gives up
 			for n := range c.nodes {
 				reading.Go(func() { c.reader(n, done) })
 			}
@@ -62,12 +64,12 @@ func TestEveryRowIsClaimed(t *testing.T) {
 			}
 			close(stop)
 			work.Wait()
+			defer func() {
+				for i, n := range c.nodes {
+					t.Logf("node %d: %+v", i, n.store.Stats())
+				}
+			}()
 			c.judge()
-			close(done)
-			reading.Wait()
-			for i, n := range c.nodes {
-				t.Logf("node %d: %+v", i, n.store.Stats())
-			}
 		})
 	}
 }
@@ -318,16 +320,22 @@ func (c *chaos) judge() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	rows := c.all()
-	poll.Until(c, "every row is seen by the owner of its bucket", func() bool {
+	var missing rouse.Row
+	if !poll.Holds(poll.Patience, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for i := range rows {
-			if r := &rows[i]; r.Bucket < owned && r.Visible <= end && c.seen[r.Key] != r.Revision {
+		for _, r := range rows {
+			if r.Bucket < owned && r.Visible <= end && c.seen[r.Key] != r.Revision {
+				missing = r
 				return false
 			}
 		}
 		return true
-	})
+	}) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.Fatalf("the owner of bucket %d never saw %+v, but revision %d", missing.Bucket, missing, c.seen[missing.Key])
+	}
 	held := map[rouse.Key]int{}
 	poll.Until(c, "every row is held", func() bool {
 		for _, n := range c.nodes {

@@ -148,7 +148,7 @@ func (c *claim) read(ctx context.Context) error {
 			left = c.w.Bytes - c.size
 		}
 		asked := time.Now()
-		found, looked, err := c.s.Store.Look(ctx, keysOf(entries), left)
+		found, looked, err := c.s.Store.Look(ctx, keysOf(plain(entries)), left)
 		if err != nil {
 			return err
 		}
@@ -184,9 +184,11 @@ func (c *claim) heard(asked time.Time, b rouse.Batch) {
 	}
 }
 
-// compare returns the rows of the window among the rows that entries led to, and records wrong entries.
+// compare returns the rows of the window among the rows that entries led to, and records wrong entries. A row
+// whose correct position this reader, or that of its bucket, may have passed also counts as written again.
 func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 	until := c.b.Now.Add(c.w.Ahead)
+	var passed []rouse.Key
 	for i := range entries {
 		e := &entries[i]
 		if len(found) == 0 || found[0].Key != e.Key {
@@ -195,15 +197,21 @@ func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 		}
 		r := &found[0]
 		found = found[1:]
-		if r.Revision != e.Revision {
-			c.note(e, postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: r.Visible, Revision: r.Revision})
-		}
 		_, asked := slices.BinarySearch(c.w.Buckets, r.Bucket)
-		if asked && r.Visible <= until && r.Visible != rouse.Never && (c.w.After == (rouse.Position{}) || r.Position().Compare(c.w.After) > 0) {
+		ahead := asked && (c.w.After == (rouse.Position{}) || r.Position().Compare(c.w.After) > 0)
+		switch {
+		case r.Revision == e.Revision:
+		case ahead || r.Visible == rouse.Never:
+			c.note(e, postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: r.Visible, Revision: r.Revision})
+		default:
+			passed = append(passed, r.Key)
+		}
+		if ahead && r.Visible <= until && r.Visible != rouse.Never {
 			rows = append(rows, *r)
 			c.size += len(r.Body)
 		}
 	}
+	c.s.pending.add(passed...)
 	return rows
 }
 
@@ -281,11 +289,7 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 	if w.Bytes > 0 {
 		w.Bytes -= c.size
 	}
-	plain := make([]postgres.Entry, len(mine))
-	for i := range mine {
-		plain[i] = mine[i].Entry
-	}
-	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain, w)
+	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain(mine), w)
 	if err != nil { // the rows may be held
 		for i := range mine {
 			c.s.pending.add(mine[i].Key)
@@ -356,7 +360,16 @@ func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err
 	return mine, nil
 }
 
-func keysOf(entries []entry) []rouse.Key {
+// plain returns entries without their values in the index.
+func plain(entries []entry) []postgres.Entry {
+	list := make([]postgres.Entry, len(entries))
+	for i := range entries {
+		list[i] = entries[i].Entry
+	}
+	return list
+}
+
+func keysOf(entries []postgres.Entry) []rouse.Key {
 	keys := make([]rouse.Key, len(entries))
 	for i := range entries {
 		keys[i] = entries[i].Key

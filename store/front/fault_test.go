@@ -312,7 +312,7 @@ func TestTokensOfBefore(t *testing.T) {
 	o := fresh(unsafe)
 	o.Timeout, o.Criticality = 300*time.Millisecond, 5
 	p := quick
-	p.lag = 0
+	p.lag = 50 * time.Millisecond
 	s := nodes(t, 1, sql, proxy.URL(redis.URL()), o, p)[0]
 	create(t, s, "t", 10, past)
 	poll.Until(t, "a token that is of after that", func() bool {
@@ -500,6 +500,112 @@ func TestDeadNodesBatch(t *testing.T) {
 	if rows := claimed(t, s, rouse.Window{Ahead: 2 * time.Hour}); len(rows) != 300 {
 		t.Errorf("%d rows, want 300", len(rows))
 	}
+}
+
+// TestRowsAddedLate: a reader passes the positions of rows that are marked, and not in the index yet. However
+// long the index takes to receive them, and whichever node adds them, the reader finds them with its token.
+func TestRowsAddedLate(t *testing.T) {
+	const rows = 40
+	o := fresh(unsafe)
+	o.Criticality = 5 // a reader does not wait for the rows of lower criticality
+	begin := func(t *testing.T, p pace) (s *Store, redis *goredis.Client) {
+		server := servers.StartRedis(t)
+		o.SQL.Schema = fresh(unsafe).SQL.Schema
+		redis = goredis.NewClient(&goredis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { _ = redis.Close() })
+		p.net = time.Hour
+		s = nodes(t, 1, servers.Postgres(t), server.URL(), o, p)[0]
+		changes := make([]rouse.Change, rows)
+		for i := range changes {
+			k := rouse.Key{Namespace: "ns", Name: fmt.Sprintf("t%02d", i)}
+			changes[i] = rouse.Change{Key: k, To: &rouse.Row{Key: k, Visible: past, Due: past, State: rouse.StateScheduled, Body: []byte("body")}}
+		}
+		if _, err := s.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		return s, redis
+	}
+	// later returns a token of a claim that misses rows, and that is newer than their marks.
+	later := func(t *testing.T, s *Store, missing int) (token uint64) {
+		poll.Until(t, "a claim misses the rows, and its token is newer than their marks", func() bool {
+			var names []string
+			if names, token = sweep(t, s, 0); token == 0 || len(names) != rows-missing {
+				return false
+			}
+			names, _ = sweep(t, s, token)
+			return len(names) == 0
+		})
+		return token
+	}
+	found := func(t *testing.T, s *Store, token uint64, missing int) {
+		all := map[string]bool{}
+		poll.Until(t, "the rows are found with tokens", func() bool {
+			var names []string
+			names, token = sweep(t, s, token) // token after token, as a reader does
+			for _, n := range names {
+				all[n] = true
+			}
+			return len(all) >= missing
+		})
+	}
+
+	t.Run("the node that marked them is slow", func(t *testing.T) {
+		p := quick
+		slow := make(chan struct{})
+		var emptied atomic.Bool
+		p.marked = func() {
+			if emptied.Load() {
+				<-slow
+			}
+		}
+		s, redis := begin(t, p)
+		emptied.Store(true)
+		redis.FlushAll(t.Context())
+		token := later(t, s, rows)
+		close(slow)
+		found(t, s, token, rows)
+	})
+	t.Run("the node that marked them died", func(t *testing.T) {
+		s, redis := begin(t, quick)
+		v, base := s.state.view(), o.Prefix+":{index}:"
+		// As a node does that dies after it has marked rows.
+		redis.HSet(t.Context(), base+"state", "level", 1)
+		redis.HSet(t.Context(), base+"batches", "dead/1", "0 99999999999999")
+		keys := make([]rouse.Key, rows/2)
+		for i := range keys {
+			keys[i] = rouse.Key{Namespace: "ns", Name: fmt.Sprintf("t%02d", i)}
+			redis.HDel(t.Context(), base+"rows", memberOf(&keys[i]))
+		}
+		if _, err := s.SyncKeys(t.Context(), v.id, "dead/1", keys); err != nil {
+			t.Fatal(err)
+		}
+		token := later(t, s, rows/2)
+		s.state.mu.Lock()
+		s.state.at.level, s.state.at.id = 1, v.id // it learns of the level when it enters
+		s.state.mu.Unlock()
+		redis.HSet(t.Context(), base+"batches", "dead/1", "0 1") // so long ago
+		found(t, s, token, rows/2)
+	})
+	t.Run("their correct position is behind the reader", func(t *testing.T) {
+		s, redis := begin(t, quick)
+		base := o.Prefix + ":{index}:"
+		k := rouse.Key{Namespace: "ns", Name: "t00"}
+		// As if the writer had died that made it due earlier.
+		later := rouse.At(time.Now().Add(time.Hour))
+		redis.HSet(t.Context(), base+"rows", memberOf(&k), "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00")
+		redis.ZAdd(t.Context(), base+"due:0", goredis.Z{Member: memberOf(&k), Score: float64(later)})
+		var token uint64
+		poll.Until(t, "a token that is newer than the writes", func() bool {
+			token = aToken(t, s)
+			names, _ := sweep(t, s, token)
+			return len(names) == 0
+		})
+		b, err := s.Claim(t.Context(), rouse.Window{Buckets: everyBucket, Limit: 10, Ahead: 2 * time.Hour, After: rouse.Position{Visible: later - 1}})
+		if err != nil || len(b.Rows) != 0 {
+			t.Fatal(b.Rows, err)
+		}
+		found(t, s, token, 1)
+	})
 }
 
 // TestStorePostgresDies: no acknowledged write is lost when PostgreSQL is killed, and the index receives the

@@ -8,13 +8,13 @@
 // be emptied, fall behind or be unavailable at any time: no timer is lost, and none fires for a row that has
 // changed, because a claim takes only suggestions from the index. Such an outage costs time:
 //
-//   - The index is unavailable: claims read rows of at least Options.Criticality from PostgreSQL; the others wait
-//     until it is back.
-//   - It is back and empty: the first node that notices creates an index with a new id. All nodes then add rows at
-//     the same time, those of higher criticality first (sync.go), and timers keep firing: critical ones from PostgreSQL
-//     until all of them are in the index, and each of the others as soon as it is there.
-//   - It lost some entries, or a node died between its write and the update of the index: such rows are found when
-//     they are some seconds overdue (net.go). A claim that finds a wrong entry corrects it.
+//   - The index is unavailable: claims read rows of at least Options.Criticality from PostgreSQL; the others
+//     wait until it is back.
+//   - It is back and empty: the first node that notices creates an index with a new id. All nodes then add
+//     rows at the same time, those of higher criticality first (sync.go), and timers keep firing: critical
+//     ones from PostgreSQL until all of them are in the index, and each of the others as soon as it is there.
+//   - It lost some entries, or a node died between its write and the update of the index: such rows are found
+//     when they are some seconds overdue (net.go). A claim that finds a wrong entry corrects it.
 //
 // An index that was restored or failed over may have lost entries. Its beat, of which PostgreSQL has a copy,
 // reveals this: an index that has lost more than a few seconds is discarded.
@@ -31,10 +31,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/closing"
 	"github.com/rousehq/rouse/store/postgres"
 )
 
@@ -107,10 +107,9 @@ type Store struct {
 	sync    syncing // used only by keep
 	net     net     // used only by keep
 
-	life   sync.RWMutex // calls that do more than call PostgreSQL hold it for reading, Close for writing
-	closed bool
-	stop   context.CancelFunc // stops keep
-	kept   chan struct{}      // closed when keep has ended
+	life closing.Guard      // of calls that do more than call PostgreSQL, and Close
+	stop context.CancelFunc // stops keep
+	kept chan struct{}      // closed when keep has ended
 }
 
 var (
@@ -163,27 +162,11 @@ func (s *Store) Describe() string {
 func (s *Store) Close() error {
 	s.stop()
 	<-s.kept
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return errors.Join(s.Store.Close(), s.index.close())
+	return s.life.Close(func() error { return errors.Join(s.Store.Close(), s.index.close()) })
 }
 
 // begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.life.RLock()
-	if s.closed {
-		s.life.RUnlock()
-		return rouse.ErrClosed
-	}
-	return nil
-}
+func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
 
 // Watch is PostgreSQL's Watch, but makes writes that bypassed the index visible to claims before it calls f.
 func (s *Store) Watch(ctx context.Context, f func()) error {

@@ -63,11 +63,7 @@ func (s *Store) catch(ctx context.Context, v view) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	keys := make([]rouse.Key, len(rows))
-	for i := range rows {
-		keys[i] = rows[i].Key
-	}
-	repaired, err := s.heal(ctx, v, keys)
+	repaired, err := s.heal(ctx, v, keysOf(rows))
 	if repaired > 0 {
 		s.counts.found.Add(uint64(repaired))
 		s.o.Log.Warn("overdue timers were missing from the index of due times and have been added", "timers", repaired)
@@ -80,13 +76,9 @@ func (s *Store) unknown(ctx context.Context, v view, rows []postgres.Entry) (out
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	keys := make([]rouse.Key, len(rows))
-	for i := range rows {
-		keys[i] = rows[i].Key
-	}
 	var known []entry
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		known, err = s.index.look(ctx, v.id, keys)
+		known, err = s.index.look(ctx, v.id, keysOf(rows))
 		return err
 	})
 	if err != nil {

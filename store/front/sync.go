@@ -64,6 +64,7 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	if _, _, err := s.report(ctx, v, &batch{owner, y.level}); err != nil {
 		return 0, ignoreIndex(err)
 	}
+	began := time.Now()
 	p, err := s.SyncNext(ctx, v.id, owner, uint8(y.level), y.after, s.pace.scan, s.pace.batch)
 	if err != nil {
 		return 0, err // the batch may be marked: its rows are found by their owner
@@ -74,6 +75,9 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.put(ctx, v.id, p.Won, owner) })
 	if err != nil {
 		return 0, ignoreIndex(err)
+	}
+	if s.late(began) {
+		s.pending.add(keysOf(p.Won)...)
 	}
 	s.counts.synced.Add(uint64(len(p.Won)))
 	y.after, y.won, y.left = p.After, y.won+len(p.Won), y.left+p.Left
@@ -100,7 +104,8 @@ func (s *Store) endPass() (wait time.Duration) {
 	return wait
 }
 
-// takeOver adds the rows to the index that dead nodes have marked.
+// takeOver adds the rows to the index that dead nodes have marked. They are marked again, as tokens may be
+// newer than the dead node's mark.
 func (s *Store) takeOver(ctx context.Context, v view, dead []string) error {
 	var after rouse.Key
 	for {
@@ -108,8 +113,10 @@ func (s *Store) takeOver(ctx context.Context, v view, dead []string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.put(ctx, v.id, rows, "") }); err != nil {
-			return err
+		if len(rows) > 0 {
+			if _, err := s.heal(ctx, v, keysOf(rows)); err != nil {
+				return err
+			}
 		}
 		s.counts.synced.Add(uint64(len(rows)))
 		if next == nil {

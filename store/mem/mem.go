@@ -238,10 +238,21 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordP
 			page.Next = &last
 			break
 		}
-		page.Records = append(page.Records, k.Record)
 		last = k.at
+		page.Records, page.At = append(page.Records, k.Record), append(page.At, last)
 	}
 	return page, s.usable(ctx)
+}
+
+// RecordNamespaces returns the namespaces that have records, sorted.
+func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{}
+	for i := range s.records {
+		seen[s.records[i].Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), s.usable(ctx)
 }
 
 // Trim deletes records by whole hours.

@@ -19,14 +19,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	}
 	defer s.life.RUnlock()
 	results := make([]rouse.Result, len(changes))
-	done, err := s.commit(ctx, func(w *write) error {
-		for i := range changes {
-			if err := w.change(&changes[i], &results[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, len(changes))
+	done, err := s.commit(ctx, func(w *write) error { return w.all(changes, results) })
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +55,7 @@ func checkChanges(changes []rouse.Change) error {
 
 // commit takes its turn, calls build to fill a batch, and passes it to the log. The returned channel reports
 // when the batch is durable; it is nil if there was nothing to write. If build fails, nothing was changed.
-func (s *Store) commit(ctx context.Context, build func(*write) error, size int) (<-chan error, error) {
+func (s *Store) commit(ctx context.Context, build func(*write) error) (<-chan error, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -73,7 +66,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		return nil, *why
 	}
 	w := &s.write
-	w.begin(size)
+	w.begin()
 	if err := build(w); err != nil {
 		w.abandon()
 		return nil, s.met(err)

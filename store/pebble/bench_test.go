@@ -183,7 +183,8 @@ func rawCreate(b *testing.B, db *lsm.DB, rows []rouse.Row) {
 	}
 }
 
-// BenchmarkLife creates rows and, 40 batches later, deletes them and writes their records: what each commit of a loaded node has.
+// BenchmarkLife creates rows and, 40 batches later, deletes them and writes their records: what each commit
+// of a loaded node has.
 func BenchmarkLife(b *testing.B) {
 	s := openBench(b)
 	var waiting [][]rouse.Row

@@ -30,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 			tx.hold(&b.Rows[i], until)
 		}
 		return nil
-	}, w.Limit)
+	})
 	if err != nil {
 		return rouse.Batch{}, err
 	}
@@ -43,11 +43,13 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 // hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
 // visible time.
 func (w *write) hold(row *rouse.Row, until rouse.Instant) {
-	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State}
+	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State, due: row.Due, labels: row.Labels}
 	w.revision++
 	row.Revision = w.revision
-	w.move(w.hasher.of(row.Key), row.Key, &have, &place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision,
-		generation: row.Generation, state: row.State, due: row.Due, labels: row.Labels}, row.Body)
+	held := place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision, generation: row.Generation, state: row.State,
+		due: row.Due, labels: row.Labels}
+	w.move(w.hasher.of(row.Key), row.Key, &have, &held, row.Body)
+	w.index(row.Key, &have, &held)
 }
 
 // read returns the rows of a window without changing them.

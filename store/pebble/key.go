@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/codec"
@@ -16,6 +17,7 @@ import (
 //
 //	d bucket:4 visible:8 namespace 0 name 0 fire
 //	k namespace 0 name 0 fire
+//	i
 //	s state:1 namespace 0 name 0 fire
 //	l label 0 value 0 namespace 0 name 0 fire
 //	c state:1 namespace
@@ -26,6 +28,7 @@ import (
 const (
 	tagDue      = 'd'
 	tagKey      = 'k'
+	tagAside    = 'i'
 	tagState    = 's'
 	tagLabel    = 'l'
 	tagCount    = 'c'
@@ -35,7 +38,10 @@ const (
 	tagRevision = 'm'
 )
 
-var revisionKey = []byte{tagRevision}
+var (
+	revisionKey = []byte{tagRevision}
+	asideKey    = []byte{tagAside} // exists if every row that isAside is in the index
+)
 
 var errDamaged = fmt.Errorf("%w: a row in it cannot be read; %s", rouse.ErrCorrupt, restoreCure)
 
@@ -75,6 +81,20 @@ func appendDueTime(b []byte, bucket uint32, visible rouse.Instant) []byte {
 }
 
 func appendKeyKey(b []byte, k rouse.Key) []byte { return appendSuffix(append(b, tagKey), k) }
+
+// stateAside is the state under which the index by state has the scheduled rows that are not near their due
+// time in the order of visible times.
+const stateAside rouse.State = 0xff
+
+// nearDue is how long after its due time a scheduled row may be visible to be near it: longer than the usual
+// jitter and delays, and short, because searches by due time read as much more than they were asked for.
+const nearDue = 15 * time.Minute
+
+// isAside reports whether a row is scheduled and not near its due time: because of a long delay or jitter, or
+// because a run was requested.
+func (p *place) isAside() bool {
+	return p.exists && p.state == rouse.StateScheduled && (p.visible < p.due || p.visible > p.due.Add(nearDue))
+}
 
 func appendStateKey(b []byte, s rouse.State, k rouse.Key) []byte {
 	return appendSuffix(append(b, tagState, byte(s)), k)

@@ -12,6 +12,7 @@ import (
 type logging struct {
 	seconds map[secondKey]*moments
 	hours   map[uint32]int64
+	free    []*moments // no longer used
 }
 
 type secondKey struct {
@@ -30,8 +31,26 @@ func (l *logging) init() {
 }
 
 func (l *logging) reset() {
+	for _, m := range l.seconds {
+		if len(l.free) < keptPages && cap(m.value) <= keptBuf {
+			l.free = append(l.free, m)
+		}
+	}
 	clear(l.seconds)
 	clear(l.hours)
+}
+
+// keptPages bounds the pages whose memory is kept: most batches have one or two.
+const keptPages = 4
+
+// page returns an empty page.
+func (l *logging) page(hour uint32, first uint64) *moments {
+	m := &moments{}
+	if n := len(l.free); n > 0 {
+		m, l.free = l.free[n-1], l.free[:n-1]
+	}
+	*m = moments{hour: hour, first: first, value: m.value[:0]}
+	return m
 }
 
 // add writes a record.
@@ -43,7 +62,7 @@ func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 	k := secondKey{r.Namespace, secondOf(r.Ended)}
 	page := l.seconds[k]
 	if page == nil {
-		page = &moments{hour: hour, first: seq}
+		page = l.page(hour, seq)
 		l.seconds[k] = page
 	}
 	page.value = codec.AppendText(page.value, r.Name)

@@ -21,10 +21,11 @@ import (
 //	1  the first
 //	2  bodies of rows and records of version 2, in addition to those of version 1; pages of the history may name deleted records
 //	3  it has a witness
+//	4  an index of rows that are not near their due time
 //
 // A store of an older format can be read, and gets this format when it is opened.
 const (
-	storeFormat = 3
+	storeFormat = 4
 	witnessed   = 3 // the first format with a witness
 )
 

@@ -21,8 +21,8 @@ type names struct {
 	hasher  *hasher
 }
 
-// The number of cells, the number of rows that are counted at most when a store is opened (with more, the cells would be of little use),
-// and how many of them at once, while no writer may write.
+// The number of cells, the number of rows that are counted at most when a store is opened (with more, the
+// cells would be of little use), and how many of them at once, while no writer may write.
 const (
 	nameCells = 16 << 20
 	mostNames = 4 << 20
@@ -36,6 +36,14 @@ func (n *names) init(h *hasher) {
 // free reports whether a key has no row for sure.
 func (n *names) free(h hash) bool {
 	return n.all && n.cells != nil && n.cell(h) == 0
+}
+
+// peek reads the cell of a key. The value means nothing.
+func (n *names) peek(h hash) uint64 {
+	if n.cells == nil {
+		return 0
+	}
+	return uint64(n.cells[(h[1]&(nameCells-1))/2])
 }
 
 func (n *names) cell(h hash) uint8 {
@@ -111,7 +119,8 @@ func (s *Store) countNames() {
 	}
 }
 
-// countSome counts the next rows, of which total are counted. It returns an error if the store is being closed.
+// countSome counts the next rows, of which total are counted. It returns an error if the store is being
+// closed.
 func (s *Store) countSome(total int) (count int, all bool, err error) {
 	if err := s.begin(context.Background()); err != nil {
 		return 0, false, err

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestNamesAreFreeOnlyWithoutARow counts the names of a store step by step, with writes between the steps: at any time, no name that has a
-// row may be free, and in the end the cells must have each row once.
+// TestNamesAreFreeOnlyWithoutARow counts the names of a store step by step, with writes between the steps: at
+// any time, no name that has a row may be free, and in the end the cells must have each row once.
 func TestNamesAreFreeOnlyWithoutARow(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)

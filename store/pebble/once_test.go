@@ -13,8 +13,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestDeletedRowsStayDeleted creates, changes, moves and deletes rows with flushes, compactions and restarts in between. A key that was
-// deleted as set once although it was set more often would come back with an earlier value.
+// TestDeletedRowsStayDeleted creates, changes, moves and deletes rows with flushes, compactions and restarts
+// in between. A key that was deleted as set once although it was set more often would come back with an
+// earlier value.
 func TestDeletedRowsStayDeleted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		disk := vfs.NewMem()

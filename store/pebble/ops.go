@@ -15,6 +15,7 @@ import (
 type ops struct {
 	buf   []byte // keys and values, one after another
 	lists [4][]op
+	spare []op // of sort
 }
 
 // op is a key, and its value unless it is deleted, in buf.
@@ -24,7 +25,8 @@ type op struct {
 	delete, once     bool
 }
 
-// listOf returns the list of a key by its tag: those of most keys have lists of their own, whose keys begin alike.
+// listOf returns the list of a key by its tag: those of most keys have lists of their own, whose keys begin
+// alike.
 func listOf(tag byte) int {
 	switch tag {
 	case tagDue:
@@ -59,6 +61,15 @@ func (o *ops) empty() bool {
 	return true
 }
 
+// size returns about how many bytes the operations take in a batch.
+func (o *ops) size() int {
+	n := 64 + len(o.buf)
+	for i := range o.lists {
+		n += 8 * len(o.lists[i])
+	}
+	return n
+}
+
 func (o *ops) add(p op) {
 	list := &o.lists[listOf(o.buf[p.from])]
 	*list = append(*list, p)
@@ -76,8 +87,9 @@ func (o *ops) set(key, value func(b []byte) []byte) {
 // delete adds a key to delete.
 func (o *ops) delete(key func(b []byte) []byte) { o.deleteSet(false, key) }
 
-// deleteSet adds a key to delete. once means that it was set exactly once since it was last deleted: then it leaves no tombstone, and the
-// next flush or compaction that has both drops them. For a key that was set more often, that would bring back its earlier value.
+// deleteSet adds a key to delete. once means that it was set exactly once since it was last deleted: then it
+// leaves no tombstone, and the next flush or compaction that has both drops them. For a key that was set more
+// often, that would bring back its earlier value.
 func (o *ops) deleteSet(once bool, key func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
@@ -87,7 +99,8 @@ func (o *ops) deleteSet(once bool, key func(b []byte) []byte) {
 
 func (o *ops) key(p *op) []byte { return o.buf[p.from:p.value] }
 
-// sort sorts a list by the keys; operations on the same key keep their order. Most comparisons are of the heads.
+// sort sorts a list by the keys; operations on the same key keep their order. Most comparisons are of the
+// heads.
 func (o *ops) sort(list []op) {
 	if len(list) < 2 {
 		return
@@ -106,15 +119,68 @@ func (o *ops) sort(list []op) {
 		copy(head[:], o.key(&list[i])[same:])
 		list[i].head = binary.BigEndian.Uint64(head[:])
 	}
-	slices.SortFunc(list, func(a, b op) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
+	if len(list) < fewOps {
+		slices.SortFunc(list, func(a, b op) int {
+			if a.head != b.head {
+				return cmp.Compare(a.head, b.head)
+			}
+			return o.compare(a, b)
+		})
+		return
+	}
+	o.sortHeads(list)
+	for i := 0; i < len(list); {
+		from := i
+		for i++; i < len(list) && list[i].head == list[from].head; i++ {
 		}
-		if c := bytes.Compare(o.buf[a.from:a.value], o.buf[b.from:b.value]); c != 0 {
-			return c
+		if i-from > 1 {
+			slices.SortFunc(list[from:i], o.compare)
 		}
-		return cmp.Compare(a.from, b.from)
-	})
+	}
+}
+
+// compare orders operations with equal heads.
+func (o *ops) compare(a, b op) int {
+	if c := bytes.Compare(o.buf[a.from:a.value], o.buf[b.from:b.value]); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.from, b.from)
+}
+
+// fewOps is the length of a list from which sorting by digits is faster than by comparing.
+const fewOps = 256
+
+// sortHeads sorts a list by the heads alone, byte by byte from the last one, without the bytes that all have
+// in common.
+func (o *ops) sortHeads(list []op) {
+	var counts [8][256]uint32
+	for i := range list {
+		h := list[i].head
+		for digit := range counts {
+			counts[digit][byte(h>>(8*digit))]++
+		}
+	}
+	o.spare = slices.Grow(o.spare[:0], len(list))[:len(list)]
+	from, to := list, o.spare
+	for digit := range counts {
+		count := &counts[digit]
+		if count[byte(from[0].head>>(8*digit))] == uint32(len(list)) {
+			continue
+		}
+		at := uint32(0)
+		for i := range count {
+			count[i], at = at, at+count[i]
+		}
+		for i := range from {
+			next := &count[byte(from[i].head>>(8*digit))]
+			to[*next] = from[i]
+			*next++
+		}
+		from, to = to, from
+	}
+	if &from[0] != &list[0] {
+		copy(list, from)
+	}
 }
 
 func commonPrefix(a, b []byte) int {

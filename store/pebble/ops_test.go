@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOperationsAreSorted sorts keys that begin alike, end within the others or are equal: the order is that of the keys, and of equal ones
-// that in which they came.
+// TestOperationsAreSorted sorts keys that begin alike, end within the others or are equal: the order is that
+// of the keys, and of equal ones that in which they came.
 func TestOperationsAreSorted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o ops
 		prefix := rapid.SampledFrom([]string{"k", "kdefault\x00", "k\x00\x00"}).Draw(t, "prefix")
-		n := rapid.IntRange(0, 60).Draw(t, "keys")
+		n := rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(fewOps, 2*fewOps)).Draw(t, "keys")
 		for range n {
 			rest := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 255}), 0, 12, -1).Draw(t, "rest")
 			o.set(func(b []byte) []byte { return append(append(b, prefix...), rest...) }, empty)

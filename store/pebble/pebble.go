@@ -36,6 +36,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/closing"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -76,8 +77,7 @@ type Store struct {
 	lock  *lsm.Lock
 	room  *room
 
-	life   sync.RWMutex // calls hold it for reading, Close for writing
-	closed bool
+	life   closing.Guard         // of calls and Close
 	broken atomic.Pointer[error] // why the store can no longer be written to or read
 
 	notes   *notes
@@ -220,6 +220,8 @@ func (s *Store) load(must uint64) (have uint64, err error) {
 		if have, err = readFixed(value); err != nil {
 			return 0, err
 		}
+	} else if err := s.db.Set(asideKey, nil, lsm.Sync); err != nil { // it is empty
+		return 0, err
 	}
 	if top := max(have, must); top != 0 {
 		s.last = top + revisionGap
@@ -240,26 +242,17 @@ func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 func (s *Store) Close() error {
 	s.room.giveUp()
 	s.counter.Wait()
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	close(s.syncing)
-	s.syncer.Wait()
-	return errors.Join(s.db.Close(), s.notes.close(), s.lock.Close())
+	return s.life.Close(func() error {
+		close(s.syncing)
+		s.syncer.Wait()
+		return errors.Join(s.db.Close(), s.notes.close(), s.lock.Close())
+	})
 }
 
 // begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.life.Begin(ctx); err != nil {
 		return err
-	}
-	s.life.RLock()
-	if s.closed {
-		s.life.RUnlock()
-		return rouse.ErrClosed
 	}
 	if why := s.broken.Load(); why != nil { // what reads would return may never have reached the disk
 		s.life.RUnlock()

@@ -9,27 +9,23 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-// openTest opens a store with small memory limits, so that tests use the disk.
+// inLittleMemory opens a store with small memory limits, so that tests use the disk.
+var inLittleMemory storetest.OpenDir = func(dir string) (rouse.Store, error) {
+	return Open(dir, Options{MemTableBytes: 1 << 20, CacheBytes: 8 << 20})
+}
+
 func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(dir, Options{MemTableBytes: 1 << 20, CacheBytes: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return inLittleMemory.In(t, dir).(*Store)
 }
 
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) })
-}
+func TestContract(t *testing.T) { storetest.Run(t, inLittleMemory.Empty) }
 
 func TestSameAsTheModel(t *testing.T) {
-	storetest.Compare(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) }, func() rouse.Store { return mem.New() })
+	storetest.Compare(t, inLittleMemory.Empty, func() rouse.Store { return mem.New() })
 }
 
-func TestReopen(t *testing.T) {
-	storetest.Reopen(t, func(t *testing.T, dir string) rouse.Store { return openTest(t, dir) })
-}
+func TestReopen(t *testing.T) { storetest.Reopen(t, inLittleMemory) }
 
 func openDir(dir string) (rouse.Store, error) { return Open(dir, Options{}) }
 

@@ -27,7 +27,7 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 		}
 		w.revision = revision
 		return w.batch.Set(revisionKey, binary.BigEndian.AppendUint64(nil, revision), nil)
-	}, 1)
+	})
 	if err != nil {
 		return err
 	}

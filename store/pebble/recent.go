@@ -6,8 +6,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// hash identifies a key in the tables of the writer. Its seeds are secret, so keys that collide cannot be made on purpose; by chance
-// two of a billion rows do with a probability of 10⁻²⁰.
+// hash identifies a key in the tables of the writer. Its seeds are secret, so keys that collide cannot be
+// made on purpose; by chance two of a billion rows do with a probability of 10⁻²⁰.
 type hash [2]uint64
 
 type hasher [2]maphash.Seed
@@ -80,12 +80,14 @@ func (t *touched) put(h hash, k rouse.Key, existed bool, p *place) {
 // recent caches the places of recently written rows, so that timers that fire soon after they were created,
 // or fire repeatedly, need no lookup in the tree. The store has one writer, so the cache is always correct.
 //
-// Keys are stored as their hashes: the cache does not keep the memory of rows alive, and contains no pointers for the garbage collector.
-// Each key may be in one set of spots; in a full set, the oldest spot is replaced. Rows with labels are not cached: their places do not fit.
+// Keys are stored as their hashes: the cache does not keep the memory of rows alive, and contains no pointers
+// for the garbage collector. Each key may be in one set of spots; in a full set, the oldest spot is replaced.
+// Rows with labels are not cached: their places do not fit.
 type recent struct {
 	most  int // limit of spots
 	added int // since the last growth
 	spots []spot
+	tags  []uint64 // h[0] of each spot, 0 of a free one: a set of them is in one line of the CPU's cache, a set of spots in four
 }
 
 // spot is a place without labels; a free one has revision 0.
@@ -101,36 +103,44 @@ type spot struct {
 	dueOnce, keyOnce bool
 }
 
-// A spot takes 64 bytes.
+// A spot takes 64 bytes, and its tag 8.
 const (
 	recentFirst = 4 << 10
 	recentMost  = 256 << 10
 	spotsInSet  = 4
 )
 
-func (r *recent) set(h hash) []spot {
-	i := int(h[0]) & (len(r.spots) - 1) &^ (spotsInSet - 1)
-	return r.spots[i : i+spotsInSet]
-}
+// set returns the index of the first spot of a key.
+func (r *recent) set(h hash) int { return int(h[0]) & (len(r.spots) - 1) &^ (spotsInSet - 1) }
 
-func (r *recent) find(h hash) *spot {
+// find returns the index of a key's spot, or -1.
+func (r *recent) find(h hash) int {
 	if len(r.spots) == 0 {
-		return nil
+		return -1
 	}
-	set := r.set(h)
-	for i := range set {
-		if set[i].h == h && set[i].revision != 0 {
-			return &set[i]
+	first := r.set(h)
+	for i := first; i < first+spotsInSet; i++ {
+		if r.tags[i] == h[0] && r.spots[i].h == h && r.spots[i].revision != 0 {
+			return i
 		}
 	}
-	return nil
+	return -1
+}
+
+// peek reads the tags of a key's set. The value means nothing.
+func (r *recent) peek(h hash) uint64 {
+	if len(r.tags) == 0 {
+		return 0
+	}
+	return r.tags[r.set(h)]
 }
 
 func (r *recent) get(h hash) (p place, ok bool) {
-	s := r.find(h)
-	if s == nil {
+	i := r.find(h)
+	if i < 0 {
 		return p, false
 	}
+	s := &r.spots[i]
 	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due,
 		dueOnce: s.dueOnce, keyOnce: s.keyOnce}, true
 }
@@ -142,26 +152,32 @@ func (r *recent) take(t *touched) {
 		p := &e.place
 		switch had := r.find(e.h); {
 		case p.exists && len(p.labels) == 0:
-			if had == nil {
+			if had < 0 {
 				had = r.victim(e.h)
 			}
-			*had = spot{e.h, p.visible, p.due, p.revision, p.generation, p.bucket, p.state, p.dueOnce, p.keyOnce}
-		case had != nil:
-			*had = spot{}
+			r.tags[had] = e.h[0]
+			r.spots[had] = spot{e.h, p.visible, p.due, p.revision, p.generation, p.bucket, p.state, p.dueOnce, p.keyOnce}
+		case had >= 0:
+			r.tags[had], r.spots[had] = 0, spot{}
 		}
 	}
 }
 
-// victim returns the spot for a new key.
-func (r *recent) victim(h hash) *spot {
+// victim returns the index of the spot for a new key.
+func (r *recent) victim(h hash) int {
 	if r.added++; len(r.spots) < r.most && 2*r.added > len(r.spots) {
 		r.grow()
 	}
-	set := r.set(h)
-	oldest := &set[0]
-	for i := range set {
-		if set[i].revision < oldest.revision {
-			oldest = &set[i]
+	first := r.set(h)
+	for i := first; i < first+spotsInSet; i++ {
+		if r.tags[i] == 0 {
+			return i
+		}
+	}
+	oldest := first
+	for i := first + 1; i < first+spotsInSet; i++ {
+		if r.spots[i].revision < r.spots[oldest].revision {
+			oldest = i
 		}
 	}
 	return oldest
@@ -171,9 +187,11 @@ func (r *recent) victim(h hash) *spot {
 func (r *recent) grow() {
 	old := r.spots
 	r.spots, r.added = make([]spot, max(2*len(old), min(recentFirst, r.most))), 0
+	r.tags = make([]uint64, len(r.spots))
 	for i := range old {
 		if s := &old[i]; s.revision != 0 {
-			*r.victim(s.h) = *s
+			to := r.victim(s.h)
+			r.tags[to], r.spots[to] = s.h[0], *s
 		}
 	}
 }

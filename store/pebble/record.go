@@ -46,8 +46,8 @@ func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
 		}
 		record, err := rouse.DecodeRecord(bytes.Clone(value)) // its texts share the memory
 		record.Namespace, record.Name = namespace, m.name
-		page.Records = append(page.Records, record)
 		last = m.RecordCursor
+		page.Records, page.At = append(page.Records, record), append(page.At, last)
 		return true, err
 	}
 }

@@ -89,6 +89,23 @@ func (r *room) expire() {
 	r.checked = time.Time{}
 }
 
+// TestTheDoctorSeesTheRoom that is left.
+func TestTheDoctorSeesTheRoom(t *testing.T) {
+	d := newSmallDisk()
+	s := openSmall(t, d)
+	defer s.Close()
+	for _, c := range []struct {
+		free     int64
+		severity string
+	}{{2 << 30, rouse.SeverityOK}, {1 << 30, rouse.SeverityWarning}, {99 << 20, rouse.SeverityCritical}} {
+		d.avail.Store(c.free)
+		s.room.expire()
+		if list, err := s.Diagnose(t.Context()); err != nil || len(list) != 2 || list[1].Severity != c.severity {
+			t.Errorf("%d bytes free: %+v, %v", c.free, list, err)
+		}
+	}
+}
+
 func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	d := newSmallDisk()
 	s := openSmall(t, d)

@@ -2,6 +2,10 @@ package pebble
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 
@@ -44,11 +48,129 @@ func plan(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
 			}
 		}
 	}
+	if len(sources) == 0 && q.Name == "" && (q.DueFrom != 0 || q.DueUntil != 0) {
+		if near, ok, err := dueNear(r, q); ok || err != nil {
+			return append(sources, near), err
+		}
+	}
 	if len(sources) == 0 {
 		err = add([]byte{tagKey})
 	}
 	return sources, err
 }
+
+// maxNear is how many rows dueNear collects. If more may match, they are so frequent that a page has enough
+// of them in the order of keys.
+var maxNear = 1 << 16 // variable for tests
+
+// dueNear returns the keys of all rows that may be due in the query's range: those that are visible in it or
+// soon after it, those that are not near their due time, and those in other states. ok is false if there are
+// too many, or if the store does not know all of them.
+func dueNear(r lsm.Reader, q *rouse.Query) (found *list, ok bool, err error) {
+	if known, err := has(r, asideKey); !known || err != nil {
+		return nil, false, err
+	}
+	found = &list{first: startOf(q, rouse.Key{}), bound: boundOf(q)}
+	for _, state := range states(q) {
+		if state == rouse.StateScheduled {
+			state = stateAside
+		}
+		if ok, err := found.index(r, []byte{tagState, byte(state)}); !ok || err != nil {
+			return nil, false, err
+		}
+	}
+	if ok, err := found.visible(r, q); !ok || err != nil {
+		return nil, false, err
+	}
+	slices.SortFunc(found.suffixes, bytes.Compare)
+	return found, true, nil
+}
+
+// list is a source of suffixes in their order. A suffix may be in it twice.
+type list struct {
+	first, bound []byte // of the query
+	suffixes     [][]byte
+	looks        int
+	at           int
+	memory       []byte
+}
+
+// add adds a suffix, if it can match.
+func (l *list) add(suffix []byte) (more bool) {
+	l.looks++
+	if bytes.Compare(suffix, l.first) < 0 || l.bound != nil && bytes.Compare(suffix, l.bound) >= 0 {
+		return l.looks <= 4*maxNear
+	}
+	n := len(l.memory)
+	if cap(l.memory)-n < len(suffix) {
+		l.memory, n = make([]byte, 0, max(1<<16, len(suffix))), 0 // the suffixes keep the previous one
+	}
+	l.memory = append(l.memory, suffix...)
+	l.suffixes = append(l.suffixes, l.memory[n:len(l.memory):len(l.memory)])
+	return len(l.suffixes) <= maxNear && l.looks <= 4*maxNear
+}
+
+// index adds what an index by state has. ok is false if that is too much.
+func (l *list) index(r lsm.Reader, prefix []byte) (ok bool, err error) {
+	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first), UpperBound: after(slices.Concat(prefix, l.bound))})
+	if err != nil {
+		return false, err
+	}
+	ok = true
+	for it.First(); it.Valid() && ok; it.Next() {
+		ok = l.add(it.Key()[len(prefix):])
+	}
+	return ok, it.Close()
+}
+
+// visible adds the rows of all buckets that are visible from the query's first due time until nearDue after
+// its last one.
+func (l *list) visible(r lsm.Reader, q *rouse.Query) (ok bool, err error) {
+	it, err := r.NewIter(&lsm.IterOptions{LowerBound: []byte{tagDue}, UpperBound: []byte{tagDue + 1}})
+	if err != nil {
+		return false, err
+	}
+	from, until := rouse.Instant(math.MinInt64), rouse.Never
+	if q.DueFrom != 0 {
+		from = q.DueFrom
+	}
+	if q.DueUntil != 0 {
+		until = q.DueUntil.Add(nearDue) // at most Never
+	}
+	ok = true
+	var seek []byte
+	for it.First(); it.Valid() && ok; {
+		if len(it.Key()) < dueHead {
+			return false, errors.Join(errDamaged, it.Close())
+		}
+		bucket := binary.BigEndian.Uint32(it.Key()[1:])
+		end := appendDueTime(nil, bucket, until)
+		if until == rouse.Never {
+			end = after(end[:5])
+		}
+		seek = appendDueTime(seek[:0], bucket, from)
+		for it.SeekGE(seek); it.Valid() && ok && bytes.Compare(it.Key(), end) < 0; it.Next() {
+			ok = l.add(it.Key()[dueHead:])
+		}
+		if bucket == math.MaxUint32 {
+			break
+		}
+		seek = appendDueTime(seek[:0], bucket+1, math.MinInt64)
+		it.SeekGE(seek)
+	}
+	return ok, it.Close()
+}
+
+func (l *list) seek(suffix []byte) (at, value []byte, err error) {
+	for ; l.at < len(l.suffixes); l.at++ {
+		if at := l.suffixes[l.at]; bytes.Compare(at, suffix) >= 0 {
+			return at, nil, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+func (l *list) close() error { return nil }
 
 // meet returns the first suffix at or after start that all sources have: each source skips to the position of
 // the furthest one.

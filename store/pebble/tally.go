@@ -72,6 +72,7 @@ type tally struct {
 	seed            maphash.Seed
 	rows, places    uint64
 	states, inState uint64
+	aside           bool // all rows that are not near their due time are in the index
 	labels, labeled uint64
 	counted, found  map[rouse.State]int64 // by the counters, and by counting
 	hours, ended    map[uint32]int64      // of records: by the counters, and by counting
@@ -135,6 +136,8 @@ func (t *tally) add(key, value []byte) error {
 		t.places += t.hash(key[1:], p.revision, uint64(p.bucket), uint64(p.visible), uint64(p.due), uint64(p.state))
 		if p.state != rouse.StateScheduled {
 			t.states += t.hash(key[1:], uint64(p.state))
+		} else if t.aside && p.isAside() {
+			t.states += t.hash(key[1:], uint64(stateAside))
 		}
 		for l, v := range p.labels {
 			t.labels += t.hash(append(appendLabelHead(nil, l, v)[1:], key[1:]...))
@@ -143,7 +146,11 @@ func (t *tally) add(key, value []byte) error {
 		if len(key) < 2 {
 			return errDamaged
 		}
-		t.inState += t.hash(key[2:], uint64(key[1]))
+		if t.aside || rouse.State(key[1]) != stateAside {
+			t.inState += t.hash(key[2:], uint64(key[1]))
+		}
+	case tagAside: // before the rows
+		t.aside = true
 	case tagLabel:
 		t.labeled += t.hash(key[1:])
 	case tagCount:

@@ -48,7 +48,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 			delete(s.hours, h)
 		}
 		return nil
-	}, 1)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		if err != nil || len(gone) == 0 {
 			return n, s.met(err)
 		}
-		done, err := s.commit(ctx, func(w *write) error { return w.removeRecords(namespace, gone) }, len(gone))
+		done, err := s.commit(ctx, func(w *write) error { return w.removeRecords(namespace, gone) })
 		if err == nil {
 			err = wait(ctx, done)
 		}

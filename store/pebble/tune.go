@@ -49,8 +49,8 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 
-		// A damaged block is an error for the call that reads it; by default it would end the process. A key that was deleted as set
-		// once, and was not, may have its earlier value again.
+		// A damaged block is an error for the call that reads it; by default it would end the process. A key
+		// that was deleted as set once, and was not, may have its earlier value again.
 		EventListener: &lsm.EventListener{
 			DataCorruption: func(i lsm.DataCorruptionInfo) {
 				s.met(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))

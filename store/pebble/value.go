@@ -44,7 +44,8 @@ type place struct {
 	due        rouse.Instant
 	labels     map[string]string
 
-	// The row's d key and k key were set exactly once since they were last deleted; false if that is not known.
+	// The row's d key and k key were set exactly once since they were last deleted; false if that is not
+	// known.
 	dueOnce, keyOnce bool
 }
 

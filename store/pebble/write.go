@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"runtime"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 
@@ -17,6 +18,7 @@ type write struct {
 	revision uint64
 	low      bool // the disk has too little space to add rows
 	hasher   hasher
+	hashes   []hash             // of the keys of the changes
 	seen     touched            // keys that this batch has written
 	recent   recent             // keys that earlier batches have written
 	names    names              // keys that have rows, roughly
@@ -33,8 +35,8 @@ func (w *write) init(s *Store) {
 	w.names.init(&w.hasher)
 }
 
-func (w *write) begin(size int) {
-	w.batch = w.s.db.NewBatchWithSize(min(size*512+1024, 4<<20))
+func (w *write) begin() {
+	w.batch = w.s.db.NewBatch(keptBatch)
 	w.revision = w.s.last
 	w.low = w.s.room.low()
 	w.seen.reset()
@@ -42,6 +44,9 @@ func (w *write) begin(size int) {
 	w.log.reset()
 	w.ops.reset()
 }
+
+// keptBatch lets the memory of batches be reused, so that a commit allocates none.
+var keptBatch = lsm.WithMaxRetainedSizeBytes(keptBuf)
 
 func (w *write) abandon() {
 	_ = w.batch.Close()
@@ -68,6 +73,10 @@ func (w *write) finish() error {
 	}
 	w.ops.set(func(b []byte) []byte { return append(b, revisionKey...) },
 		func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, w.revision) })
+	if w.batch.Empty() {
+		_ = w.batch.Close()
+		w.batch = w.s.db.NewBatchWithSize(w.ops.size(), keptBatch)
+	}
 	if err := w.ops.write(w.batch); err != nil {
 		return err
 	}
@@ -78,9 +87,34 @@ func (w *write) finish() error {
 // empty reports whether there is nothing to write.
 func (w *write) empty() bool { return w.ops.empty() && w.batch.Empty() }
 
+// all makes the changes whose conditions hold.
+func (w *write) all(changes []rouse.Change, results []rouse.Result) error {
+	w.hashes = w.hashes[:0]
+	for i := range changes {
+		w.hashes = append(w.hashes, w.hasher.of(changes[i].Key))
+	}
+	w.fetch(w.hashes)
+	for i := range changes {
+		if err := w.change(w.hashes[i], &changes[i], &results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch reads what lookup will read of the tables in memory, whose parts are in no cache of the CPU: here,
+// where nothing depends on the values, it waits for many of them at the same time.
+func (w *write) fetch(hashes []hash) {
+	read := uint64(0)
+	for _, h := range hashes {
+		read += w.names.peek(h) + w.recent.peek(h)
+	}
+	runtime.KeepAlive(read)
+}
+
 // change makes one change, if its condition holds.
-func (w *write) change(c *rouse.Change, res *rouse.Result) error {
-	h, have, err := w.lookup(c.Key)
+func (w *write) change(h hash, c *rouse.Change, res *rouse.Result) error {
+	have, err := w.lookup(h, c.Key)
 	if err != nil {
 		return err
 	}
@@ -104,7 +138,8 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
-		h, have, err := w.lookup(row.Key)
+		h := w.hasher.of(row.Key)
+		have, err := w.lookup(h, row.Key)
 		if err != nil {
 			return err
 		}
@@ -120,20 +155,18 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 }
 
 // lookup returns the place of a key after the changes of this batch.
-func (w *write) lookup(k rouse.Key) (h hash, p place, err error) {
-	h = w.hasher.of(k)
+func (w *write) lookup(h hash, k rouse.Key) (place, error) {
 	if t := w.seen.get(h); t != nil {
-		return h, t.place, nil
-	}
-	if p, ok := w.recent.get(h); ok {
-		return h, p, nil
+		return t.place, nil
 	}
 	if w.names.free(h) {
-		return h, place{}, nil
+		return place{}, nil
+	}
+	if p, ok := w.recent.get(h); ok {
+		return p, nil
 	}
 	w.scratch = appendKeyKey(w.scratch[:0], k)
-	p, err = getPlace(w.s.db, w.scratch)
-	return h, p, err
+	return getPlace(w.s.db, w.scratch)
 }
 
 // remove deletes an existing row.
@@ -191,6 +224,11 @@ func (w *write) index(k rouse.Key, from, to *place) {
 			}
 		}
 	}
+	if was, is := from.isAside(), to.isAside(); was && !is {
+		w.ops.delete(func(b []byte) []byte { return appendStateKey(b, stateAside, k) })
+	} else if is && !was {
+		w.ops.set(func(b []byte) []byte { return appendStateKey(b, stateAside, k) }, empty)
+	}
 	for l, v := range from.labels {
 		if now, ok := to.labels[l]; !ok || now != v {
 			w.ops.delete(func(b []byte) []byte { return appendSuffix(appendLabelHead(b, l, v), k) })
@@ -214,6 +252,18 @@ func get(r lsm.Reader, key []byte) ([]byte, error) {
 	}
 	value = append(make([]byte, 0, len(value)), value...)
 	return value, closer.Close()
+}
+
+// has reports whether a key exists.
+func has(r lsm.Reader, key []byte) (bool, error) {
+	_, closer, err := r.Get(key)
+	if errors.Is(err, lsm.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, explain(err)
+	}
+	return true, closer.Close()
 }
 
 func getPlace(r lsm.Reader, key []byte) (place, error) {

@@ -30,30 +30,17 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	if err != nil {
 		return nil, err
 	}
-	wrote := false
-	for _, p := range parts {
-		part := results[:len(p.changes)]
-		results = results[len(p.changes):]
-		kinds, at := p.kinds()
-		for k := range kinds {
-			to := part
-			if len(kinds) > 1 {
-				to = make([]rouse.Result, len(at[k]))
+	for i, p := range parts {
+		if err := s.applyPart(ctx, p, writer, results[:len(p.changes)]); err != nil {
+			// Some or all of it may be written, or may be written later. Claims must return that, so it no
+			// longer counts as this store's.
+			s.writer.CompareAndSwap(writer, 0)
+			if i > 0 && errors.Is(err, rouse.ErrFull) { // which would mean that nothing was written
+				err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
 			}
-			if err := s.applyPart(ctx, kinds[k], writer, to); err != nil {
-				// Some or all of it may be written, or may be written later. Claims must return that, so it
-				// no longer counts as this store's.
-				s.writer.CompareAndSwap(writer, 0)
-				if wrote && errors.Is(err, rouse.ErrFull) { // which would mean that nothing was written
-					err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
-				}
-				return nil, err
-			}
-			wrote = true
-			for i, place := range at[k] {
-				part[place] = to[i]
-			}
+			return nil, err
 		}
+		results = results[len(p.changes):]
 	}
 	return all, nil
 }
@@ -81,6 +68,10 @@ func (s *Store) drawWriter(ctx context.Context) (int64, error) {
 // one.
 const carefulFor = 256
 
+// movedFor is how many statements search rows by their keys after one has found a row elsewhere than it was:
+// a failed statement costs a round trip, which is long for a node that is far from its store.
+const movedFor = 64
+
 // A transaction that conflicted with another one is retried, after pauses that double on average:
 // concurrentTries times concurrently with others, and then exclusively, so that it succeeds.
 const (
@@ -90,6 +81,18 @@ const (
 
 func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
 	bold := p.plain && s.careful.Add(-1) < 0
+	if bold && s.moved.Add(-1) < 0 {
+		err := s.tryAt(ctx, p, writer, results)
+		switch {
+		case state(err) == "23505": // a row exists already
+			s.careful.Store(carefulFor)
+			bold = false
+		case !undone(err):
+			return err
+		default: // others change rows at the same time
+			s.moved.Store(movedFor)
+		}
+	}
 	for try := 0; ; try++ {
 		err := s.tryPart(ctx, p, writer, bold, results, try >= concurrentTries)
 		if bold && state(err) == "23505" { // a row exists already
@@ -112,22 +115,26 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 }
 
 func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result, alone bool) error {
-	var calls []*call
-	if alone {
-		calls = append(calls, newCall(s.sql.alone))
-	}
 	c, err := p.call(&s.sql, writer, bold)
 	if err != nil {
 		return err
 	}
-	calls = append(calls, c)
+	calls := []*call{c}
+	if alone {
+		calls = []*call{newCall(s.sql.alone), c}
+	}
+	return s.write(ctx, p, calls, func(row [][]byte) error { return p.results(row, results) })
+}
+
+// write makes calls, of which the last one writes a part, and passes its answer to read.
+func (s *Store) write(ctx context.Context, p *part, calls []*call, read func(row [][]byte) error) error {
 	answered := false
-	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err := s.timer(ctx, calls, func(i int, row [][]byte) error {
 		if i < len(calls)-1 {
 			return nil
 		}
 		answered = true
-		return p.results(row, results)
+		return read(row)
 	})
 	if err == nil && !answered {
 		err = fmt.Errorf("store %s: the server did not answer for %d changes", s.name, len(p.changes))

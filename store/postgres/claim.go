@@ -11,7 +11,7 @@ import (
 )
 
 // Claim returns the rows of the window. The comments of the functions claim and claim_hold in the schema
-// describe how, and what the token is.
+// describe how, and what the token is; claim_at and hold_at do the same, and return where the rows are.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	limit := min(max(1, w.Limit), math.MaxInt32)
 	text := s.sql.claim
@@ -41,6 +41,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	}
 	var b rouse.Batch
 	first, size := true, 0
+	var at []uint64
 	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if first { // the clock and the token
 			first = false
@@ -51,13 +52,17 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 		if err := scanRow(row, &r); err != nil {
 			return err
 		}
-		b.Rows = append(b.Rows, r)
+		if len(row) != columnCount+1 {
+			return errShort
+		}
+		b.Rows, at = append(b.Rows, r), append(at, readTid(row[columnCount]))
 		size += len(r.Body)
 		return nil
 	})
 	if err != nil {
 		return rouse.Batch{}, err
 	}
+	s.places.read(b.Rows, at)
 	if w.Hold > 0 {
 		slices.SortFunc(b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
 	}

@@ -59,36 +59,47 @@ func configure(c *pgconn.Config, o *Options) {
 	}
 }
 
+// losing are settings of a server that lose acknowledged writes in a crash if they are off.
+var losing = []string{"fsync", "full_page_writes", "synchronous_commit"}
+
 // inspect refuses a server that rouse cannot use, or that would lose acknowledged writes.
 func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+	_, off, err := settingsOf(ctx, on)
+	if err == nil && len(off) > 0 && !o.AllowUnsafe {
+		err = fmt.Errorf("the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", off[0])
+	}
+	return err
+}
+
+// settingsOf returns the version of a server, and which of the losing settings are off. The error is why
+// rouse cannot use it.
+func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []string, err error) {
 	r := on.ExecParams(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text, current_setting('server_encoding'),
 		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`, nil, nil, nil, nil).Read()
 	if r.Err != nil {
-		return r.Err
+		return "", nil, r.Err
 	}
-	if len(r.Rows) != 1 || len(r.Rows[0]) != 7 {
-		return errShort
+	if len(r.Rows) != 1 || len(r.Rows[0]) != 4+len(losing) {
+		return "", nil, errShort
 	}
 	v := r.Rows[0]
-	var version int
-	if _, err := fmt.Sscan(string(v[0]), &version); err != nil {
-		return fmt.Errorf("the server's version is %q: %w", v[0], err)
+	version = string(v[1])
+	var number int
+	if _, err := fmt.Sscan(string(v[0]), &number); err != nil {
+		return "", nil, fmt.Errorf("the server's version is %q: %w", v[0], err)
 	}
 	switch {
-	case version < minVersion:
-		return fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", v[1])
+	case number < minVersion:
+		return "", nil, fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", version)
 	case string(v[2]) != "false":
-		return fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
+		return "", nil, fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
 	case string(v[3]) != "UTF8":
-		return fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
+		return "", nil, fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}
-	if o.AllowUnsafe {
-		return nil
-	}
-	for i, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+	for i, setting := range losing {
 		if string(v[4+i]) == "off" {
-			return fmt.Errorf("the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", setting)
+			off = append(off, setting)
 		}
 	}
-	return nil
+	return version, off, nil
 }

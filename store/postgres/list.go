@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pages"
 )
 
 // maxLooks limits the rows that one page of a list examines in each of its sources.
@@ -18,18 +19,27 @@ const maxLooks = 16384
 
 // List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
 // that all of them have read.
-func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	q.Limit = max(1, q.Limit)
 	sources := sourcesOf(&q)
+	if bounded(&q) {
+		few, err := s.fewDue(ctx, &q)
+		if err != nil {
+			return rouse.Page{}, err
+		}
+		if few {
+			sources = slices.Clone(dueSources)
+		}
+	}
 	calls := []*call{newCall(s.sql.plans)}
 	for i := range sources {
 		c, err := sources[i].page(&s.sql, &q)
 		if err != nil {
-			return page, err
+			return rouse.Page{}, err
 		}
 		calls = append(calls, c)
 	}
-	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err := s.timer(ctx, calls, func(i int, row [][]byte) error {
 		if i == 0 {
 			return nil
 		}
@@ -38,25 +48,11 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 	if err != nil {
 		return rouse.Page{}, err
 	}
-	for _, src := range sources {
-		page.Rows = append(page.Rows, src.rows...)
-		if src.next != nil && (page.Next == nil || src.next.Compare(*page.Next) < 0) {
-			page.Next = src.next
-		}
+	found := make([]rouse.Page, len(sources))
+	for i, src := range sources {
+		found[i] = rouse.Page{Rows: src.rows, Next: src.next}
 	}
-	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
-	if page.Next != nil {
-		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
-	}
-	if len(page.Rows) > q.Limit {
-		page.Rows = page.Rows[:q.Limit]
-		page.Next = &page.Rows[q.Limit-1].Key
-	}
-	if page.Next != nil {
-		next := *page.Next
-		page.Next = &next
-	}
-	return page, nil
+	return pages.Merge(q.Limit, found...), nil
 }
 
 // Count returns how many rows match. Counts by namespace and states come from the tallies; with other
@@ -72,7 +68,11 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		calls = append(calls, w.call(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
 	} else {
 		q.After = rouse.Key{}
-		for _, src := range sourcesOf(&q) {
+		sources := sourcesOf(&q)
+		if bounded(&q) {
+			sources = dueSources
+		}
+		for _, src := range sources {
 			w := src.conditions(&q)
 			if err := src.filters(&q, &w); err != nil {
 				return 0, err
@@ -92,10 +92,12 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// source is an index in the order of keys: of all rows, or of the rows in one state. No row is in two sources
-// of a query.
+// source is an index in the order of keys: of all rows, or of the rows in one state; or in the order of time:
+// see dueSources. No row is in two sources of a query.
 type source struct {
 	state rouse.State // 0: all
+	time  string      // the column; "" for the order of keys
+	only  string      // the condition of rows in the order of time
 	rows  []rouse.Row
 	next  *rouse.Key
 }
@@ -117,22 +119,32 @@ func sourcesOf(q *rouse.Query) []source {
 
 // conditions returns the conditions on the index, in whose order the rows are read.
 func (src *source) conditions(q *rouse.Query) (w where) {
+	if src.time != "" {
+		w = src.span(q)
+		w.add(src.only)
+		return w
+	}
 	if src.state != 0 {
 		w.int("t.state = ?", int64(src.state))
 		w.add("t.state <> 1") // the condition of the index
 	}
+	keyed(&w, q)
+	if len(w.parts) == 0 {
+		w.add("true")
+	}
+	return w
+}
+
+// keyed adds the conditions on the key.
+func keyed(w *where, q *rouse.Query) {
 	if q.Namespace != "" {
 		w.text("t.namespace = ?", q.Namespace)
-		named(&w, q)
+		named(w, q)
 	}
 	if q.After != (rouse.Key{}) {
 		a := q.After
 		w.add(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name), w.textArg(a.Fire)))
 	}
-	if len(w.parts) == 0 {
-		w.add("true")
-	}
-	return w
 }
 
 // named adds the conditions on the name: on the index below a namespace, on the rows without one.
@@ -151,6 +163,9 @@ func named(w *where, q *rouse.Query) {
 // filters adds the conditions on the rows.
 func (src *source) filters(q *rouse.Query, w *where) error {
 	w.states(q, "t.state")
+	if src.time != "" {
+		keyed(w, q)
+	}
 	if q.Namespace == "" {
 		named(w, q)
 	}
@@ -173,6 +188,9 @@ func (src *source) filters(q *rouse.Query, w *where) error {
 // page requests up to q.Limit rows and one more, and examines at most maxLooks. The last examined row is
 // always in the answer, marked if it does not match.
 func (src *source) page(sql *texts, q *rouse.Query) (*call, error) {
+	if src.time != "" {
+		return src.duePage(sql, q)
+	}
 	index := src.conditions(q)
 	rows := where{c: index.c}
 	if err := src.filters(q, &rows); err != nil {

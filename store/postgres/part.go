@@ -83,69 +83,6 @@ func split(changes []rouse.Change) ([]*part, error) {
 	return parts, end(len(changes))
 }
 
-// kinds divides a large plain statement with several kinds of changes: creates, then removals, then updates,
-// each with the indexes of its changes. A statement of one kind need not lock its rows before it writes them
-// (see apply_plain), which outweighs another commit. Creates come first: a full disk refuses them before
-// anything else is written. Other statements are returned unchanged, without indexes.
-func (p *part) kinds() (kinds []*part, at [][]int) {
-	acts := [...]int{actPut, actDelete, actUpdate}
-	if p.plain && len(p.changes) >= worthKinds {
-		for _, act := range acts {
-			if k, places := p.only(act); len(places) == len(p.changes) {
-				break
-			} else if len(places) > 0 {
-				kinds, at = append(kinds, k), append(at, places)
-			}
-		}
-	}
-	if len(kinds) == 0 {
-		return []*part{p}, [][]int{nil}
-	}
-	return kinds, at
-}
-
-// only returns the changes of one kind as a separate statement, and their indexes. The entries keep their
-// order.
-func (p *part) only(act int) (*part, []int) {
-	k := &part{plain: true}
-	var places []int
-	offs := make([]int, len(p.changes)) // new offs, by index
-	mine := make([]bool, len(p.changes))
-	for i := range p.entries {
-		if e := &p.entries[i]; e.act == act {
-			mine[p.placeOf(e.off)] = true
-		}
-	}
-	off := 0
-	for place, is := range mine {
-		if !is {
-			continue
-		}
-		c := &p.changes[place]
-		offs[place] = off
-		n, _ := weight(c)
-		off += n
-		k.changes, k.offs, places = append(k.changes, *c), append(k.offs, offs[place]), append(places, place)
-		k.logs += len(c.Log)
-	}
-	for i := range p.entries {
-		if e := p.entries[i]; e.act == act {
-			e.off = offs[p.placeOf(e.off)]
-			k.entries = append(k.entries, e)
-		}
-	}
-	return k, places
-}
-
-// placeOf returns the index of the change whose entry has an off. In a plain statement, offs ascend.
-func (p *part) placeOf(off int) int {
-	place, _ := slices.BinarySearch(p.offs, off)
-	return place
-}
-
-// worthKinds is the minimal number of changes in a statement that is divided by kinds.
-const worthKinds = 128
-
 // weight returns how many revisions a change takes, and an estimate of its bytes.
 func weight(c *rouse.Change) (revisions, bytes int) {
 	revisions = 1 + len(c.Also) + len(c.Log)
@@ -230,6 +167,33 @@ func (p *part) addRow(own int, row *rouse.Row, off int) {
 
 // call builds the statement. A bold one fails if a row that it creates exists.
 func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
+	text := sql.full
+	if p.plain {
+		text = sql.plain
+	}
+	c := newCall(text)
+	if err := p.addRows(c); err != nil {
+		return nil, err
+	}
+	of := int4s(p.logs)
+	for i := range p.changes {
+		for range p.changes[i].Log {
+			of.int4(p.offs[i])
+		}
+	}
+	c.array(of)
+	p.addLogs(c)
+	c.int4(int(writer))
+	if p.plain {
+		c.bool_(bold)
+	} else {
+		c.array(p.owners())
+	}
+	return c, nil
+}
+
+// addRows adds the entries to a statement.
+func (p *part) addRows(c *call) error {
 	n, rows, size := len(p.entries), 0, 0
 	for i := range p.entries {
 		if r := p.entries[i].row; r != nil {
@@ -269,54 +233,40 @@ func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
 		text, err := writeLabels(r.Labels)
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case text == "":
 			labels.addNull()
 		default:
 			labels.str(text)
 		}
 	}
-	text := sql.full
-	if p.plain {
-		text = sql.plain
-	}
-	c := newCall(text)
-	for _, a := range []*array{acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities, labels, bodies} {
-		c.array(a)
-	}
-	p.addLogs(c)
-	c.int4(int(writer))
-	if p.plain {
-		c.bool_(bold)
-	} else {
-		c.array(p.owners())
-	}
-	return c, nil
+	c.arrays(acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities, labels, bodies)
+	return nil
 }
 
-// addLogs adds the records to a statement.
-func (p *part) addLogs(c *call) {
-	of, offs, namespaces, names, ended, bodies := int4s(p.logs), int4s(p.logs), strs(p.logs, 16), strs(p.logs, 32), int8s(p.logs), byteas(p.logs, 64)
+// addLogs adds the records to a statement, and returns how many are of each hour.
+func (p *part) addLogs(c *call) (hours map[int64]int64) {
+	offs, namespaces, names, ended, bodies := int4s(p.logs), strs(p.logs, 16), strs(p.logs, 32), int8s(p.logs), byteas(p.logs, 64)
+	hours = map[int64]int64{}
 	off := 0
 	var scratch []byte
 	for i := range p.changes {
 		change := &p.changes[i]
 		for j := range change.Log {
 			r := &change.Log[j]
-			of.int4(p.offs[i])
 			offs.int4(off + 1 + len(change.Also) + j)
 			namespaces.str(r.Namespace)
 			names.str(r.Name)
 			ended.int8(int64(r.Ended))
 			scratch = rouse.AppendRecord(scratch[:0], r)
 			bodies.bytea(scratch)
+			hours[int64(r.Ended)/hourMillis]++
 		}
 		n, _ := weight(change)
 		off += n
 	}
-	for _, a := range []*array{of, offs, namespaces, names, ended, bodies} {
-		c.array(a)
-	}
+	c.arrays(offs, namespaces, names, ended, bodies)
+	return hours
 }
 
 // owners returns for each entry the position of its change, counting from 1 as SQL does; 0 for changes.
@@ -350,6 +300,13 @@ func (p *part) results(row [][]byte, to []rouse.Result) error {
 			return err
 		}
 	}
+	p.fill(base, refused, had, to)
+	return nil
+}
+
+// fill sets the results: base is the block of revisions, refused has the revisions that refused changes met,
+// and had the previous ones of others, if their conditions do not contain them.
+func (p *part) fill(base uint64, refused, had map[int64]int64, to []rouse.Result) {
 	off := 0
 	for i := range p.changes {
 		c := &p.changes[i]
@@ -362,7 +319,6 @@ func (p *part) results(row [][]byte, to []rouse.Result) error {
 		n, _ := weight(c)
 		off += n
 	}
-	return nil
 }
 
 // applied returns the result of a change that was made. revision is the revision of the row that it wrote,

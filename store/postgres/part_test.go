@@ -8,21 +8,21 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestLargeCallsArePartedByKind: a call with creates, removals and updates, which are written in separate
-// transactions, returns the results in the order of its changes, and writes the same rows and records as the
-// model.
-func TestLargeCallsArePartedByKind(t *testing.T) {
+// TestCallsOfAllKinds: a call with creates, removals and updates, of which some are refused, returns the
+// results in the order of its changes, and writes the same rows and records as the model.
+func TestCallsOfAllKinds(t *testing.T) {
+	const mixed = 128
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()
 	type outcome struct{ applied, existed bool }
 	run := func(s rouse.Store) (out []outcome, there map[string]rouse.Instant, records int) {
-		old := timers("old", 3*worthKinds)
+		old := timers("old", 3*mixed)
 		made, err := s.Apply(t.Context(), old)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var changes []rouse.Change
-		fresh := timers("new", worthKinds)
+		fresh := timers("new", mixed)
 		for i := range old {
 			c := rouse.Change{Key: old[i].Key, If: made[i].Revision, Log: []rouse.Record{{Namespace: "ns", Name: old[i].Key.Name, Ending: rouse.EndFired, Ended: rouse.Instant(1_750_000_000_000 + i)}}}
 			if i%5 == 0 {
@@ -45,7 +45,7 @@ func TestLargeCallsArePartedByKind(t *testing.T) {
 		}
 		there = map[string]rouse.Instant{}
 		for _, name := range []string{"old", "new"} {
-			for _, c := range timers(name, 3*worthKinds) {
+			for _, c := range timers(name, 3*mixed) {
 				rows, err := s.Get(t.Context(), []rouse.Key{c.Key})
 				if err != nil {
 					t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/closing"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -85,10 +86,11 @@ type Store struct {
 	timers  *pgxpool.Pool
 	leases  *pgxpool.Pool // small and separate, so that no lease waits behind a large claim
 	careful atomic.Int64  // how many of the next statements check for existing rows before they create; none below 1
-	writer  atomic.Int64  // the number under which this store writes; 0: the next write draws one
+	moved   atomic.Int64  // how many of the next statements search rows by their keys; none below 1
+	places  places
+	writer  atomic.Int64 // the number under which this store writes; 0: the next write draws one
 
-	life    sync.RWMutex // calls hold it for reading, Close for writing
-	closed  bool
+	life    closing.Guard  // of calls and Close
 	closing chan struct{}  // closed when Close begins
 	watches sync.WaitGroup // running calls of Watch
 }
@@ -135,17 +137,12 @@ const leaseConns = 2
 
 // Close waits for running calls and closes the store.
 func (s *Store) Close() error {
-	s.life.Lock()
-	if s.closed {
-		s.life.Unlock()
+	return s.life.Close(func() error {
+		close(s.closing)
+		s.watches.Wait()
+		s.closePools()
 		return nil
-	}
-	s.closed = true
-	close(s.closing)
-	s.life.Unlock()
-	s.watches.Wait()
-	s.closePools()
-	return nil
+	})
 }
 
 func (s *Store) closePools() {
@@ -157,17 +154,7 @@ func (s *Store) closePools() {
 }
 
 // begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.life.RLock()
-	if s.closed {
-		s.life.RUnlock()
-		return rouse.ErrClosed
-	}
-	return nil
-}
+func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
 
 // timer makes calls on the connections for timers, in one transaction and one round trip; lease on those for
 // leases.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rousehq/rouse"
@@ -21,26 +23,28 @@ func openTest(t testing.TB, url string, o Options) *Store {
 	return s
 }
 
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, servers.Postgres(t), unsafe) })
+// fresh returns options for a separate store in a shared database: a schema costs much less than a database.
+func fresh() Options {
+	o := unsafe
+	o.Schema = fmt.Sprint("s", schemas.Add(1))
+	return o
 }
 
-func TestShared(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, servers.Postgres(t)) })
+var schemas atomic.Int64
+
+func TestContract(t *testing.T) {
+	url := servers.Postgres(t)
+	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, url, fresh()) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, url, fresh()) })
 }
 
 // twice opens a store, and returns a function that opens it again.
-func twice(t *testing.T, url string) (rouse.Shared, func() rouse.Shared) {
-	open := func() rouse.Shared { return openTest(t, url, unsafe) }
+func twice(t *testing.T, url string, o Options) (rouse.Shared, func() rouse.Shared) {
+	open := func() rouse.Shared { return openTest(t, url, o) }
 	return open(), open
 }
 
 func TestSameAsTheModel(t *testing.T) {
 	url := servers.Postgres(t)
-	storetest.Compare(t, func(t *testing.T) rouse.Store {
-		if err := Migrate(t.Context(), url, unsafe, 0); err != nil {
-			t.Fatal(err)
-		}
-		return openTest(t, url, unsafe)
-	}, func() rouse.Store { return mem.New() })
+	storetest.Compare(t, func(t *testing.T) rouse.Store { return openTest(t, url, fresh()) }, func() rouse.Store { return mem.New() })
 }

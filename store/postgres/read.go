@@ -41,21 +41,51 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 }
 
 // Revisions returns the revisions of the rows of the keys. It asks the primary, so it sees every change that
-// was acknowledged before.
+// was acknowledged before. A row that is where it was with the revision that it had is not searched by its
+// key.
 func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	out := make([]uint64, len(keys))
 	if len(keys) == 0 {
 		return out, s.usable(ctx)
 	}
-	namespaces, names, fires := keyArrays(keys)
+	known, at := s.places.of(keys)
+	if at.n > 0 {
+		err := s.timer(ctx, []*call{newCall(s.sql.revisionsAt).array(at)}, func(_ int, row [][]byte) error {
+			list, err := readInts(row[0])
+			there := make(map[uint64]bool, len(list))
+			for _, revision := range list {
+				there[uint64(revision)] = true
+			}
+			for i, revision := range known {
+				if there[revision] {
+					out[i] = revision
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var rest []rouse.Key
+	var places []int
+	for i, revision := range out {
+		if revision == 0 {
+			rest, places = append(rest, keys[i]), append(places, i)
+		}
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	namespaces, names, fires := keyArrays(rest)
 	c := newCall(s.sql.revisions).array(namespaces).array(names).array(fires)
 	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		list, err := readInts(row[0])
-		if err != nil || len(list) != len(out) {
+		if err != nil || len(list) != len(rest) {
 			return errShort
 		}
 		for i := range list {
-			out[i] = uint64(list[i])
+			out[places[i]] = uint64(list[i])
 		}
 		return nil
 	})

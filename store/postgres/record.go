@@ -42,8 +42,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 			return err
 		}
 		r.Namespace, r.Name = q.Namespace, string(row[2])
-		page.Records = append(page.Records, r)
 		last = rouse.RecordCursor{Ended: rouse.Instant(readInt(row[0])), Seq: uint64(readInt(row[1]))}
+		page.Records, page.At = append(page.Records, r), append(page.At, last)
 		return nil
 	})
 	if err != nil {

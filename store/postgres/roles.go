@@ -8,10 +8,10 @@ import (
 // Roles returns the SQL that gives roles the rights that they need on the schema, and all other roles none.
 // Three roles are enough, plus those of applications that create timers in their own transactions:
 //
-//   - The owner creates and migrates the schema (Migrate, or Open without NoMigrate). Run the SQL as this role, once,
-//     after the first migration: it includes what later migrations create.
-//   - Nodes run as app, with NoMigrate set or not: it reads and writes rows, and calls the schema's functions. It
-//     cannot create, change or remove anything else, in this schema or elsewhere.
+//   - The owner creates and migrates the schema (Migrate, or Open without NoMigrate). Run the SQL as this
+//     role, once, after the first migration: it includes what later migrations create.
+//   - Nodes run as app, with NoMigrate set or not: it reads and writes rows, and calls the schema's
+//     functions. It cannot create, change or remove anything else, in this schema or elsewhere.
 //   - reader can read everything and change nothing, for people and their tools; empty for none.
 //   - Callers may execute create_timer and delete_timer, and nothing else: see CallerRole.
 //

@@ -8,40 +8,47 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// asRoles creates a schema as its owner, and returns URLs for the roles app and reader. Roles belong to the
-// whole server, and stay.
+// asRoles creates a database, and returns URLs for the superuser and the roles app and reader. Roles belong
+// to the whole server, and stay.
 func asRoles(t *testing.T) (url, app, reader string) {
 	t.Helper()
 	url = servers.Postgres(t)
 	admin(t, url, `DO $$ BEGIN
 			CREATE ROLE rouse_owner LOGIN; CREATE ROLE rouse_app LOGIN; CREATE ROLE rouse_reader LOGIN;
 			EXCEPTION WHEN duplicate_object THEN NULL; END $$;
-		CREATE SCHEMA rouse AUTHORIZATION rouse_owner; REVOKE ALL ON SCHEMA public FROM PUBLIC`)
-	owner := as(t, url, "rouse_owner")
-	if err := Migrate(t.Context(), owner, unsafe, Latest()); err != nil {
-		t.Fatal(err)
-	}
-	admin(t, owner, Roles("rouse", "rouse_app", "rouse_reader"))
+		REVOKE ALL ON SCHEMA public FROM PUBLIC`)
 	return url, as(t, url, "rouse_app"), as(t, url, "rouse_reader")
 }
 
-// TestContractAsTheAppRole: a node needs only rights on rows and functions.
-func TestContractAsTheAppRole(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store {
-		_, app, _ := asRoles(t)
-		return openTest(t, app, unsafe)
-	})
+// createAsOwner creates the schema of the options as its owner, with the rights of the other roles.
+func createAsOwner(t *testing.T, url string, o Options) {
+	t.Helper()
+	o = o.withDefaults()
+	admin(t, url, `CREATE SCHEMA `+quote(o.Schema)+` AUTHORIZATION rouse_owner`)
+	owner := as(t, url, "rouse_owner")
+	if err := Migrate(t.Context(), owner, o, Latest()); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, owner, Roles(o.Schema, "rouse_app", "rouse_reader"))
 }
 
-func TestSharedAsTheAppRole(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
-		_, app, _ := asRoles(t)
-		return twice(t, app)
-	})
+// TestContractAsTheAppRoleThroughPgBouncer: a node needs only rights on rows and functions, and leaves
+// nothing in a session, so that each transaction may use another one.
+func TestContractAsTheAppRoleThroughPgBouncer(t *testing.T) {
+	url, app, _ := asRoles(t)
+	through := servers.PgBouncer(t, app)
+	created := func() Options {
+		o := fresh()
+		createAsOwner(t, url, o)
+		return o
+	}
+	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, through, created()) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, through, created()) })
 }
 
 func TestRolesCanDoNothingElse(t *testing.T) {
 	url, app, reader := asRoles(t)
+	createAsOwner(t, url, unsafe)
 	s := openTest(t, app, unsafe)
 	defer s.Close()
 	create(t, s, timers("t", 3))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,20 +14,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/poll"
-	"github.com/rousehq/rouse/store/storetest"
 	"github.com/rousehq/rouse/test/servers"
 )
-
-// TestContractThroughPgBouncer: nothing is left in a session, so each transaction may use another one.
-func TestContractThroughPgBouncer(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, servers.PgBouncer(t, servers.Postgres(t)), unsafe) })
-}
-
-func TestSharedThroughPgBouncer(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
-		return twice(t, servers.PgBouncer(t, servers.Postgres(t)))
-	})
-}
 
 // TestUnsafeServersAreRefused: acknowledged writes must be on disk.
 func TestUnsafeServersAreRefused(t *testing.T) {
@@ -44,6 +33,19 @@ func TestUnsafeServersAreRefused(t *testing.T) {
 	_, err = Open(t.Context(), safe.URL(), Options{})
 	refused(t, err, "synchronous_commit off")
 	openTest(t, safe.URL(), unsafe).Close()
+}
+
+// TestTheDoctorSeesSettings of a server that was allowed to lose timers.
+func TestTheDoctorSeesSettings(t *testing.T) {
+	for _, c := range []struct{ url, severity, word string }{
+		{servers.Postgres(t), rouse.SeverityCritical, "fsync"},
+		{servers.StartPostgres(t).URL(), rouse.SeverityOK, "synchronous_commit on"},
+	} {
+		list, err := openTest(t, c.url, unsafe).Diagnose(t.Context())
+		if err != nil || len(list) != 1 || list[0].Severity != c.severity || !strings.Contains(list[0].Seen, c.word) {
+			t.Errorf("%+v, %v", list, err)
+		}
+	}
 }
 
 func TestOtherEncodingsAreRefused(t *testing.T) {

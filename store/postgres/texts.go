@@ -12,6 +12,7 @@ type texts struct {
 	settings, leaseSettings, plans string // of a transaction
 	now, fetch, revisions, raise   string
 	plain, full, claim, hold       string
+	at, revisionsAt                string
 	alone, writer                  string
 	index                          string
 	lock, unlock                   string
@@ -36,17 +37,20 @@ func newTexts(o *Options) texts {
 		revisions: q(`SELECT {schema}.revisions_of($1, $2, $3)`),
 		raise:     q(`SELECT {schema}.raise($1)`),
 		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
-		full:      q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
-		writer:    q(`SELECT nextval('{schema}.writers')`),
-		alone:     q(`SELECT {schema}.alone()`),
-		claim:     q(`SELECT * FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
-		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, ` + heldFor(15) + `)`),
-		index:     q(`SELECT * FROM {schema}.index_hold($1, $2, $3, $4, $5, $6, ` + heldFor(7) + `)`),
-		lock:      q(`SELECT * FROM {schema}.lock($1, $2, $3, $4, $5)`),
-		unlock:    q(`SELECT {schema}.unlock($1, $2)`),
-		trimHour:  q(`SELECT {schema}.trim_hour($1, $2)`),
-		trimTimer: q(`SELECT {schema}.trim_timer($1, $2, $3, $4)`),
-		hours:     q(`SELECT hour, sum(records)::bigint FROM {schema}.hours GROUP BY hour ORDER BY hour DESC`),
+		at: q(`SELECT * FROM {schema}.apply_at($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+			$26)`),
+		revisionsAt: q(`SELECT {schema}.revisions_at($1)`),
+		full:        q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
+		writer:      q(`SELECT nextval('{schema}.writers')`),
+		alone:       q(`SELECT {schema}.alone()`),
+		claim:       q(`SELECT * FROM {schema}.claim_at($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
+		hold:        q(`SELECT * FROM {schema}.hold_at($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, ` + heldFor(15) + `)`),
+		index:       q(`SELECT * FROM {schema}.index_hold($1, $2, $3, $4, $5, $6, ` + heldFor(7) + `)`),
+		lock:        q(`SELECT * FROM {schema}.lock($1, $2, $3, $4, $5)`),
+		unlock:      q(`SELECT {schema}.unlock($1, $2)`),
+		trimHour:    q(`SELECT {schema}.trim_hour($1, $2)`),
+		trimTimer:   q(`SELECT {schema}.trim_timer($1, $2, $3, $4)`),
+		hours:       q(`SELECT hour, sum(records)::bigint FROM {schema}.hours GROUP BY hour ORDER BY hour DESC`),
 	}
 }
 

@@ -46,6 +46,12 @@ func (c *call) text_(v string) *call { return c.add(pgtype.TextOID, []byte(v)) }
 
 func (c *call) array(a *array) *call { return c.add(a.oid, a.value()) }
 
+func (c *call) arrays(list ...*array) {
+	for _, a := range list {
+		c.array(a)
+	}
+}
+
 // array is an array that is being written in binary format.
 type array struct {
 	oid, element uint32
@@ -65,6 +71,7 @@ func newArray(oid, element uint32, n, size int) *array {
 func int8s(n int) *array        { return newArray(pgtype.Int8ArrayOID, pgtype.Int8OID, n, 8) }
 func int4s(n int) *array        { return newArray(pgtype.Int4ArrayOID, pgtype.Int4OID, n, 4) }
 func int2s(n int) *array        { return newArray(pgtype.Int2ArrayOID, pgtype.Int2OID, n, 2) }
+func tids(n int) *array         { return newArray(pgtype.TIDArrayOID, pgtype.TIDOID, n, tidSize) }
 func strs(n, size int) *array   { return newArray(pgtype.TextArrayOID, pgtype.TextOID, n, size) }
 func byteas(n, size int) *array { return newArray(pgtype.ByteaArrayOID, pgtype.ByteaOID, n, size) }
 func (a *array) size(n int)     { a.n++; a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(n)) }

@@ -164,11 +164,15 @@ func parseCluster(scheme, shown, rest string) (*goredis.ClusterOptions, error) {
 		return nil, h.refuse("has a database, and a Cluster has none")
 	}
 	skip := h.own("skip_verify") == "true"
+	files := redislink.Files(h.parameters)
 	o, err := goredis.ParseClusterURL(scheme + "://" + h.user + h.names[0] + "?" + h.parameters.Encode())
 	if err != nil {
 		return nil, h.refuse("cannot be read: " + redislink.WithoutURL(err))
 	}
 	ownName(o.TLSConfig, skip)
+	if o.Dialer, err = redislink.Dialer(files, o.TLSConfig != nil); err != nil {
+		return nil, h.refuse("cannot be used: " + err.Error())
+	}
 	return o, nil
 }
 
@@ -182,6 +186,7 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 		return nil, h.refuse("does not name the master, as in the path of its Sentinels")
 	}
 	login, password, skip := h.own("sentinel_username"), h.own("sentinel_password"), h.own("skip_verify") == "true"
+	files := redislink.Files(h.parameters)
 	h.parameters.Set("master_name", master)
 	o, err := goredis.ParseFailoverURL(scheme + "://" + h.user + h.names[0] + "/" + db + "?" + h.parameters.Encode())
 	if err != nil {
@@ -192,6 +197,9 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	o.Username, o.Password = o.SentinelUsername, o.SentinelPassword
 	o.SentinelUsername, o.SentinelPassword = login, password
 	ownName(o.TLSConfig, skip)
+	if o.Dialer, err = redislink.Dialer(files, o.TLSConfig != nil); err != nil {
+		return nil, h.refuse("cannot be used: " + err.Error())
+	}
 	return o, nil
 }
 

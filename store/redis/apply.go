@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -114,7 +115,8 @@ type writer struct {
 
 func (w *writer) run(ctx context.Context) error {
 	for rest := w.at; len(rest) > 0; {
-		c := chunk{seen: make(map[string]int, min(len(rest), maxChanges))}
+		c := chunk{soon: rouse.Instant(time.Now().Add(nearness).UnixMilli()), seen: make(map[string]int, min(len(rest), maxChanges)),
+			changes: make([]planned, 0, min(len(rest), maxChanges))}
 		n := 0
 		for n < len(rest) && n < maxChanges && c.bytes < maxBytes && c.numbers < maxNumbers {
 			if err := c.take(rest[n], &w.changes[rest[n]]); err != nil {

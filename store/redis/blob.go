@@ -12,7 +12,11 @@ import (
 // big-endian.
 //
 //	revision:8 generation:8 bucket:4 visible:8 due:8 state:1 length of the body:4 (length:2 label length:2 value)… body
-const headSize = 8 + 8 + 4 + 8 + 8 + 1 + 4
+const (
+	headSize = 8 + 8 + 4 + 8 + 8 + 1 + 4
+	stateAt  = 8 + 8 + 4 + 8 + 8
+	nearBit  = 1 << 7 // of the state: the row was near when it was created (index.lua)
+)
 
 // appendBlob appends a row's blob without revision and generation, which the script prepends.
 func appendBlob(b []byte, r *rouse.Row) ([]byte, error) {
@@ -47,7 +51,7 @@ func readRow(member, blob string) (r rouse.Row, err error) {
 	}
 	r.Revision, r.Generation = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	r.Bucket, r.Visible = binary.BigEndian.Uint32(b[16:]), rouse.Instant(binary.BigEndian.Uint64(b[20:]))
-	r.Due, r.State = rouse.Instant(binary.BigEndian.Uint64(b[28:])), rouse.State(b[36])
+	r.Due, r.State = rouse.Instant(binary.BigEndian.Uint64(b[28:])), rouse.State(b[stateAt]&^nearBit)
 	size := int(binary.BigEndian.Uint32(b[37:]))
 	if size > len(b)-headSize {
 		return damaged()

@@ -17,8 +17,8 @@ for i = 1, n, 4000 do
 end
 at = at + n
 
--- put builds each row in a single string: Lua hashes every string that it creates.
-local function put(i, at)
+-- set builds each row in a single string: Lua hashes every string that it creates.
+local function set(i, at)
   revision = revision + 1
   local r, generation = pack('>L', revision), ARGV[at]
   is[i] = r .. (generation == '' and r or generation) .. ARGV[at + 1]
@@ -27,7 +27,7 @@ local function put(i, at)
 end
 
 local out = {}
-local hours, spaces, logs, logged = {}, {}, {}, #ended > 0
+local hours, spaces, logs, logged = {}, {}, {}, false
 
 local function enroll(hour, space, by)
   hours[hour] = (hours[hour] or 0) + by
@@ -57,13 +57,13 @@ for i = 1, changes do
   else
     local extra = zero
     if op == 2 then
-      found = put(key, at)
+      found = set(key, at)
       at = at + 3
     elseif op == 1 then
       is[key], found = false, zero
     end
     for j = 1, also do
-      local r = put(tonumber(ARGV[at]), at + 1)
+      local r = set(tonumber(ARGV[at]), at + 1)
       if j == 1 then extra = r end
       at = at + 4
     end
@@ -78,31 +78,36 @@ for i = 1, changes do
   end
 end
 
-local moved = {} -- rows to add to buckets
+local moved, fields, gone, enter, exit = {}, {}, {}, {}, {} -- moved are rows to add to buckets
 for i = 1, n do
   local o, c = have[i], is[i]
   if o ~= c then
     local member = ARGV[keys + i]
-    local space, was, now = namespace(member), o and byte(o, 37), c and byte(c, 37)
+    local space, was, now = namespace(member), o and byte(o, 37) % 128, c and byte(c, 37)
+    local had = o and indexed(o)
     if c then
-      sets[#sets + 1] = member
-      sets[#sets + 1] = c
+      put = true
+      fields[#fields + 1] = member
+      fields[#fields + 1] = c
       local bucket = sub(c, 17, 20)
       if score[i] ~= '' then
         add(moved, bucket, score[i], member)
-      elseif o then
+      elseif had then
         add(past, bucket, member)
       end
-      if not o then
-        grows = true
+      grows = grows or not o
+      if not had then
         enter[#enter + 1] = '0'
         enter[#enter + 1] = member
       elseif sub(o, 17, 20) ~= bucket then
         add(past, sub(o, 17, 20), member)
       end
     else
-      dels[#dels + 1] = member
-      add(past, sub(o, 17, 20), member)
+      gone[#gone + 1] = member
+      if had then
+        exit[#exit + 1] = member
+        add(past, sub(o, 17, 20), member)
+      end
     end
     if was ~= now then
       if was then leave(space, was, member) end
@@ -110,6 +115,5 @@ for i = 1, n do
     end
   end
 end
-for bucket, list in pairs(moved) do
-  for i = 1, #list, 4000 do due[#due + 1] = {parse('>I4', bucket), list, i, min(i + 3999, #list)} end
-end
+for bucket, list in pairs(moved) do due[#due + 1] = {parse('>I4', bucket), list} end
+sets[#sets + 1], dels[#dels + 1], enters[#enters + 1], exits[#exits + 1] = fields, gone, enter, exit

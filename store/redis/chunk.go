@@ -5,25 +5,31 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
+
+// nearness is how soon a new row is due if the script does not add it to the indexes at once (index.lua). The
+// clock of this process decides: a wrong one costs time, as near rows are also added to the indexes when
+// their entry in the journal is deleted.
+const nearness = 5 * time.Second
 
 // chunk contains the changes of one script call. A change is plain if it is simple and the only one of its
 // key: the script makes thousands of plain changes with a few commands, and all others one by one. The order
 // of plain changes does not matter as their keys differ, so they are sorted into runs.
 type chunk struct {
+	soon    rouse.Instant  // new rows that are due until then are near
 	seen    map[string]int // written rows → how often
 	changes []planned
 	bytes   int
 	numbers int // count of the numbers that revisions and sequences are computed from
 
-	notes []byte    // the written rows in the format of the journal
-	blobs []byte    // buffer that blobs are sliced from
-	order []planned // the plain changes: creates, replacements, ends, removals
-	puts  int       // how many of order are creates or replacements
-	fresh int       // how many of puts are creates
-	odd   []planned // the other changes
+	notes notes
+	order []*planned // the plain changes: creates, the near ones first, replacements, ends, removals
+	puts  int        // how many of order are creates or replacements
+	fresh int        // how many of puts are creates
+	odd   []*planned // the other changes
 }
 
 // way is how the script makes a change.
@@ -31,6 +37,7 @@ type way uint8
 
 const (
 	wayOdd     way = iota // one by one
+	wayNear               // a create of a row that is due soon
 	wayCreate             // a new row of a new generation, if the key has none
 	wayReplace            // replaces a row of a given revision and keeps its generation, perhaps with records
 	wayEnd                // removes a row of a given revision with a record of its timer, the only one
@@ -48,7 +55,7 @@ type planned struct {
 }
 
 // plain returns how a change is made if no other change has its key.
-func plain(ch *rouse.Change) way {
+func (c *chunk) plain(ch *rouse.Change) way {
 	switch {
 	case len(ch.Also) > 0 || ch.Keep || ch.If == rouse.AnyRevision:
 	case ch.To == nil:
@@ -63,9 +70,13 @@ func plain(ch *rouse.Change) way {
 		}
 	case ch.To.Visible >= exact:
 	case ch.If == rouse.NoRow:
-		if ch.To.Generation == 0 && len(ch.Log) == 0 {
-			return wayCreate
+		if ch.To.Generation != 0 || len(ch.Log) > 0 {
+			return wayOdd
 		}
+		if ch.To.State == rouse.StateScheduled && ch.To.Due <= c.soon {
+			return wayNear
+		}
+		return wayCreate
 	case ch.To.Generation != 0:
 		return wayReplace
 	}
@@ -77,7 +88,7 @@ func (c *chunk) take(place int, ch *rouse.Change) error {
 	if err := checkTexts("key", ch.Key.Namespace, ch.Key.Name, ch.Key.Fire); err != nil {
 		return err
 	}
-	p := planned{Change: ch, way: plain(ch), place: place, number: c.numbers + 1, member: memberOf(&ch.Key)}
+	p := planned{Change: ch, way: c.plain(ch), place: place, number: c.numbers + 1, member: memberOf(&ch.Key)}
 	c.numbers += 1 + len(ch.Also) + len(ch.Log)
 	if p.way == wayEnd {
 		p.slot = int64(ch.Log[0].Ended) >> slotBits
@@ -110,30 +121,32 @@ func (c *chunk) take(place int, ch *rouse.Change) error {
 func sizeOf(r *rouse.Row) int { return headSize + len(r.Body) + 64*len(r.Labels) }
 
 // args returns the arguments of the script.
-func (c *chunk) args(st stamp) ([]any, error) {
-	byWay := [wayRemove + 1][]planned{}
-	for _, p := range c.changes {
+func (c *chunk) args(st stamp) (_ []any, err error) {
+	byWay := [wayRemove + 1][]*planned{}
+	for i := range c.changes {
+		p := &c.changes[i]
 		if c.seen[p.member] > 1 {
 			p.way = wayOdd
 		}
 		byWay[p.way] = append(byWay[p.way], p)
 	}
-	c.blobs = make([]byte, 0, c.bytes)
-	args := make([]any, 3, 3+4*len(c.changes)+64)
-	counts := make([]byte, 0, 40)
+	args := make([]any, 3, 64+len(c.changes))
+	c.notes.grow(c.changes)
+	counts := make([]byte, 0, 60)
 	say := func(numbers ...int) {
 		for _, n := range numbers {
 			counts = binary.BigEndian.AppendUint32(counts, uint32(n))
 		}
 	}
-	for as := wayCreate; as <= wayRemove; as++ {
+	for as := wayNear; as <= wayRemove; as++ {
 		list := byWay[as]
-		slices.SortFunc(list, func(a, b planned) int { return cmp.Or(byRun(&a, &b), cmp.Compare(a.number, b.number)) })
+		slices.SortFunc(list, func(a, b *planned) int { return cmp.Or(byRun(a, b), a.number-b.number) })
 		runs := 0
-		var err error
-		if as <= wayReplace {
+		switch {
+		case len(list) == 0:
+		case as <= wayReplace:
 			args, runs, err = c.putArgs(args, list, as)
-		} else {
+		default:
 			args, runs = c.removeArgs(args, list, as)
 		}
 		if err != nil {
@@ -144,21 +157,22 @@ func (c *chunk) args(st stamp) ([]any, error) {
 		if as <= wayReplace {
 			c.puts = len(c.order)
 		}
-		if as == wayCreate {
+		if as <= wayCreate {
 			c.fresh = len(c.order)
 		}
 	}
 	var o oddChanges
 	c.odd = byWay[wayOdd]
 	for i := range c.odd {
-		if err := o.add(c, &c.odd[i]); err != nil {
+		if err := o.add(c, c.odd[i]); err != nil {
 			return nil, err
 		}
 	}
 	args = append(append(args, o.keys...), o.changes...)
 	args, records := c.recordArgs(args)
-	say(len(o.keys), len(c.odd), records, c.numbers)
-	args[0], args[1], args[2] = st.bytes(), c.notes, counts
+	args, marks := markArgs(args, byWay[wayEnd])
+	say(len(o.keys), len(c.odd), records, marks, c.numbers)
+	args[0], args[1], args[2] = append(st.bytes(), c.notes.reach()...), c.notes.bytes(len(byWay[wayNear])), counts
 	return args, nil
 }
 
@@ -174,10 +188,10 @@ func byRun(a, b *planned) int {
 }
 
 // runsOf calls f for each run of a list.
-func runsOf(list []planned, f func(run []planned)) (runs int) {
+func runsOf(list []*planned, f func(run []*planned)) (runs int) {
 	for len(list) > 0 {
 		n := 1
-		for n < len(list) && byRun(&list[0], &list[n]) == 0 {
+		for n < len(list) && byRun(list[0], list[n]) == 0 {
 			n++
 		}
 		f(list[:n])
@@ -187,56 +201,82 @@ func runsOf(list []planned, f func(run []planned)) (runs int) {
 	return runs
 }
 
-func (c *chunk) putArgs(args []any, list []planned, as way) (_ []any, runs int, err error) {
-	for i := range list {
-		p := &list[i]
-		args = append(args, scoreOf(p.To.Visible), p.member)
-		c.note(p.To, p.member)
+func (c *chunk) putArgs(args []any, list []*planned, as way) (_ []any, runs int, err error) {
+	size := 0
+	for _, p := range list {
+		size += 8 + sizeOf(p.To)
 	}
-	for i := range list {
-		r, from := list[i].To, len(c.blobs)
+	blobs, keys, numbers := make([]byte, 0, size), make([]byte, 0, 40*len(list)), make([]byte, 0, 2*len(list))
+	var revisions []byte
+	rows := make([]any, len(list))
+	for i, p := range list {
+		from := len(blobs)
 		if as == wayReplace {
-			c.blobs = binary.BigEndian.AppendUint64(c.blobs, r.Generation)
+			blobs = binary.BigEndian.AppendUint64(blobs, p.To.Generation)
+			revisions = appendNumber(revisions, p.If)
 		}
-		if c.blobs, err = appendBlob(c.blobs, r); err != nil {
+		if blobs, err = appendBlob(blobs, p.To); err != nil {
 			return nil, 0, err
 		}
-		args = append(args, c.blobs[from:len(c.blobs):len(c.blobs)])
+		if as == wayNear {
+			blobs[from+stateAt-16] |= nearBit
+			c.notes.extend(p.To.Visible)
+		}
+		rows[i] = blobs[from:len(blobs):len(blobs)]
+		keys = appendPacked(keys, p.member)
+		numbers = binary.BigEndian.AppendUint16(numbers, uint16(p.number))
+		c.notes.add(p.To, p.member)
 	}
-	runs = runsOf(list, func(run []planned) {
+	args = append(args, keys, numbers)
+	switch as {
+	case wayCreate:
+		members := make([]string, len(list))
+		for i := range list {
+			members[i] = list[i].member
+		}
+		slices.Sort(members) // Redis inserts neighbors faster
+		enter := make([]byte, 0, 40*len(list))
+		for _, m := range members {
+			enter = appendPacked(appendPacked(enter, "0"), m)
+		}
+		args = append(args, enter)
+	case wayReplace:
+		args = append(args, revisions)
+	}
+	var scores []any
+	runs = runsOf(list, func(run []*planned) {
 		r := run[0].To
 		header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(len(run))), r.Bucket)
 		args = append(args, append(append(header, byte(r.State)), run[0].Key.Namespace...))
-	})
-	numbers := make([]byte, 0, 2*len(list))
-	for i := range list {
-		numbers = binary.BigEndian.AppendUint16(numbers, uint16(list[i].number))
-	}
-	args = append(args, numbers)
-	if as == wayReplace {
-		args = append(args, revisionsOf(list))
-	}
-	return args, runs, nil
-}
-
-func (c *chunk) removeArgs(args []any, list []planned, as way) (_ []any, runs int) {
-	for i := range list {
-		if args = append(args, list[i].member); as == wayEnd {
-			args = append(args, timeBytes(list[i].Log[0].Ended))
-		}
-	}
-	args = append(args, revisionsOf(list))
-	runs = runsOf(list, func(run []planned) {
-		if as == wayRemove {
-			args = append(args, len(run), run[0].Key.Namespace)
+		if as == wayNear {
 			return
 		}
-		var records []byte
+		pairs := make([]byte, 0, 56*len(run))
+		for i := range run {
+			pairs = appendPacked(appendPacked(pairs, scoreOf(run[i].To.Visible)), run[i].member)
+		}
+		scores = append(scores, pairs)
+	})
+	return append(append(args, scores...), rows...), runs, nil
+}
+
+func (c *chunk) removeArgs(args []any, list []*planned, as way) (_ []any, runs int) {
+	keys, revisions := make([]byte, 0, 40*len(list)), make([]byte, 0, 9*len(list))
+	for i := range list {
+		keys, revisions = appendPacked(keys, list[i].member), appendNumber(revisions, list[i].If)
+	}
+	args = append(args, keys, revisions)
+	runs = runsOf(list, func(run []*planned) {
+		args = append(args, append(binary.BigEndian.AppendUint32(nil, uint32(len(run))), run[0].Key.Namespace...))
+		if as == wayRemove {
+			return
+		}
+		records := make([]byte, 0, 128*len(run))
 		for i := range run {
 			records = appendBatched(records, run[i].number, &run[i].Log[0])
 		}
 		r := &run[0].Log[0]
-		args = append(args, len(run), strconv.FormatInt(hourOf(r.Ended), 10), r.Namespace, timeBytes(r.Ended>>slotBits<<slotBits), records)
+		args = append(args, strconv.FormatInt(hourOf(r.Ended), 10), timeBytes(r.Ended>>slotBits<<slotBits), records)
 	})
 	return args, runs
 }
@@ -244,7 +284,7 @@ func (c *chunk) removeArgs(args []any, list []planned, as way) (_ []any, runs in
 // recordArgs adds the records of replacements.
 func (c *chunk) recordArgs(args []any) (_ []any, records int) {
 	for i := c.fresh; i < c.puts; i++ {
-		p := &c.order[i]
+		p := c.order[i]
 		for n := range p.Log {
 			r := &p.Log[n]
 			where := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(i+1)), uint32(p.number+1+n))
@@ -253,23 +293,6 @@ func (c *chunk) recordArgs(args []any) (_ []any, records int) {
 		}
 	}
 	return args, records
-}
-
-// revisionsOf returns the expected revisions.
-func revisionsOf(list []planned) []byte {
-	b := make([]byte, 0, 8*len(list))
-	for i := range list {
-		b = binary.BigEndian.AppendUint64(b, list[i].If)
-	}
-	return b
-}
-
-// note adds a row to the entry for the journal.
-func (c *chunk) note(r *rouse.Row, member string) {
-	c.notes = binary.BigEndian.AppendUint32(c.notes, r.Bucket)
-	c.notes = binary.BigEndian.AppendUint64(c.notes, uint64(r.Visible))
-	c.notes = binary.BigEndian.AppendUint16(c.notes, uint16(len(member)))
-	c.notes = append(c.notes, member...)
 }
 
 // Bytes in the script's answer: oddSize for each change that is not plain, refusedSize for each refused plain
@@ -287,7 +310,7 @@ func (c *chunk) read(b []byte, results []rouse.Result) (ok bool) {
 	first := binary.BigEndian.Uint64(b)
 	b = b[8:]
 	for i := range c.order {
-		p := &c.order[i]
+		p := c.order[i]
 		r := rouse.Result{Applied: true, Existed: i >= c.fresh}
 		if i < c.puts {
 			r.Revision = first + uint64(p.number)

@@ -245,7 +245,7 @@ func sorted(rows []rouse.Row) []rouse.Row {
 
 // take holds the first rows of the sources of a shard, as many as each source requests.
 func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
-	answer, err := list(sh.run(ctx, holdScript, c.args(&w, sources, true)...))
+	answer, err := sh.runIndexed(ctx, holdScript, targetAt, c.args(&w, sources, true)...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -313,13 +313,16 @@ func (c *claim) heard(answers [][]any) error {
 	return nil
 }
 
-// args returns the arguments of the scripts that read a window.
+// targetAt is the index of the target in the arguments of the scripts that read a window.
+const targetAt = 8
+
+// args returns these arguments.
 func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
 	held, until := int64(0), int64(0)
 	if hold {
 		held, until = int64(rouse.Instant(0).Add(w.Hold)), int64(w.Until)
 	}
-	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), until, len(sources)}
+	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), until, "", len(sources)}
 	for _, src := range sources {
 		args = append(args, src.bucket, src.score, src.member, src.want)
 	}

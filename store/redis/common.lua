@@ -1,10 +1,10 @@
 -- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with; no key has that name
 -- itself (script.go).
 local base = KEYS[1]
-local rows = base .. 'rows'
+local rows, heads, entries = base .. 'rows', base .. 'journal', base .. 'journal:rows'
 local ARGV = ARGV
-local call, sub, byte, find, floor, min = redis.call, string.sub, string.byte, string.find, math.floor, math.min
-local pack, parse = struct.pack, struct.unpack
+local call, sub, byte, char, find, floor, min = redis.call, string.sub, string.byte, string.char, string.find, math.floor, math.min
+local pack, parse, unpacked = struct.pack, struct.unpack, cmsgpack.unpack
 local zero = '\0\0\0\0\0\0\0\0'
 
 -- Numbers in Lua are doubles: integers are exact up to this one.
@@ -18,27 +18,28 @@ end
 
 -- counter returns the last revision, the time in microseconds that the next revision continues from if that
 -- is later, and the clock in milliseconds. After a takeover from a store with greater revisions, revisions
--- stay ahead of the clock.
-local ahead = 0
+-- stay ahead of the clock. fresh is the first revision whose near rows are not in the indexes (index.lua).
+local ahead, fresh = 0, 1
 local function counter()
-  local last = call('GET', base .. 'revision') or '0'
-  local space = find(last, ' ', 1, true)
-  if space then
-    ahead = tonumber(sub(last, space + 1))
-    last = sub(last, 1, space - 1)
+  local last, text = 0, call('GET', base .. 'revisions')
+  if text then
+    last, ahead, fresh = string.match(text, '(%d+) (%d+) (%d+)')
+    last, ahead, fresh = tonumber(last), tonumber(ahead), tonumber(fresh)
   end
   local ms, us = clock()
-  return tonumber(last), us + ahead, ms
+  return last, us + ahead, ms
 end
 
 local function give(revision)
-  call('SET', base .. 'revision', string.format(ahead > 0 and '%.0f %.0f' or '%.0f', revision, ahead))
+  call('SET', base .. 'revisions', string.format('%.0f %.0f %.0f', revision, ahead, fresh))
 end
 
 local spent = 'ROUSE the revisions have reached 2^53, which is as far as Redis counts exactly; move the timers to another store'
 
--- bulk calls a command with a list of arguments, in parts that fit Lua's stack.
+-- bulk calls a command with a list of arguments, in parts that fit Lua's stack; a list may also be packed in
+-- a text (MessagePack, at most a chunk).
 local function bulk(command, key, list)
+  if type(list) == 'string' then return call(command, key, unpacked(list)) end
   for i = 1, #list, 4000 do
     call(command, key, unpack(list, i, min(i + 3999, #list)))
   end
@@ -59,26 +60,11 @@ end
 local function token(last, us, several)
   if several and us > last then
     loosen()
+    if fresh > last then fresh = us + 1 end
     give(us)
     last = us
   end
   return string.format('%.0f', last + 1)
-end
-
--- journal records written rows for claims that want what was written since another claim. It consists of two
--- lists. Each head has the last revision before the write, the clock in microseconds, and the stamp of the
--- writer. Each list of rows has bucket:4 visible:8 length:2 key of each row, possibly including rows that
--- were not written after all. Entries older than ten seconds are deleted; a claim that finds no head older
--- than its token reads the whole window.
-local function journal(last, us, stamp, noted)
-  local heads, bodies = base .. 'journal', base .. 'journal:rows'
-  local n = call('RPUSH', heads, pack('>LL', last + 1, us) .. stamp)
-  call('RPUSH', bodies, noted)
-  for _ = 1, min(3, n - 1) do
-    if parse('>L', call('LINDEX', heads, 0), 9) > us - 10000000 then return end
-    call('LPOP', heads)
-    call('LPOP', bodies)
-  end
 end
 
 -- before compares bytes: Lua's own < uses the server's locale.
@@ -88,4 +74,15 @@ local function before(a, b)
     if x ~= y then return x < y end
   end
   return #a < #b
+end
+
+local function add(lists, key, a, b)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  local k = #list
+  list[k + 1] = a
+  if b then list[k + 2] = b end
 end

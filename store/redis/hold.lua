@@ -4,9 +4,8 @@
 -- list: the first revision, then the key and the previous blob of each row. Revisions of the rows are
 -- consecutive.
 local all = buckets[1] and buckets[1].want < 0
-local before_it = token(last, us, false)
 limit = min(limit, 1000)
-if all and #buckets > 1 and total > limit then return {now, before_it, 1, 1} end
+if all and #buckets > 1 and total > limit then return {now, told, 1, 1} end
 
 local found, more = {}, 0
 for i = 1, #buckets do
@@ -16,23 +15,24 @@ for i = 1, #buckets do
   end
   if b.lo < b.hi then more = 1 end
 end
-if all and (#buckets > 1 and (more == 1 or room <= 0) or #found == 0 and more == 1) then return {now, before_it, 1, 1} end
-if #found == 0 then return {now, before_it, more, 0} end
+if all and (#buckets > 1 and (more == 1 or room <= 0) or #found == 0 and more == 1) then return {now, told, 1, 1} end
+if #found == 0 then return {now, told, more, 0} end
 
 local revision = last
 if us > revision then revision = us end
-local out = {now, before_it, more, 0, string.format('%.0f', revision + 1)}
+local out = {now, told, more, 0, string.format('%.0f', revision + 1)}
 if revision + #found / 3 >= exact then return redis.error_reply(spent) end
 local ends = min(held_till > now + hold / 2 and held_till or now + hold, exact - 1)
 local score, visible = string.format('%.0f', ends), pack('>l', ends)
-local sets, moves, noted = {}, {}, {}
+local sets, moves, noted, members = {}, {}, {}, {}
 for i = 1, #found, 3 do
   local member, blob = found[i], found[i + 2]
   revision = revision + 1
   sets[#sets + 1] = member
-  local held = pack('>L', revision) .. sub(blob, 9, 20) .. visible .. sub(blob, 29)
+  local held = pack('>L', revision) .. sub(blob, 9, 20) .. visible .. sub(blob, 29, 36) .. char(byte(blob, 37) % 128) .. sub(blob, 38)
   sets[#sets + 1] = held
-  noted[#noted + 1] = sub(held, 17, 28) .. pack('>I2', #member) .. member
+  noted[#noted + 1] = sub(held, 17, 28)
+  members[#members + 1] = member
   local bucket = sub(blob, 17, 20)
   local list = moves[bucket]
   if not list then
@@ -47,6 +47,7 @@ end
 loosen() -- a hold adds no rows
 bulk('HSET', rows, sets)
 for bucket, list in pairs(moves) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
-journal(last, us, zero .. zero, table.concat(noted))
+if fresh > last then fresh = revision + 1 end
+journal(last, us, zero .. zero, pack('>I4I4', 0, #members) .. table.concat(noted) .. cmsgpack.pack(unpack(members)))
 give(revision)
 return out

@@ -16,13 +16,14 @@ import (
 //
 //	rows                    hash: row's key → blob (blob.go)
 //	due:BUCKET              sorted set: row's key by its visible time; rows that need no attention are not in it
-//	keys                    sorted set: row's key, all with score 0, for lists in the order of keys
+//	keys                    sorted set: row's key, all with score 0, for lists in the order of keys. Rows that are due soon are added
+//	                        to due and keys only after seconds, if they still exist (index.lua)
 //	state:STATE             the same of the rows in one state, except scheduled
 //	tally                   hash: STATE:NAMESPACE → number of rows
-//	revision                the last revision, and how far it is ahead of the clock, if at all
-//	journal, journal:rows   lists: the writes of the last seconds (common.lua)
+//	revisions               the last revision, how far it is ahead of the clock, and the first one whose rows may be missing in due and keys
+//	journal, journal:rows   lists: the writes of the last seconds (index.lua)
 //	batches:HOUR:NAMESPACE  sorted set, score 0: records of removed timers, many in each text (ended.lua)
-//	ended:HOUR              hash: row's key → end of the timer's record that is in a batch
+//	marks:HOUR:NAMESPACE:PART   text: hash of the name and end of each record in a batch, by a part of the hash (ended.lua)
 //	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's other records; the id is its end and its sequence, 8 bytes each
 //	records:HOUR:NAMESPACE  sorted set, score 0: id, name of the other records of a namespace that ended in an hour
 //	hours                   hash: hour since 1970 → number of records, in batches and elsewhere
@@ -32,8 +33,11 @@ import (
 // PREFIX:meta, a hash on each server, describes the store: its format, its id, the number of servers and
 // shards, and the index of this server.
 
-// format increases when an older rouse could no longer read what a newer one writes.
-const format = 1
+// format increases when an older rouse could no longer read what a newer one writes. Open upgrades a store of
+// an older one (meta.go). Format 1 had all rows in due and keys, another journal, the revision in "revision",
+// and ended:HOUR, a hash from row's key to the end of its record in a batch, in place of the marks; records
+// still have it until they are deleted.
+const format = 2
 
 // maxShards limits the calls that a claim makes.
 const maxShards = 1024

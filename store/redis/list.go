@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pages"
 )
 
 // maxLooks limits the rows that one page of a list examines in each of its sources, scriptLooks the rows that
@@ -17,50 +18,32 @@ const (
 
 // List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
 // that all of them have read.
-func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
-		return page, err
+		return rouse.Page{}, err
 	}
 	defer end()
 	q.Limit = max(1, q.Limit)
 	sources, err := s.listsOf(&q)
 	if err != nil {
-		return page, err
+		return rouse.Page{}, err
 	}
-	rows, nexts := make([][]rouse.Row, len(s.shards)), make([]*rouse.Key, len(s.shards))
+	found := make([][]rouse.Page, len(s.shards))
 	err = s.everyShard(func(n int, sh *shard) error {
 		for _, src := range sources {
-			found, next, err := src.page(ctx, sh, q.Limit)
+			rows, next, err := src.page(ctx, sh, q.Limit)
 			if err != nil {
 				return err
 			}
-			rows[n] = append(rows[n], found...)
-			if next != nil && (nexts[n] == nil || next.Compare(*nexts[n]) < 0) {
-				nexts[n] = next
-			}
+			found[n] = append(found[n], rouse.Page{Rows: rows, Next: next})
 		}
 		return nil
 	})
 	if err != nil {
-		return page, err
+		return rouse.Page{}, err
 	}
-	for n := range rows {
-		page.Rows = append(page.Rows, rows[n]...)
-		if nexts[n] != nil && (page.Next == nil || nexts[n].Compare(*page.Next) < 0) {
-			page.Next = nexts[n]
-		}
-	}
-	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
-	if page.Next != nil {
-		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
-	}
-	if len(page.Rows) > q.Limit {
-		page.Rows = page.Rows[:q.Limit:q.Limit]
-		next := page.Rows[q.Limit-1].Key
-		page.Next = &next
-	}
-	return page, nil
+	return pages.Merge(q.Limit, slices.Concat(found...)...), nil
 }
 
 // Count returns how many rows match.
@@ -221,7 +204,7 @@ func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 }
 
 func (src *scan) args(from string, limit, looks int, count int) []any {
-	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1], src.filters[2], count}
+	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1], src.filters[2], count, ""}
 	return append(args, src.filters[3].([]any)...)
 }
 
@@ -230,7 +213,7 @@ func (src *scan) args(from string, limit, looks int, count int) []any {
 func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.Row, next *rouse.Key, err error) {
 	from := src.from
 	for looked := 0; ; looked += scriptLooks {
-		answer, err := list(sh.run(ctx, listScript, src.args(from, limit+1-len(rows), scriptLooks, 0)...))
+		answer, err := sh.runIndexed(ctx, listScript, 10, src.args(from, limit+1-len(rows), scriptLooks, 0)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -266,7 +249,7 @@ func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.R
 // count counts the matching rows of the list.
 func (src *scan) count(ctx context.Context, sh *shard) (total int64, err error) {
 	for from := src.from; ; {
-		answer, err := list(sh.run(ctx, listScript, src.args(from, 0, scriptLooks, 1)...))
+		answer, err := sh.runIndexed(ctx, listScript, 10, src.args(from, 0, scriptLooks, 1)...)
 		if err != nil {
 			return 0, err
 		}

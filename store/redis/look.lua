@@ -10,7 +10,7 @@ if total > limit then
   share = min(limit, math.ceil(mean + 3 * math.sqrt(mean) + 4))
 end
 
-local out = {now, token(last, us, several)}
+local out = {now, told}
 for i = 1, #buckets do
   local b, places = buckets[i], {}
   if filtered or sized then

@@ -105,7 +105,7 @@ func (q *queues) of(shard int) []*source {
 }
 
 func (c *claim) look(ctx context.Context, sh *shard, w rouse.Window, sources []*source) ([]any, error) {
-	answer, err := list(sh.run(ctx, lookScript, c.args(&w, sources, false)...))
+	answer, err := sh.runIndexed(ctx, lookScript, targetAt, c.args(&w, sources, false)...)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,39 @@ import (
 var metaScript = newScript(`for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return redis.call('HGETALL', KEYS[1])`)
 
+var formatScript = newScript(`redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 1`)
+
+// upgradeScript upgrades a shard of format 1, in which all rows are in the indexes. Its first commands are
+// those that the permissions of format 1 did not include. The text that remains in place of the revision
+// makes every write and claim of a running older rouse fail.
+var upgradeScript = newScript(commonText, `call('APPEND', base .. 'marks:', '')
+call('GETRANGE', base .. 'marks:', 0, 0)
+call('DEL', base .. 'marks:')
+local last, ahead = string.match(call('GET', base .. 'revision') or '0', '^(%d+) ?(%d*)$')
+if last then
+  call('SET', base .. 'revisions', string.format('%s %.0f %.0f', last, tonumber(ahead) or 0, last + 1))
+  call('DEL', heads, entries)
+  call('SET', base .. 'revision', 'the store has format 2')
+end
+return 1`)
+
+// upgrade upgrades the store to the current format.
+func (s *Store) upgrade(ctx context.Context) error {
+	err := s.everyShard(func(_ int, sh *shard) error {
+		_, err := sh.run(ctx, upgradeScript)
+		return err
+	})
+	for i := range s.servers {
+		if err == nil {
+			_, err = run(ctx, s.servers[i], formatScript, []any{metaKey(s.opts.Prefix)}, []any{metaFormat, format})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("upgrade the store to format %d: %w", format, err)
+	}
+	return nil
+}
+
 // Fields in the meta of a server.
 const (
 	metaFormat  = "format"
@@ -26,8 +59,8 @@ const (
 )
 
 // enter creates the store, or checks that its servers are the ones that it was created with, in the same
-// order. It returns the number of shards.
-func (s *Store) enter(ctx context.Context) (shards int, err error) {
+// order. It returns the number of shards, and whether the store has an older format.
+func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	wanted := s.opts.Shards
 	if wanted == 0 {
 		wanted = len(s.servers)
@@ -36,56 +69,58 @@ func (s *Store) enter(ctx context.Context) (shards int, err error) {
 		}
 	}
 	if wanted < len(s.servers) || wanted > maxShards {
-		return 0, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted, len(s.servers), maxShards)
+		return 0, false, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted, len(s.servers), maxShards)
 	}
 	first, err := s.meta(ctx, 0)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if len(first) == 0 && len(s.servers) > 1 {
 		// Another order or list of servers would create a second store next to the existing one.
 		for i := 1; i < len(s.servers); i++ {
 			if m, err := s.meta(ctx, i); err != nil {
-				return 0, err
+				return 0, false, err
 			} else if len(m) > 0 && m[metaServer] != strconv.Itoa(i) || len(m) > 0 && m[metaServers] != strconv.Itoa(len(s.servers)) {
-				return 0, fmt.Errorf("%s is server %s of a store on %s servers: list these servers in the order in which the store was created", s.name(i), m[metaServer], m[metaServers])
+				return 0, false, fmt.Errorf("%s is server %s of a store on %s servers: list these servers in the order in which the store was created", s.name(i), m[metaServer], m[metaServers])
 			} else if len(m) > 0 {
-				return 0, fmt.Errorf("%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.name(0), s.name(i))
+				return 0, false, fmt.Errorf("%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.name(0), s.name(i))
 			}
 		}
 	}
 	first, err = s.meta(ctx, 0, metaFormat, format, metaID, rand.Text(), metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if err := s.checkMeta(0, first, first[metaID]); err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	old = first[metaFormat] != strconv.Itoa(format)
 	shards, err = strconv.Atoi(first[metaShards])
 	if err != nil || shards < len(s.servers) || shards > maxShards {
-		return 0, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.name(0), first[metaShards])
+		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.name(0), first[metaShards])
 	}
 	for i := 1; i < len(s.servers); i++ {
 		m, err := s.meta(ctx, i)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if len(m) == 0 && first[metaReady] != "" {
-			return 0, fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix", s.name(i))
+			return 0, false, fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix", s.name(i))
 		}
 		if len(m) == 0 {
 			if m, err = s.meta(ctx, i, metaFormat, format, metaID, first[metaID], metaServers, len(s.servers), metaServer, i); err != nil {
-				return 0, err
+				return 0, false, err
 			}
 		}
 		if err := s.checkMeta(i, m, first[metaID]); err != nil {
-			return 0, err
+			return 0, false, err
 		}
+		old = old || m[metaFormat] != strconv.Itoa(format)
 	}
 	if first[metaReady] == "" {
 		_, err = s.meta(ctx, 0, metaReady, 1)
 	}
-	return shards, err
+	return shards, old, err
 }
 
 // checkMeta checks that a server is the expected one.

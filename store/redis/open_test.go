@@ -2,6 +2,7 @@ package redis
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,30 @@ func TestDurabilityReflectsTheSettings(t *testing.T) {
 	tell(t, server.Addr(), "acl", "setuser", "default", "+config")
 	tell(t, server.Addr(), "config", "set", "appendonly", "no")
 	expect("appendonly no", "everything since the last snapshot")
+}
+
+// TestTheDoctorSeesSettingsThatChange while the store is open.
+func TestTheDoctorSeesSettingsThatChange(t *testing.T) {
+	server := servers.StartRedis(t)
+	s := openTest(t, server.URL(), Options{})
+	expect := func(check, severity, word string) {
+		t.Helper()
+		list, err := s.Diagnose(t.Context())
+		i := slices.IndexFunc(list, func(f rouse.Finding) bool { return f.Check == check })
+		if err != nil || i < 0 || list[i].Severity != severity || !strings.Contains(list[i].Seen, word) {
+			t.Errorf("%+v, %v: not %s %s with %q", list, err, check, severity, word)
+		}
+	}
+	expect(rouse.CheckStoreSettings, rouse.SeverityOK, "everysec")
+	expect(rouse.CheckStoreSpace, rouse.SeverityOK, "no maxmemory")
+	tell(t, server.Addr(), "config", "set", "maxmemory", "1mb")
+	expect(rouse.CheckStoreSpace, rouse.SeverityWarning, "maxmemory are in use")
+	tell(t, server.Addr(), "config", "set", "appendfsync", "no")
+	expect(rouse.CheckStoreSettings, rouse.SeverityWarning, "half a minute")
+	tell(t, server.Addr(), "config", "set", "appendonly", "no")
+	expect(rouse.CheckStoreSettings, rouse.SeverityCritical, "appendonly is no")
+	tell(t, server.Addr(), "config", "set", "appendonly", "yes", "maxmemory-policy", "allkeys-lru")
+	expect(rouse.CheckStoreSettings, rouse.SeverityCritical, "allkeys-lru")
 }
 
 func TestAStoreIsOpenedWithItsServersInTheirOrder(t *testing.T) {

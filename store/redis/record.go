@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -12,8 +13,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxRecords limits one page of a history.
-const maxRecords = 1000
+// maxRecords limits one page of a history, maxNamed one of a timer, whose records may be in as many batches.
+const (
+	maxRecords = 1000
+	maxNamed   = 250
+)
 
 // A record is identified by its end and its sequence, a revision of its shard. The sequence in a cursor is
 // unique over all shards: sequence × shards + shard.
@@ -43,6 +47,48 @@ func appendBatched(b []byte, number int, r *rouse.Record) []byte {
 	b = rouse.AppendRecord(append(b, 0, 0, 0, 0), r)
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
+}
+
+// markSize is the size of a mark; marks of names that hash to one of so many parts share a text (trim.lua).
+const (
+	markSize  = 8
+	markParts = 32
+)
+
+// hashOf returns the part, and the tag, of the marks of a name.
+func hashOf(name string) []byte {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	sum := h.Sum64()
+	return append([]byte{byte(sum % markParts)}, binary.BigEndian.AppendUint64(nil, sum)[:5]...)
+}
+
+// markArgs adds the marks of the records in batches, those of each hour, namespace and part together.
+func markArgs(args []any, ends []*planned) (_ []any, marks int) {
+	type place struct {
+		hour      int64
+		namespace string
+	}
+	parts := map[place]*[markParts][]byte{}
+	for i := range ends {
+		r := &ends[i].Log[0]
+		at := place{hourOf(r.Ended), r.Namespace}
+		if parts[at] == nil {
+			parts[at] = new([markParts][]byte)
+		}
+		hash, ms := hashOf(r.Name), uint32(int64(r.Ended)-at.hour*3_600_000)
+		b := &parts[at][hash[0]]
+		*b = append(append(*b, hash[1:]...), byte(ms>>16), byte(ms>>8), byte(ms))
+	}
+	for at, list := range parts {
+		for part, b := range list {
+			if len(b) > 0 {
+				args = append(args, strconv.FormatInt(at.hour, 10)+":"+at.namespace, part, b)
+				marks++
+			}
+		}
+	}
+	return args, marks
 }
 
 // idBefore returns an id greater than the ids of a shard's records that are older than the cursor.
@@ -76,13 +122,16 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		return page, err
 	}
 	limit := min(max(1, q.Limit), maxRecords)
+	if q.Name != "" {
+		limit = min(limit, maxNamed)
+	}
 	found := make([][]record, len(s.shards))
 	err = s.everyShard(func(n int, sh *shard) (err error) {
 		id, hour := []byte{}, int64(math.MaxInt64)
 		if q.Until != (rouse.RecordCursor{}) {
 			id, hour = s.idBefore(q.Until, n), hourOf(q.Until.Ended)
 		}
-		v, err := sh.run(ctx, recordScript, q.Namespace, q.Name, id, hour, limit+1)
+		v, err := sh.run(ctx, recordScript, q.Namespace, q.Name, id, hour, limit+1, hashOf(q.Name))
 		if err != nil {
 			return err
 		}
@@ -130,7 +179,7 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		page.Next = &all[limit-1].at
 	}
 	for i := range all {
-		page.Records = append(page.Records, all[i].Record)
+		page.Records, page.At = append(page.Records, all[i].Record), append(page.At, all[i].at)
 	}
 	return page, nil
 }

@@ -1,5 +1,5 @@
 -- Reads records, newest first. ARGV: namespace, name (empty: all), an id that is newer than the records
--- (empty: from the newest), its hour, and the limit. The answer is the single records, a name and an id with
+-- (empty: from the newest), its hour, the limit, and part and tag of the name (ended.lua). The answer is the single records, a name and an id with
 -- a body for each, and those in batches: for a timer in the same format; for a namespace as whole batches, so
 -- many that they contain the limit of older records.
 local space, name, limit, hours = ARGV[1], ARGV[2], tonumber(ARGV[5]), {}
@@ -18,12 +18,17 @@ if name ~= '' then
     alone[#alone + 1] = entry
   end
   for _, hour in ipairs(hours) do
-    local id, body = single(hour, space, name)
-    if id and (ARGV[3] == '' or before(id, ARGV[3])) then
-      alone[#alone + 1] = name
-      alone[#alone + 1] = id .. body
-      limit = limit - 1
-      if limit == 0 then break end
+    local marked = times(hour, space, name, ARGV[6])
+    for i = #marked, 1, -1 do
+      if limit <= 0 then return {alone, together} end
+      if ARGV[3] == '' or not before(sub(ARGV[3], 1, 8), marked[i]) then
+        singles(hour, space, name, marked[i], function(id, body)
+          if ARGV[3] ~= '' and not before(id, ARGV[3]) then return end
+          alone[#alone + 1] = name
+          alone[#alone + 1] = id .. body
+          limit = limit - 1
+        end)
+      end
     end
   end
   return {alone, together}

@@ -8,7 +8,7 @@
 // and a row that was claimed but not settled becomes visible again by itself. Lua scripts do all reads that
 // are followed by writes: Redis runs one script at a time, so a claim is atomic, and so is a change with its
 // condition. layout.go describes the keys. A row of 200 bytes takes about 600 bytes of memory, the record of
-// a fire about 300, and about 180 if it was the only fire of its timer.
+// a fire about 300, and about 100 if it was the only fire of its timer.
 //
 // # Addresses
 //
@@ -51,7 +51,7 @@
 //
 // A user needs these permissions and no more (with the prefix rouse; the last line only for a Cluster):
 //
-//	ACL SETUSER rouse on >password resetchannels &rouse:* ~rouse:* +get +set +del +unlink +exists +time
+//	ACL SETUSER rouse on >password resetchannels &rouse:* ~rouse:* +get +set +append +getrange +del +unlink +exists +time
 //	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +smembers +lindex +llen +lpop +rpush
 //	  +zadd +zrem +zcard +zcount +zlexcount +zscore +zrange +zrangebylex +zrevrangebylex +zremrangebylex +zremrangebyrank
 //	  +eval +evalsha +info +config|get +select +subscribe +unsubscribe +publish +pubsub
@@ -67,12 +67,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/closing"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -112,8 +112,7 @@ type Store struct {
 	settings settings
 	writes   *writes
 
-	life   sync.RWMutex // calls hold it for reading, Close for writing
-	closed bool
+	life closing.Guard // of calls and Close
 }
 
 // shard is a part of the rows: its server and the prefix of its keys.
@@ -149,7 +148,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	if s.settings, err = s.inspect(ctx); err != nil {
 		return nil, err
 	}
-	shards, err := s.enter(ctx)
+	shards, old, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +156,10 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	for i := range s.shards {
 		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards)}
 	}
-	return s, nil
+	if old {
+		err = s.upgrade(ctx)
+	}
+	return s, err
 }
 
 // Describe returns a readable description of the store.
@@ -196,13 +198,7 @@ func (s *Store) now(ctx context.Context) (rouse.Instant, error) {
 
 // Close waits for running calls and closes the connections.
 func (s *Store) Close() error {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return s.disconnect()
+	return s.life.Close(s.disconnect)
 }
 
 func (s *Store) disconnect() (err error) {
@@ -214,13 +210,8 @@ func (s *Store) disconnect() (err error) {
 
 // begin starts a call. If it succeeds, the caller must call the returned function at the end.
 func (s *Store) begin(ctx context.Context) (context.Context, func(), error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.life.Begin(ctx); err != nil {
 		return nil, nil, err
-	}
-	s.life.RLock()
-	if s.closed {
-		s.life.RUnlock()
-		return nil, nil, rouse.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	return ctx, func() {

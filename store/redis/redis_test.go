@@ -39,28 +39,20 @@ var kinds = []struct {
 	name string
 	open func(t *testing.T) (url string, o Options)
 }{
-	{"one server", func(t *testing.T) (string, Options) { return servers.Redis(t), Options{} }},
+	{"one server, as the least privileged user", func(t *testing.T) (string, Options) {
+		s := servers.StartRedis(t)
+		setUser(t, s.Addr())
+		return "redis://rouse:password@" + s.Addr() + "/0", Options{}
+	}},
 	{"shards of one server", func(t *testing.T) (string, Options) { return servers.Redis(t), Options{Shards: 5} }},
 	{"several servers", func(t *testing.T) (string, Options) {
 		return servers.Redis(t) + "," + servers.Redis(t), Options{}
-	}},
-	{"a cluster", func(t *testing.T) (string, Options) {
-		var addrs []string
-		for _, s := range servers.StartRedisCluster(t) {
-			addrs = append(addrs, s.Addr())
-		}
-		return "redis+cluster://" + strings.Join(addrs, ","), Options{}
 	}},
 	{"behind Sentinel", func(t *testing.T) (string, Options) {
 		s := servers.StartSentinel(t)
 		return "redis+sentinel://" + s.Watcher.Addr() + "/" + s.Name, Options{}
 	}},
-	{"the least privileged user", func(t *testing.T) (string, Options) {
-		s := servers.StartRedis(t)
-		setUser(t, s.Addr())
-		return "redis://rouse:password@" + s.Addr() + "/0", Options{}
-	}},
-	{"the least privileged user of a cluster", func(t *testing.T) (string, Options) {
+	{"a cluster, as the least privileged user", func(t *testing.T) (string, Options) {
 		nodes := servers.StartRedisCluster(t)
 		for _, s := range nodes {
 			setUser(t, s.Addr())

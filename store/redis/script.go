@@ -26,6 +26,9 @@ func newScript(parts ...string) script {
 //go:embed common.lua
 var commonText string
 
+//go:embed index.lua
+var indexText string
+
 //go:embed window.lua
 var windowText string
 
@@ -63,23 +66,15 @@ var trimText string
 var lockText string
 
 var (
-	applyScript  = newScript(commonText, endedText, applyText, changeText, writeText)
-	lookScript   = newScript(commonText, windowText, lookText)
+	applyScript  = newScript(commonText, indexText, endedText, applyText, changeText, writeText)
+	lookScript   = newScript(commonText, indexText, windowText, lookText)
 	sinceScript  = newScript(commonText, sinceText)
-	holdScript   = newScript(commonText, windowText, holdText)
-	listScript   = newScript(commonText, listText)
+	holdScript   = newScript(commonText, indexText, windowText, holdText)
+	listScript   = newScript(commonText, indexText, listText)
 	recordScript = newScript(commonText, endedText, recordText)
 	trimScript   = newScript(commonText, endedText, trimText)
 	lockScript   = newScript(commonText, lockText)
 	clockScript  = newScript(commonText, `local now = clock() return now`)
-
-	// Returns the revisions of up to maxKeys keys, 8 bytes each.
-	revisionScript = newScript(commonText, `local out = call('HMGET', rows, unpack(ARGV))
-for i = 1, #out do
-  local blob = out[i]
-  out[i] = blob and sub(blob, 1, 8) or zero
-end
-return table.concat(out)`)
 
 	// Makes revisions continue above a number, by keeping them ahead of the clock, in microseconds.
 	raiseScript = newScript(commonText, `local last = counter()
@@ -105,6 +100,22 @@ func (command) NoRetry() bool { return true }
 // script with only a part of the shard's keys. With a single key, the other server would.
 func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
 	return run(ctx, sh.server, s, []any{sh.base, sh.base + "-"}, args)
+}
+
+// runIndexed calls a script that needs the indexes. The script answers with a text, the argument at a place
+// of the next call, until they have all near rows that were written before the first one.
+func (sh *shard) runIndexed(ctx context.Context, s script, at int, args ...any) ([]any, error) {
+	for {
+		v, err := sh.run(ctx, s, args...)
+		if err != nil {
+			return nil, err
+		}
+		target, again := v.(string)
+		if !again {
+			return list(v, nil)
+		}
+		args[at] = target
+	}
 }
 
 func run(ctx context.Context, on goredis.UniversalClient, s script, keys, args []any) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,10 +14,12 @@ import (
 // settings describes how the servers keep data: with several servers, the weakest of each setting.
 type settings struct {
 	version string
-	aof     string // yes, no, or empty if the server does not report it
-	fsync   string // always, everysec, no, or empty
-	evicts  string // the eviction policy, or empty
-	bounded bool   // there is a maxmemory
+	aof     string  // yes, no, or empty if the server does not report it
+	fsync   string  // always, everysec, no, or empty
+	evicts  string  // the eviction policy, or empty
+	bounded bool    // there is a maxmemory
+	full    float64 // the part of it that is in use
+	writes  string  // how the last write of the append-only file ended: ok, err, or empty
 }
 
 // minVersion is the first Redis that has all commands used here.
@@ -84,6 +87,11 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 	}
 	is.evicts = info["maxmemory_policy"]
 	is.bounded = info["maxmemory"] != "" && info["maxmemory"] != "0"
+	if most, _ := strconv.ParseFloat(info["maxmemory"], 64); most > 0 {
+		used, _ := strconv.ParseFloat(info["used_memory"], 64)
+		is.full = used / most
+	}
+	is.writes = info["aof_last_write_status"]
 	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync, "maxmemory-policy": &is.evicts} {
 		v, err := do(ctx, c, 1, []any{"config", "get", name})
 		if err != nil {
@@ -129,6 +137,10 @@ func (is *settings) weaken(other settings) {
 		is.fsync = other.fsync
 	}
 	is.bounded = is.bounded || other.bounded
+	is.full = max(is.full, other.full)
+	if is.writes == "" || is.writes == "ok" {
+		is.writes = other.writes
+	}
 	is.version = min(is.version, other.version)
 }
 

@@ -17,30 +17,39 @@ if last < since then return out end -- nothing was written
 -- gather adds the rows of an entry. A row may be recorded at several positions: it is at one of them, or was
 -- written again later.
 local function gather(entry)
-  local at = 1
-  while at <= #entry do
-    local bucket, visible, n, name = parse('>I4lI2', entry, at)
-    looks = looks - 1
+  local _, all = parse('>I4I4', entry)
+  local members, offset, k = {}, 8 + 12 * all, 0
+  repeat -- in parts that fit Lua's stack
+    local part = {cmsgpack.unpack_limit(entry, min(4000, all - k), offset)}
+    offset = part[1]
+    for i = 2, #part do
+      k = k + 1
+      members[k] = part[i]
+    end
+  until k >= all
+  looks = looks - all
+  for i = 1, all do
+    local bucket, visible = parse('>I4l', entry, 12 * i - 3)
     if wanted[bucket] and visible <= till then
-      local place = sub(entry, at + 4, name + n - 1)
+      local when = sub(entry, 12 * i + 1, 12 * i + 8)
+      local place = when .. members[i]
       if not seen[place] then
         seen[place] = true
-        out[#out + 1] = sub(place, 11)
-        out[#out + 1] = sub(place, 1, 8)
+        out[#out + 1] = members[i]
+        out[#out + 1] = when
       end
     end
-    at = name + n
   end
 end
 
 for i = -1, -math.huge, -1 do
-  local head = call('LINDEX', base .. 'journal', i)
+  local head = call('LINDEX', heads, i)
   if not head or looks < 0 then
     out[3] = 0
     return out
   end
-  if sub(head, 17, 24) ~= own or parse('>L', head, 25) > newest or open[sub(head, 25)] then
-    gather(call('LINDEX', base .. 'journal:rows', i))
+  if sub(head, 17, 24) ~= own or parse('>L', head, 25) > newest or open[sub(head, 25, 32)] then
+    gather(call('LINDEX', entries, i))
   end
   if parse('>L', head) <= since then return out end
 end

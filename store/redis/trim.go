@@ -57,7 +57,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		id = func(shard int) []byte { return s.idBefore(*oldest, shard) }
 	}
 	var deleted atomic.Int64
-	err := s.deleteRecords(ctx, &deleted, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard)} })
+	err := s.deleteRecords(ctx, &deleted, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard), hashOf(name)} })
 	return deleted.Load(), err
 }
 
@@ -96,7 +96,7 @@ func (s *Store) deleteSome(ctx context.Context, sh *shard, args []any) (n int64,
 		return 0, false, err
 	}
 	defer end()
-	for len(args) < 6 {
+	for len(args) < 7 {
 		args = append(args, "")
 	}
 	answer, err := list(sh.run(ctx, trimScript, args...))

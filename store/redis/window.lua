@@ -1,7 +1,7 @@
 -- Prefix of claims. ARGV: now in ms (empty: the server's), ahead and hold in ms (0: none), the limits of rows
 -- and of bytes of their bodies (0: no limit), since as 8 bytes, 1 if there are several shards, the end of a
--- late hold (0: none; it counts if more than half of hold is left until then), the number of
--- buckets, of each its number, the score and the key that its rows come after (empty score: from the start)
+-- late hold (0: none; it counts if more than half of hold is left until then), the target of the previous
+-- call (index.lua), the number of buckets, of each its number, the score and the key that its rows come after (empty score: from the start)
 -- and how many of its rows are wanted, the number of namespaces, and the namespaces.
 local last, us, ms = counter()
 local now = ARGV[1] == '' and ms or tonumber(ARGV[1])
@@ -10,10 +10,11 @@ local since, several = ARGV[6], ARGV[7] == '1'
 local held_till = tonumber(ARGV[8])
 local till = string.format('%.0f', min(now + ahead, exact))
 
-local buckets = {}
-local at = 10
-for i = 1, tonumber(ARGV[9]) do
+local buckets, earliest = {}, math.huge
+local at = 11
+for i = 1, tonumber(ARGV[10]) do
   buckets[i] = {key = base .. 'due:' .. ARGV[at], score = ARGV[at + 1], member = ARGV[at + 2], want = tonumber(ARGV[at + 3])}
+  earliest = min(earliest, tonumber(ARGV[at + 1]) or -math.huge)
   at = at + 4
 end
 local spaces
@@ -22,6 +23,11 @@ for i = at + 1, at + tonumber(ARGV[at]) do
   spaces[ARGV[i]] = true
 end
 local filtered = spaces or since ~= zero
+
+local complete, target = settled(last, earliest, tonumber(till), ARGV[9])
+if not complete then return target end
+local told = token(last, us, several and hold == 0)
+if target and fresh <= last then told = string.format('%.0f', fresh) end -- later rows may be missing
 
 -- rank returns the index of the first row after a position.
 local function rank(key, score, member)

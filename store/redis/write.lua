@@ -5,46 +5,41 @@ for i = at, at + 6 * records - 1, 6 do
   local place, number = parse('>I4I4', ARGV[i])
   if not refused[place] then log(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], first + number) end
 end
+at = at + 6 * records
 
--- The records of ends are stored in batches, except if the end was refused, or if the timer already has a
--- record in the hour.
+-- The records of ends are stored in batches, except those of refused ends.
 local batches = {}
 for _, run in ipairs(ended) do
-  local hour, space, slot, text, size, before, a, bad = unpack(run, 1, 8)
-  local members, odd = {}, bad
-  for j = 1, size do members[j] = ARGV[a + 2 * j - 2] end
-  local had = call('HMGET', base .. 'ended:' .. hour, unpack(members))
-  for j = 1, size do odd = odd or had[j] end
-  local marks = {ARGV, a, a + 2 * size - 1}
-  if odd then
-    local j, list, kept = 0, {}, {}
-    each(text, 1, function(number, time, name, body, whole)
+  local hour, space, slot, text, size, before, bad = unpack(run, 1, 7)
+  if bad then
+    local j, kept = before, {}
+    each(text, 1, function(_, _, _, _, whole)
       j = j + 1
-      if bad and bad[before + j] then return end
-      if had[j] then return log(hour, space, name, time, body, first + number) end
-      kept[#kept + 1] = whole
-      list[#list + 1] = members[j]
-      list[#list + 1] = time
+      if not bad[j] then kept[#kept + 1] = whole end
     end)
-    text, size, marks = table.concat(kept), #kept, {list, 1, #list}
+    text, size = table.concat(kept), #kept
   end
   if size > 0 then
     enroll(hour, space, size)
-    batches[#batches + 1] = {hour, space, slot .. pack('>LI2', first, size) .. text, marks}
+    batches[#batches + 1] = {hour, space, slot .. pack('>LI2', first, size) .. text}
   end
 end
 if first + numbers >= exact then return redis.error_reply(spent) end
 
-if not grows and (#sets > 0 or #dels > 0 or logged) then loosen() end
-bulk('HSET', rows, sets)
-bulk('HDEL', rows, dels)
-bulk('ZADD', base .. 'keys', enter)
-bulk('ZREM', base .. 'keys', dels)
-for bucket, list in pairs(past) do bulk('ZREM', base .. 'due:' .. parse('>I4', bucket), list) end
-for i = 1, #due do
-  local to = due[i]
-  call('ZADD', base .. 'due:' .. to[1], unpack(to[2], to[3], to[4]))
+local function some(lists)
+  for _, list in ipairs(lists) do
+    if #list > 0 then return true end
+  end
+  return false
 end
+local wrote = put or logged or #batches > 0 or some(dels)
+if not grows and wrote then loosen() end
+for _, list in ipairs(sets) do bulk('HSET', rows, list) end
+for _, list in ipairs(dels) do bulk('HDEL', rows, list) end
+for _, list in ipairs(enters) do bulk('ZADD', base .. 'keys', list) end
+for _, list in ipairs(exits) do bulk('ZREM', base .. 'keys', list) end
+for bucket, list in pairs(past) do bulk('ZREM', base .. 'due:' .. parse('>I4', bucket), list) end
+for i = 1, #due do bulk('ZADD', base .. 'due:' .. due[i][1], due[i][2]) end
 for state, list in pairs(from) do bulk('ZREM', base .. 'state:' .. state, list) end
 for state, list in pairs(into) do bulk('ZADD', base .. 'state:' .. state, list) end
 for space, states in pairs(tally) do
@@ -54,16 +49,19 @@ for space, states in pairs(tally) do
   end
 end
 for key, list in pairs(logs) do bulk('ZADD', key, list) end
-for _, batch in ipairs(batches) do
-  local hour, space, text, marks = unpack(batch)
-  call('ZADD', base .. 'batches:' .. hour .. ':' .. space, '0', text)
-  call('HSET', base .. 'ended:' .. hour, unpack(marks[1], marks[2], marks[3]))
+for _, batch in ipairs(batches) do call('ZADD', base .. 'batches:' .. batch[1] .. ':' .. batch[2], '0', batch[3]) end
+
+-- The marks of the names in the batches. ARGV has of each hour:namespace, part and text. Those of refused
+-- ends do no harm if the hour has other records: a reader of a mark looks for the record.
+for i = at, at + 3 * marks - 1, 3 do
+  if spaces[ARGV[i]] then call('APPEND', base .. 'marks:' .. ARGV[i] .. ':' .. ARGV[i + 1], ARGV[i + 2]) end
 end
 for hour, by in pairs(hours) do call('HINCRBY', base .. 'hours', hour, by) end
 for place in pairs(spaces) do
   local colon = find(place, ':', 1, true)
   call('SADD', base .. 'spaces:' .. sub(place, 1, colon - 1), sub(place, colon + 1))
 end
-if #due > 0 then journal(last, us, ARGV[1], ARGV[2]) end
-if numbers > 0 and (#sets > 0 or #dels > 0 or logged) then give(first + numbers) end
+if fresh > last and nears == 0 then fresh = first + numbers + 1 end
+if put then journal(last, us, ARGV[1], ARGV[2]) end
+if numbers > 0 and wrote then give(first + numbers) end
 return pack('>L', first) .. table.concat(out) .. table.concat(failed)

@@ -74,10 +74,10 @@ type disk struct {
 const roomCheck = 100 * time.Millisecond
 
 // low reports whether there is too little space to add rows.
-func (d *disk) low() bool {
-	if d.reserve <= 0 {
-		return false
-	}
+func (d *disk) low() bool { return d.reserve > 0 && d.free() < d.reserve }
+
+// free returns the recently read number of free bytes.
+func (d *disk) free() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); d.checked.IsZero() || now.Sub(d.checked) >= roomCheck {
@@ -86,5 +86,5 @@ func (d *disk) low() bool {
 			d.avail = n
 		}
 	}
-	return d.avail < d.reserve
+	return d.avail
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pages"
 )
 
 // maxLooks limits the keys that one page of a list reads in each of its sources.
@@ -15,40 +16,30 @@ const maxLooks = 16384
 
 // List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
 // that all of them have read.
-func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	if err := s.begin(ctx); err != nil {
-		return page, err
+		return rouse.Page{}, err
 	}
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return page, s.met(err)
+		return rouse.Page{}, s.met(readErr(ctx, err))
 	}
 	defer tx.Rollback()
 	q.Limit = max(1, q.Limit)
-	for _, src := range sourcesOf(&q) {
+	sources, err := fewDue(ctx, tx, &q)
+	if err != nil {
+		return rouse.Page{}, s.met(readErr(ctx, err))
+	}
+	var found []rouse.Page
+	for _, src := range sources {
 		rows, next, err := src.page(ctx, tx, &q)
 		if err != nil {
-			return rouse.Page{}, s.met(err)
+			return rouse.Page{}, s.met(readErr(ctx, err))
 		}
-		page.Rows = append(page.Rows, rows...)
-		if next != nil && (page.Next == nil || next.Compare(*page.Next) < 0) {
-			page.Next = next
-		}
+		found = append(found, rouse.Page{Rows: rows, Next: next})
 	}
-	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
-	if page.Next != nil {
-		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
-	}
-	if len(page.Rows) > q.Limit {
-		page.Rows = page.Rows[:q.Limit]
-		page.Next = &page.Rows[q.Limit-1].Key
-	}
-	if page.Next != nil {
-		next := *page.Next
-		page.Next = &next
-	}
-	return page, nil
+	return pages.Merge(q.Limit, found...), nil
 }
 
 // Count returns how many rows match.
@@ -64,15 +55,19 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 			c.add("namespace = ?", q.Namespace)
 		}
 		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.text(), c.args...).Scan(&n)
-		return n, s.met(err)
+		return n, s.met(readErr(ctx, err))
 	}
 	q.After = rouse.Key{}
-	for _, src := range sourcesOf(&q) {
+	sources := sourcesOf(&q)
+	if bounded(&q) {
+		sources = dueSources(&q)
+	}
+	for _, src := range sources {
 		c := src.conditions(&q)
 		src.filters(&q, &c)
 		var one int64
 		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.join()+` WHERE `+c.text(), c.args...).Scan(&one); err != nil {
-			return 0, s.met(err)
+			return 0, s.met(readErr(ctx, err))
 		}
 		n += one
 	}
@@ -80,12 +75,15 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 }
 
 // source is an index in the order of keys with the conditions of a query: the keys of all timers, of one
-// state, or of one label. No row is in two sources of a query.
+// state, or of one label; or it is in the order of time (see dueSources), and a page examines all of it. No
+// row is in two sources of a query.
 type source struct {
 	table string // and its index
 	alias string // s for a separate index; t for the timers
 	where string
 	args  []any
+	timed bool
+	only  string // the condition of rows in the order of time
 }
 
 // sourcesOf chooses the sources of a query: a label's, those of the states if the query excludes scheduled
@@ -119,6 +117,9 @@ func (src *source) join() string {
 // conditions returns the conditions on the source's keys, in whose order it is read.
 func (src *source) conditions(q *rouse.Query) (c condition) {
 	c.add(src.where, src.args...)
+	if src.timed {
+		c.add(src.only)
+	}
 	a := src.alias + "."
 	if q.Namespace != "" {
 		c.add(a+"namespace = ?", q.Namespace)
@@ -158,8 +159,10 @@ func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows [
 	a := src.alias + "."
 	key := a + "namespace, " + a + "name, " + a + "fire"
 	var last rouse.Key
-	err = tx.QueryRowContext(ctx, `SELECT `+key+` FROM `+src.table+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
-		append(slices.Clone(c.args), maxLooks-1)...).Scan(&last.Namespace, &last.Name, &last.Fire)
+	if err = sql.ErrNoRows; !src.timed {
+		err = tx.QueryRowContext(ctx, `SELECT `+key+` FROM `+src.table+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
+			append(slices.Clone(c.args), maxLooks-1)...).Scan(&last.Namespace, &last.Name, &last.Fire)
+	}
 	switch {
 	case err == nil:
 		next = &last

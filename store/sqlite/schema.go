@@ -35,6 +35,7 @@ var schema = []string{
 		PRIMARY KEY (bucket, visible, namespace, name, fire)) WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX timers_by_key ON timers (namespace, name, fire)`,
 	`CREATE INDEX timers_by_state ON timers (state, namespace, name, fire) WHERE state <> 1`,
+	dueIndex,
 	`CREATE TABLE labels (label TEXT NOT NULL, value TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, fire TEXT NOT NULL,
 		PRIMARY KEY (label, value, namespace, name, fire)) WITHOUT ROWID`,
 	`CREATE TABLE counts (namespace TEXT NOT NULL, state INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (namespace, state)) WITHOUT ROWID`,
@@ -52,13 +53,14 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 		// How long a connection waits for another's lock. Connections of rouse never wait; a tool that reads
 		// the file may hold a lock for a moment. Loses nothing.
 		"busy_timeout(5000)",
-		// The log that commits are appended to. Loses nothing; needs a file system that is local to the machine.
+		// The log that commits are appended to. Loses nothing; needs a file system that is local to the
+		// machine.
 		"journal_mode(wal)",
 		"temp_store(memory)",
 	}
 	if write {
-		// FULL syncs the log at every commit: what is acknowledged survives a power cut. NORMAL syncs at checkpoints only:
-		// see Options.Relaxed for what that loses.
+		// FULL syncs the log at every commit: what is acknowledged survives a power cut. NORMAL syncs at
+		// checkpoints only: see Options.Relaxed for what that loses.
 		synchronous := "synchronous(full)"
 		if o.Relaxed {
 			synchronous = "synchronous(normal)"

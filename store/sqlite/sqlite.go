@@ -22,13 +22,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/closing"
 	"github.com/rousehq/rouse/internal/witness"
 )
 
@@ -75,8 +75,7 @@ type Store struct {
 	readers *sql.DB
 	read    reads
 
-	life   sync.RWMutex // calls hold it for reading, Close for writing
-	closed bool
+	life   closing.Guard         // of calls and Close
 	broken atomic.Pointer[error] // why nothing can be written any more
 
 	witness *witness.Witness // nil for a Relaxed store, whose commits are acknowledged before they are durable
@@ -139,6 +138,9 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if err = upgrade(ctx, s.writer, path); err != nil {
 		return nil, err
 	}
+	if _, err = s.writer.ExecContext(ctx, dueIndex); err != nil { // a file of an older rouse has none; every rouse maintains it
+		return nil, err
+	}
 	if s.readers, err = connect(path, o, false); err != nil {
 		return nil, err
 	}
@@ -177,32 +179,25 @@ func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 
 // Close waits for running calls and closes the store.
 func (s *Store) Close() error {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return s.release()
+	return s.life.Close(s.release)
 }
 
 // begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.life.RLock()
-	if s.closed {
-		s.life.RUnlock()
-		return rouse.ErrClosed
-	}
-	return nil
-}
+func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
 
 // met records damage that a call found, and returns the error for the call.
 func (s *Store) met(err error) error {
 	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
 		s.report(fmt.Errorf("store %s: %w", s.path, err))
+	}
+	return err
+}
+
+// readErr returns the error of a read: that of its context, if this ended it. SQLite then returns
+// "interrupted", which database/sql does not always replace.
+func readErr(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return err
 }

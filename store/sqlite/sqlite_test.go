@@ -10,30 +10,22 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-func openTest(t *testing.T, dir string) *Store {
-	t.Helper()
-	s, err := Open(filepath.Join(dir, "timers.db"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) })
-}
-
-func TestSameAsTheModel(t *testing.T) {
-	storetest.Compare(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) }, func() rouse.Store { return mem.New() })
-}
-
-func TestReopen(t *testing.T) {
-	storetest.Reopen(t, func(t *testing.T, dir string) rouse.Store { return openTest(t, dir) })
-}
-
-func openDir(dir string) (rouse.Store, error) {
+var openDir storetest.OpenDir = func(dir string) (rouse.Store, error) {
 	return Open(filepath.Join(dir, "timers.db"), Options{})
 }
+
+func openTest(t *testing.T, dir string) *Store {
+	t.Helper()
+	return openDir.In(t, dir).(*Store)
+}
+
+func TestContract(t *testing.T) { storetest.Run(t, openDir.Empty) }
+
+func TestSameAsTheModel(t *testing.T) {
+	storetest.Compare(t, openDir.Empty, func() rouse.Store { return mem.New() })
+}
+
+func TestReopen(t *testing.T) { storetest.Reopen(t, openDir) }
 
 func TestCheckpoint(t *testing.T) { storetest.Checkpoint(t, openDir) }
 

@@ -18,6 +18,22 @@ import (
 // OpenDir opens the store in a directory, which is empty the first time.
 type OpenDir func(dir string) (rouse.Store, error)
 
+// In opens the store in a directory, for a test.
+func (open OpenDir) In(t *testing.T, dir string) rouse.Store {
+	t.Helper()
+	s, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Empty opens a store in a directory of its own, for a test.
+func (open OpenDir) Empty(t *testing.T) rouse.Store {
+	t.Helper()
+	return open.In(t, t.TempDir())
+}
+
 // childDir passes the directory to a writer, which is a copy of the test binary; childRound makes the names
 // of its rows unique.
 const (

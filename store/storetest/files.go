@@ -50,8 +50,8 @@ func Refuses(t *testing.T, dir string, open func() (rouse.Store, error), parts .
 	}
 }
 
-// OpenedOnce checks that a store that is open is not opened again, neither by this process nor by another one. Call it from a test that
-// does nothing else: OpenedOnce runs that test again.
+// OpenedOnce checks that a store that is open is not opened again, neither by this process nor by another
+// one. Call it from a test that does nothing else: OpenedOnce runs that test again.
 func OpenedOnce(t *testing.T, open OpenDir) {
 	const holder = "ROUSE_HOLD_STORE"
 	hold := func(dir string) rouse.Store {
@@ -108,8 +108,9 @@ func OpenedOnce(t *testing.T, open OpenDir) {
 	}
 }
 
-// Reserve checks that a store with less space than its reserve adds no rows, and continues with everything else. The store has a reserve of
-// 100 MiB and more free space than that; available sets the free space that it sees.
+// Reserve checks that a store with less space than its reserve adds no rows, and continues with everything
+// else. The store has a reserve of 100 MiB and more free space than that; available sets the free space that
+// it sees.
 func Reserve(t *testing.T, s rouse.Store, available func(bytes int64)) {
 	b := &bench{T: t, Store: s}
 	old := b.create(row("a", 0), row("b", 0))

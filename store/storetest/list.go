@@ -79,6 +79,7 @@ var lists = []sentence{
 			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 9)},
 			{rouse.Query{After: rouse.Key{Namespace: "test-1", Name: "a", Fire: "z"}}, nil},
 			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(8)},
+			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: strings.Repeat("\U0010FFFF", 64)}}, pick(8, 9)}, // from one namespace to the next
 			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test-1", Name: "a"}}, nil},
 		} {
 			for _, limit := range []int{1, 2, 100} {

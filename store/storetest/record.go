@@ -134,7 +134,7 @@ var records = []sentence{
 			b.Helper()
 			for _, ns := range []string{"test", "test-1"} {
 				for _, name := range []string{"", "a", "a-1", "b"} {
-					for _, limit := range []int{1, 3, 1000} {
+					for _, limit := range []int{17, 1000} { // each is read again and again; another case has the smaller pages
 						q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
 						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.history(q), of(ns, name))
 					}

@@ -8,7 +8,7 @@ import (
 
 // Reopen tests that a store has the same content after it was closed and opened again. open opens the store
 // in a directory, which is empty the first time.
-func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
+func Reopen(t *testing.T, open OpenDir) {
 	for _, c := range []struct {
 		text   string
 		before func(b *bench) func(b *bench)
@@ -63,13 +63,13 @@ func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			dir := t.TempDir()
-			b := &bench{T: t, Store: open(t, dir)}
+			b := &bench{T: t, Store: open.In(t, dir)}
 			then := c.before(b)
 			for range 2 { // the second time nothing has been written in between
 				if err := b.Store.Close(); err != nil {
 					t.Fatal(err)
 				}
-				b.Store = open(t, dir)
+				b.Store = open.In(t, dir)
 			}
 			then(b)
 			if err := b.Store.Close(); err != nil {

@@ -42,11 +42,13 @@ func TestClocksAreWrong(t *testing.T) {
 	}
 }
 
-// What time.Now adds to the seconds that the kernel gave it: unixToInternal-minWall of package time, as a register is loaded with it.
+// What time.Now adds to the seconds that the kernel gave it: unixToInternal-minWall of package time, as a
+// register is loaded with it.
 const nowAdds = 62135596800 - 59453308800
 
-// skew lets the wall clock of a running node be wrong by so much, whatever it was wrong by before. Go asks the kernel past every
-// library that could lie to it, so what lies is time.Now itself, whose code is changed in the process's memory.
+// skew lets the wall clock of a running node be wrong by so much, whatever it was wrong by before. Go asks
+// the kernel past every library that could lie to it, so what lies is time.Now itself, whose code is changed
+// in the process's memory.
 func (n *node) skew(d time.Duration) {
 	n.T.Helper()
 	n.Freeze()

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestNoConnectionIsLeft takes all connections that the store has, those of one node included, and gives them back after a while.
+// TestNoConnectionIsLeft takes all connections that the store has, those of one node included, and gives them
+// back after a while.
 func TestNoConnectionIsLeft(t *testing.T) {
 	t.Parallel()
 	const most = 60

@@ -70,8 +70,8 @@ func (c *contest) judge() {
 	}
 }
 
-// judgeOrder holds what is shown against what was shown or acknowledged before: generations of a name grow, also when it is deleted
-// and created, as its fencing tokens do.
+// judgeOrder holds what is shown against what was shown or acknowledged before: generations of a name grow,
+// also when it is deleted and created, as its fencing tokens do.
 func (c *contest) judgeOrder() {
 	for i := range c.reads {
 		r := &c.reads[i]

@@ -16,9 +16,10 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestContest lets clients of all nodes create, replace, delete and read a few timers at once. The history checker wants one writer
-// for each timer, so this has a judge of its own: what was acknowledged before another call began is seen by it, and no generation
-// fires after a write that came after it was acknowledged.
+// TestContest lets clients of all nodes create, replace, delete and read a few timers at once. The history
+// checker wants one writer for each timer, so this has a judge of its own: what was acknowledged before
+// another call began is seen by it, and no generation fires after a write that came after it was
+// acknowledged.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{

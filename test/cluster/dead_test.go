@@ -11,8 +11,9 @@ import (
 // certain is how long timers may be silent when it is certain that their node is dead.
 const certain = 1500 * time.Millisecond
 
-// TestDeadNodeIsReplacedAtOnce kills node after node on a host that answers, with the settings that nodes have by default: that the process is
-// dead is certain then, and the others do not wait for its leases. Only what was under way at that moment may come twice.
+// TestDeadNodeIsReplacedAtOnce kills node after node on a host that answers, with the settings that nodes
+// have by default: that the process is dead is certain then, and the others do not wait for its leases. Only
+// what was under way at that moment may come twice.
 func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{

@@ -1,5 +1,6 @@
-// Package cluster runs several nodes of the real rouse binary on one real PostgreSQL or Redis, treats nodes, store and the network
-// between them badly, and lets a checker judge from outside what they made of that. It has tests only.
+// Package cluster runs several nodes of the real rouse binary on one real PostgreSQL or Redis, treats nodes,
+// store and the network between them badly, and lets a checker judge from outside what they made of that. It
+// has tests only.
 //
 //	writers ── each call to another node ──► node 0 … node n ──► HTTP receiver, stream subscribers
 //	   │                                       ▲       ▲                    │
@@ -18,6 +19,6 @@
 // figures: how many fires arrived, how many occurrences had to, were lost, early or doubled, how late they
 // were, and how long the timers of a node waited for another one.
 //
-// Everything is on loopback, and ends with the test, however it ends. The test that fills the store's disk mounts one, and is
-// skipped where that is not allowed.
+// Everything is on loopback, and ends with the test, however it ends. The test that fills the store's disk
+// mounts one, and is skipped where that is not allowed.
 package cluster

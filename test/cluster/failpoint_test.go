@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// points are the steps of a fire at which package engine can be told to die, and at which of its times at most.
+// points are the steps of a fire at which package engine can be told to die, and at which of its times at
+// most.
 var points = []struct {
 	name string
 	most int
@@ -24,7 +25,8 @@ var points = []struct {
 	{"after-settle", 20, false},  // it is written
 }
 
-// TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had begun.
+// TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had
+// begun.
 func TestNodeDiesAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{

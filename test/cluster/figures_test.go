@@ -14,8 +14,8 @@ type figures struct {
 	failovers []time.Duration // from a fault until a timer of the node that it hit fired again
 }
 
-// log writes a line of the table of faults: what, arrivals, how many occurrences had to arrive, were lost, early, doubled, how late 99 of
-// a hundred and the latest were, failover.
+// log writes a line of the table of faults: what, arrivals, how many occurrences had to arrive, were lost,
+// early, doubled, how late 99 of a hundred and the latest were, failover.
 func (f *figures) log(t testing.TB, s *history.Stats, lost int) {
 	took := "-"
 	if n := len(f.failovers); n > 0 {

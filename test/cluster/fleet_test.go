@@ -25,7 +25,8 @@ type fleet struct {
 	nodes []*node
 }
 
-// newFleet returns nodes that do not run yet. Each gets its own URL of the store, which may lead through a proxy.
+// newFleet returns nodes that do not run yet. Each gets its own URL of the store, which may lead through a
+// proxy.
 func newFleet(t testing.TB, strategy string, stores []string, flags ...string) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
@@ -117,8 +118,8 @@ func (f *fleet) shared(c *client.Client, nodes int) {
 	})
 }
 
-// storage is a kind of store that nodes can share. Nodes refuse one that would lose in a crash what it has acknowledged, so each
-// test starts its own, as one would have it for data that counts.
+// storage is a kind of store that nodes can share. Nodes refuse one that would lose in a crash what it has
+// acknowledged, so each test starts its own, as one would have it for data that counts.
 type storage struct {
 	name  string
 	start func(t testing.TB, settings ...string) *servers.Server

@@ -102,7 +102,8 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 	s.finish(50)
 }
 
-// useUpLog has PostgreSQL begin the next file of its log, of which it keeps a few ready that have their room already.
+// useUpLog has PostgreSQL begin the next file of its log, of which it keeps a few ready that have their room
+// already.
 func (s *scene) useUpLog() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

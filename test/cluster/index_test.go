@@ -10,9 +10,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestIndexIsWiped takes away the Redis that stands before a PostgreSQL, and one of the nodes, and empties it under the nodes' hands
-// when it is back, empty. PostgreSQL has everything: while the index is away calls are answered and critical timers fire, also those
-// of the node that died; the others wait for it.
+// TestIndexIsWiped takes away the Redis that stands before a PostgreSQL, and one of the nodes, and empties it
+// under the nodes' hands when it is back, empty. PostgreSQL has everything: while the index is away calls are
+// answered and critical timers fire, also those of the node that died; the others wait for it.
 func TestIndexIsWiped(t *testing.T) {
 	t.Parallel()
 	const critical = 5 // as is the default

@@ -8,8 +8,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestNodesAreKilledInTurn kills node after node at random moments under load, and starts it again after a while. Others take over
-// what it had: nothing is lost, and what was under way at that moment comes at most once more.
+// TestNodesAreKilledInTurn kills node after node at random moments under load, and starts it again after a
+// while. Others take over what it had: nothing is lost, and what was under way at that moment comes at most
+// once more.
 func TestNodesAreKilledInTurn(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -36,7 +37,8 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 	}
 }
 
-// killed kills a node and starts it again: soon, before the others have noticed, or when others fire what it did.
+// killed kills a node and starts it again: soon, before the others have noticed, or when others fire what it
+// did.
 func (s *scene) killed(k int, soon bool) {
 	s.T.Helper()
 	node := s.f.nodes[k]

@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// callTimeout is how long a call may take before it is given up: one that a node took that does not go on never ends.
+// callTimeout is how long a call may take before it is given up: one that a node took that does not go on
+// never ends.
 const callTimeout = 5 * time.Second
 
 // load is writers that give a fleet timers of several kinds, each call to another node.
@@ -36,12 +37,13 @@ func (w *witness) begin(f *fleet, writers int, dice uint64) *load {
 	return l
 }
 
-// clockLag is how far a node may take the store's clock to be ahead, and how much later than asked a delay may end: it knows that clock
-// as well as the answers that it got were quick, and grants all of what it does not know.
+// clockLag is how far a node may take the store's clock to be ahead, and how much later than asked a delay
+// may end: it knows that clock as well as the answers that it got were quick, and grants all of what it does
+// not know.
 const clockLag = time.Second
 
-// fix makes a delay that was acknowledged the instant that the service answered, if it is one that was asked for. So the judge can be
-// strict with everything else: it has one measure of how well all clocks are known.
+// fix makes a delay that was acknowledged the instant that the service answered, if it is one that was asked
+// for. So the judge can be strict with everything else: it has one measure of how well all clocks are known.
 func (w *witness) fix(e *history.Put) {
 	d := e.Spec.Delay + e.Spec.Every
 	switch {
@@ -62,8 +64,8 @@ func fixTo(e *history.Put, due history.Time) {
 	}
 }
 
-// expected reports whether a refusal is part of the load: timers end while their writer deletes them, a node whose store is away or full
-// sheds what it is asked, and a time that a call names comes while it waits.
+// expected reports whether a refusal is part of the load: timers end while their writer deletes them, a node
+// whose store is away or full sheds what it is asked, and a time that a call names comes while it waits.
 func expected(err error, took time.Duration) bool {
 	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrOverloaded) || errors.Is(err, rouse.ErrFull) ||
 		errors.As(err, new(*rouse.Invalid)) && took >= time.Second

@@ -27,7 +27,8 @@ func schemaVersion() (int, error) {
 	return len(files), err
 }
 
-// next is a rouse of a version to come: this one with one more step of the schema, one that nodes of this version can live with.
+// next is a rouse of a version to come: this one with one more step of the schema, one that nodes of this
+// version can live with.
 var next = sync.OnceValues(func() (string, error) {
 	version, err := schemaVersion()
 	if err != nil {
@@ -60,9 +61,10 @@ var next = sync.OnceValues(func() (string, error) {
 	return harness.Build("rouse-next", "-overlay", overlay)
 })
 
-// TestMixedVersions deploys a version whose schema is newer, node after node, under load, and goes back for one of them. Nodes of both
-// run side by side, whichever was started last, and none of that is a fault: nothing may be doubled. Where a later schema is not for
-// them, they do not start, and say so; those that run go on.
+// TestMixedVersions deploys a version whose schema is newer, node after node, under load, and goes back for
+// one of them. Nodes of both run side by side, whichever was started last, and none of that is a fault:
+// nothing may be doubled. Where a later schema is not for them, they do not start, and say so; those that run
+// go on.
 func TestMixedVersions(t *testing.T) {
 	t.Parallel()
 	version, err := schemaVersion()

@@ -19,8 +19,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestOneWorkerOfAKey holds that a key of a pool has one worker over all nodes, whichever of them is asked, and that when a node is killed
-// its keys have one on the nodes that are left, and none of its workers lives on.
+// TestOneWorkerOfAKey holds that a key of a pool has one worker over all nodes, whichever of them is asked,
+// and that when a node is killed its keys have one on the nodes that are left, and none of its workers lives
+// on.
 func TestOneWorkerOfAKey(t *testing.T) {
 	t.Parallel()
 	store := servers.StartPostgres(t).URL()

@@ -76,8 +76,8 @@ func (l *load) pulse(f *fleet) *pulses {
 	return p
 }
 
-// hear subscribes to a node alone until the test ends, at once whenever it is there again: subscribers who do not know that wait
-// longer and longer, and what they wait is not the node's.
+// hear subscribes to a node alone until the test ends, at once whenever it is there again: subscribers who do
+// not know that wait longer and longer, and what they wait is not the node's.
 func (p *pulses) hear(i int, n *node) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := harness.Dial(p.T, n.Address(), 0)
@@ -185,8 +185,8 @@ func (p *pulses) rest() {
 // unloaded is how late timers are at most, at rest, on a machine that has no other work.
 const unloaded = 50 * time.Millisecond
 
-// bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest. On a machine that has other
-// work the bound is four times as wide: what is broken takes longer still.
+// bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at
+// rest. On a machine that has other work the bound is four times as wide: what is broken takes longer still.
 func (p *pulses) bounded(what string, measured []time.Duration, promised time.Duration) {
 	p.T.Helper()
 	slices.Sort(measured)

@@ -42,7 +42,8 @@ func answer(rw http.ResponseWriter, req *http.Request) {
 // channel is where the timers of the load point that are not for the HTTP receiver.
 const channel = "load"
 
-// subscribe starts a subscriber that does with the fires of all nodes by stream what the receiver does, until the test ends.
+// subscribe starts a subscriber that does with the fires of all nodes by stream what the receiver does, until
+// the test ends.
 func (w *witness) subscribe(f *fleet) {
 	w.Subscribe(f.dial(0, 0), client.SubscribeOptions{Channel: channel, Concurrency: 64}, moods)
 }

@@ -12,8 +12,8 @@ import (
 // unnoticed is how late timers may be when a node stops or starts in order.
 const unnoticed = 300 * time.Millisecond
 
-// TestRollingRestart ends node after node in order, under load, and starts it again, while another receiver takes seconds. None of that is a
-// fault: nothing may be doubled, and no timer of others may be silent.
+// TestRollingRestart ends node after node in order, under load, and starts it again, while another receiver
+// takes seconds. None of that is a fault: nothing may be doubled, and no timer of others may be silent.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -90,7 +90,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// dragged is how long the slow receiver takes, and longer than a hold: attempts that are out when their node stops go on under renewed ones.
+// dragged is how long the slow receiver takes, and longer than a hold: attempts that are out when their node
+// stops go on under renewed ones.
 const dragged = hold + 500*time.Millisecond
 
 func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }

@@ -79,8 +79,9 @@ func (y *play) skip(t *testing.T) {
 	}
 }
 
-// finish waits until everything is well under load and all fires go on, ends the load, and lets the checker judge. The load goes on for as long as it
-// takes to have so many occurrences that must arrive: more than one of three calls leads to one.
+// finish waits until everything is well under load and all fires go on, ends the load, and lets the checker
+// judge. The load goes on for as long as it takes to have so many occurrences that must arrive: more than one
+// of three calls leads to one.
 func (s *scene) finish(floor int) {
 	s.T.Helper()
 	s.f.settled()
@@ -94,6 +95,6 @@ func (s *scene) finish(floor int) {
 // lasts waits for as long as a fault is to last, while the load goes on.
 func (s *scene) lasts(d time.Duration) { <-time.After(d) }
 
-// zombies lets arrivals after a delete be excused by a fault: a node that is stopped between its last look and the send sends when
-// it goes on, and only the receiver can refuse that.
+// zombies lets arrivals after a delete be excused by a fault: a node that is stopped between its last look
+// and the send sends when it goes on, and only the receiver can refuse that.
 func zombies(c *history.Config) { c.ZombieOK = true }

@@ -9,8 +9,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestSlowNodeGivesItsBucketsAway puts 300 ms each way between one node and the store, which is as quick as ever for the others. That is no
-// fault: nothing may be doubled. The slow node's timers go to the others, and come back when it is as quick as they are again.
+// TestSlowNodeGivesItsBucketsAway puts 300 ms each way between one node and the store, which is as quick as
+// ever for the others. That is no fault: nothing may be doubled. The slow node's timers go to the others, and
+// come back when it is as quick as they are again.
 func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{

@@ -8,9 +8,10 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestNodeIsStopped stops a node for longer than all that it has lasts, and lets it go on. That it is dead is not certain: the others take over
-// when its leases end, not before. When it goes on, it may send what was past its last look, with the same id, but nothing that came due
-// while it was stopped; what it still writes is refused.
+// TestNodeIsStopped stops a node for longer than all that it has lasts, and lets it go on. That it is dead is
+// not certain: the others take over when its leases end, not before. When it goes on, it may send what was
+// past its last look, with the same id, but nothing that came due while it was stopped; what it still writes
+// is refused.
 func TestNodeIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -49,8 +50,8 @@ func TestNodeIsStopped(t *testing.T) {
 	}
 }
 
-// noEchoes fails the test if a node delivered, after another one, what came due while it was stopped: it cannot have begun to send
-// that before.
+// noEchoes fails the test if a node delivered, after another one, what came due while it was stopped: it
+// cannot have begun to send that before.
 func (p *pulses) noEchoes(node int, stopped, goesOn time.Time) {
 	p.T.Helper()
 	p.mu.Lock()

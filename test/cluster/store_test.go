@@ -39,7 +39,8 @@ func TestStoreIsKilled(t *testing.T) {
 	}
 }
 
-// TestStoreHangs stops the store for longer than the nodes' leases last, and lets it go on: connections stand, and nothing answers.
+// TestStoreHangs stops the store for longer than the nodes' leases last, and lets it go on: connections
+// stand, and nothing answers.
 func TestStoreHangs(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -68,8 +69,8 @@ func TestStoreHangs(t *testing.T) {
 	}
 }
 
-// TestStoreIsSlow puts 200 ms, more or less, between the nodes and their store, each way. That is no fault: nothing may be doubled, as
-// leases and holds last many times longer.
+// TestStoreIsSlow puts 200 ms, more or less, between the nodes and their store, each way. That is no fault:
+// nothing may be doubled, as leases and holds last many times longer.
 func TestStoreIsSlow(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{

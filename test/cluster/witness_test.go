@@ -12,9 +12,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
-// here, by more than a fault explains: how late is measured by rouse bench. They may not be lost, early, doubled without a
-// fault, or phantoms.
+// promised is what the service promises while it is treated badly on a machine that others use too.
+// Occurrences may be late here, by more than a fault explains: how late is measured by rouse bench. They may
+// not be lost, early, doubled without a fault, or phantoms.
 var promised = history.Config{Handovers: true,
 	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Excuse: echo, Lease: hold + time.Second,
 	ClockErr:   25 * time.Millisecond,
@@ -35,7 +35,8 @@ type witness struct {
 	open map[string]bool // timers that were deleted or replaced while they were being tried: each node that tried records the outcome
 }
 
-// newWitness returns a witness of what the service promises, changed by change where a test's fault asks for it.
+// newWitness returns a witness of what the service promises, changed by change where a test's fault asks for
+// it.
 func newWitness(t testing.TB, change ...func(*history.Config)) *witness {
 	t.Helper()
 	return &witness{Recorder: harness.NewRecorder(t, promised, change...), open: map[string]bool{}}
@@ -55,8 +56,8 @@ func (w *witness) written(e *history.Put, made *rouse.Timer) {
 	w.Wrote(e, made, e.Res == history.Info && e.Spec.At == 0 && e.Spec.Start == 0)
 }
 
-// close writes what the service tells in the end, stops the nodes, and judges. At least floor occurrences must have been due to arrive:
-// fewer prove nothing. All nodes are healthy by now.
+// close writes what the service tells in the end, stops the nodes, and judges. At least floor occurrences
+// must have been due to arrive: fewer prove nothing. All nodes are healthy by now.
 func (w *witness) close(f *fleet, floor int) {
 	w.T.Helper()
 	c := f.dial(0, harness.Patience)
@@ -72,7 +73,8 @@ func (w *witness) close(f *fleet, floor int) {
 			n.Stop()
 		}
 	}
-	// A node that deletes what another one is trying records that it was cut off. The attempt may end well all the same.
+	// A node that deletes what another one is trying records that it was cut off. The attempt may end well
+	// all the same.
 	h, report, lost := w.Judge(floor, func(v *history.Violation) bool { return v.Rule == "R2-ending" && w.open[v.Timer] })
 	w.T.Logf("echoes=%d", echoes(h))
 	w.figures.log(w.T, &report.Stats, lost)

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// writer leads timers through their lives. After a write with an unknown outcome, a name is only deleted: a node that was suspended may
-// still make an old write.
+// writer leads timers through their lives. After a write with an unknown outcome, a name is only deleted: a
+// node that was suspended may still make an old write.
 type writer struct {
 	*load
 	*harness.Writer

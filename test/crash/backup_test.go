@@ -15,8 +15,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestBackupUnderLoad backs a server up while it is busy, kills it, and restores the archive elsewhere: the server there has every
-// timer that was acknowledged before the backup began, and fires them.
+// TestBackupUnderLoad backs a server up while it is busy, kills it, and restores the archive elsewhere: the
+// server there has every timer that was acknowledged before the backup began, and fires them.
 func TestBackupUnderLoad(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

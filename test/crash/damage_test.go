@@ -15,7 +15,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// damages are what a start must refuse: with an error that names the place and the cure, and without changing anything.
+// damages are what a start must refuse: with an error that names the place and the cure, and without changing
+// anything.
 var damages = []struct {
 	name  string
 	store string // "pebble" or "sqlite"
@@ -120,7 +121,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestDamageAtUse garbles what no start looks at. The server may start, but it must not take what it cannot read for gone.
+// TestDamageAtUse garbles what no start looks at. The server may start, but it must not take what it cannot
+// read for gone.
 func TestDamageAtUse(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
@@ -160,7 +162,8 @@ func TestDamageAtUse(t *testing.T) {
 	}
 }
 
-// TestSecondProcess starts a second server on the data of a running one. It is refused, and the first one does not mind.
+// TestSecondProcess starts a second server on the data of a running one. It is refused, and the first one
+// does not mind.
 func TestSecondProcess(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

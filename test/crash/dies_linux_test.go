@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestDiskDies makes the disk fail under load: writes and syncs return errors from one moment on, as harness.When a cable comes off.
-// The service must not acknowledge what it cannot keep, and must say that it is not well. When the disk is back, everything
-// that was acknowledged is there.
+// TestDiskDies makes the disk fail under load: writes and syncs return errors from one moment on, as
+// harness.When a cable comes off. The service must not acknowledge what it cannot keep, and must say that it
+// is not well. When the disk is back, everything that was acknowledged is there.
 func TestDiskDies(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

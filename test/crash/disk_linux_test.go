@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// disk is a file system in a file. What the file holds is what a disk would hold after the power was cut: what was written but
-// not synced is in the kernel's memory only.
+// disk is a file system in a file. What the file holds is what a disk would hold after the power was cut:
+// what was written but not synced is in the kernel's memory only.
 type disk struct {
 	t     testing.TB
 	image string
@@ -57,7 +57,8 @@ func newDisk(t testing.TB, megabytes int64) *disk {
 	return d
 }
 
-// mount mounts the image through a loop device that writes to it directly, and that is given back when it is unmounted.
+// mount mounts the image through a loop device that writes to it directly, and that is given back when it is
+// unmounted.
 func (d *disk) mount() error {
 	out, err := exec.Command("losetup", "--find", "--show", "--direct-io=on", d.image).CombinedOutput()
 	if err != nil {
@@ -84,8 +85,8 @@ func (d *disk) unmount() {
 	d.must("umount", d.dir)
 }
 
-// powerCut puts a copy of what the disk holds in its place, as it is found when the power comes back. The server that writes
-// to it is stopped while the copy is made, so that it is of one moment, and then killed.
+// powerCut puts a copy of what the disk holds in its place, as it is found when the power comes back. The
+// server that writes to it is stopped while the copy is made, so that it is of one moment, and then killed.
 func (d *disk) powerCut(s *server) {
 	d.t.Helper()
 	s.Freeze()

@@ -1,4 +1,5 @@
-// Package crash treats the real rouse binary badly and lets a checker judge from outside what it made of that. It has tests only.
+// Package crash treats the real rouse binary badly and lets a checker judge from outside what it made of
+// that. It has tests only.
 //
 //	writers ── create, replace, delete, pause, ──► rouse serve ──► HTTP receiver, stream subscriber
 //	   │       skip, run, backfill, debounce, …        ▲    │                     │

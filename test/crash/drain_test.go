@@ -14,7 +14,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestDrainUnderLoad restarts the server in order, again and again. None of that is a fault: nothing may be doubled.
+// TestDrainUnderLoad restarts the server in order, again and again. None of that is a fault: nothing may be
+// doubled.
 func TestDrainUnderLoad(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
@@ -72,7 +73,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainEndsAfterGrace ends the server while a delivery hangs: that is given up after the grace time, and made again.
+// TestDrainEndsAfterGrace ends the server while a delivery hangs: that is given up after the grace time, and
+// made again.
 func TestDrainEndsAfterGrace(t *testing.T) {
 	t.Parallel()
 	data := harness.TempDir(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// points are the steps of a fire at which package engine can be told to die, and at which of its times at most: with little
-// time to look ahead, rows are read about twice a second.
+// points are the steps of a fire at which package engine can be told to die, and at which of its times at
+// most: with little time to look ahead, rows are read about twice a second.
 var points = []struct {
 	name string
 	most int
@@ -24,7 +24,8 @@ var points = []struct {
 	{"after-settle", 50},  // it is written
 }
 
-// TestFailpoints kills the server at each step of a fire, the first time that it comes there and some time later.
+// TestFailpoints kills the server at each step of a fire, the first time that it comes there and some time
+// later.
 func TestFailpoints(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

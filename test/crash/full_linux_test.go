@@ -18,8 +18,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestDiskFull fills the disk under load, first so far that the service refuses new timers and fires the others, then to the
-// last byte. When there is room again it recovers by itself, and nothing that it had accepted is lost.
+// TestDiskFull fills the disk under load, first so far that the service refuses new timers and fires the
+// others, then to the last byte. When there is room again it recovers by itself, and nothing that it had
+// accepted is lost.
 func TestDiskFull(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

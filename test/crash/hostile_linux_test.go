@@ -21,9 +21,10 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestAHostileNamespaceLeavesTheOthersTheirTimers runs everything that the suite of hostile tenants has, and floods of calls, at the same
-// time on a real server: the memory and the rows that the namespace "bad" takes are bounded, and the timers of "good" go on. (How
-// late they are is judged in virtual time, by internal/engine/hostile_test.go.)
+// TestAHostileNamespaceLeavesTheOthersTheirTimers runs everything that the suite of hostile tenants has, and
+// floods of calls, at the same time on a real server: the memory and the rows that the namespace "bad" takes
+// are bounded, and the timers of "good" go on. (How late they are is judged in virtual time, by
+// internal/engine/hostile_test.go.)
 func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections, and answers nothing
 	if err != nil {

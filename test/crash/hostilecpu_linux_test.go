@@ -17,11 +17,13 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// costlyRatio is how many times the CPU time of the largest honest call, a batch of 5,000 timers, a hostile one may take.
+// costlyRatio is how many times the CPU time of the largest honest call, a batch of 5,000 timers, a hostile
+// one may take.
 const costlyRatio = 25
 
-// TestHostileCallsTakeNoMoreCPUThanHonestOnes compares the CPU time that a real server takes for calls made to be expensive with that for the
-// largest call that is meant to be made. CPU time hardly depends on what else the machine does.
+// TestHostileCallsTakeNoMoreCPUThanHonestOnes compares the CPU time that a real server takes for calls made
+// to be expensive with that for the largest call that is meant to be made. CPU time hardly depends on what
+// else the machine does.
 func TestHostileCallsTakeNoMoreCPUThanHonestOnes(t *testing.T) {
 	data := harness.TempDir(t)
 	s := newServer(t, data, "pebble:"+data+"/pebble", "--grace", "1s")

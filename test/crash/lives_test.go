@@ -23,7 +23,8 @@ func (w *writer) overlapping(ctx context.Context, name string) {
 	w.Remove(name)
 }
 
-// deadline gives occurrences little time, so that an outage ends them; where they overlap, on rows of their own.
+// deadline gives occurrences little time, so that an outage ends them; where they overlap, on rows of their
+// own.
 func (w *writer) deadline(ctx context.Context, name string) {
 	if w.orderly {
 		w.once(ctx, name)
@@ -45,7 +46,8 @@ func (w *writer) deadline(ctx context.Context, name string) {
 	w.Remove(name)
 }
 
-// patient is a timer whose receiver refuses it twice, with waits between its attempts that are longer than an outage.
+// patient is a timer whose receiver refuses it twice, with waits between its attempts that are longer than an
+// outage.
 func (w *writer) patient(_ context.Context, name string) {
 	at := w.In(w.Between(50, 1000))
 	at.Retry = rouse.Retry{Attempts: 4, Interval: time.Second, Factor: 1}
@@ -119,7 +121,8 @@ func (w *writer) asked(ctx context.Context, name string) {
 	w.Remove(name)
 }
 
-// doomed is a timer whose receiver does not want it, neither at first nor harness.When its dead letter is redriven.
+// doomed is a timer whose receiver does not want it, neither at first nor harness.When its dead letter is
+// redriven.
 func (w *writer) doomed(ctx context.Context, name string) {
 	made, res := w.Put(name, w.Target(), w.In(w.Between(50, 300)), false)
 	if res != history.OK {

@@ -30,8 +30,8 @@ func (w *witness) loadOptions() harness.LoadOptions {
 	return harness.LoadOptions{Timeout: 30 * time.Second, Expected: expected, Written: w.written}
 }
 
-// expected reports whether a refusal is part of the load: timers end while their writer deletes them, a write with an unknown outcome
-// turns out to be made, and a time that a call names comes while it waits.
+// expected reports whether a refusal is part of the load: timers end while their writer deletes them, a write
+// with an unknown outcome turns out to be made, and a time that a call names comes while it waits.
 func expected(err error, took time.Duration) bool {
 	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrFull) ||
 		errors.As(err, new(*rouse.Invalid)) && took >= 500*time.Millisecond

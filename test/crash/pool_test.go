@@ -21,15 +21,17 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// handler is what the workers of the test do with a request, which is a number: they write down that they have it, kill their worker
-// the first time if the number ends with 7, and answer with the key and the number.
+// handler is what the workers of the test do with a request, which is a number: they write down that they
+// have it, kill their worker the first time if the number ends with 7, and answer with the key and the
+// number.
 const handler = `read -r n
 echo "$n $PPID" >> "$TEST_DIR/done"
 case $n in *7) if mkdir "$TEST_DIR/killed.$n" 2>/dev/null; then kill -9 $PPID; exit 1; fi;; esac
 echo "$WORKER_KEY $n"`
 
-// TestPoolRequestsSurviveKills sends requests to many keys of a pool while the server is killed again and again, and workers kill
-// themselves: each request that was acknowledged is answered, and no worker outlives its server.
+// TestPoolRequestsSurviveKills sends requests to many keys of a pool while the server is killed again and
+// again, and workers kill themselves: each request that was acknowledged is answered, and no worker outlives
+// its server.
 func TestPoolRequestsSurviveKills(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

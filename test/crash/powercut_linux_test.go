@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestPowerCut cuts the power under load: what was written and not synced is lost. A kill alone proves nothing about that,
-// as the kernel keeps what a dead process wrote.
+// TestPowerCut cuts the power under load: what was written and not synced is lost. A kill alone proves
+// nothing about that, as the kernel keeps what a dead process wrote.
 func TestPowerCut(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {

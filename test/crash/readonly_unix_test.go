@@ -47,8 +47,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// permit gives and takes permissions of everything in a directory, until the end of the test. Who may read a directory may
-// enter it.
+// permit gives and takes permissions of everything in a directory, until the end of the test. Who may read a
+// directory may enter it.
 func permit(t testing.TB, dir string, give, take os.FileMode) {
 	t.Helper()
 	for path := range tree(t, dir) {

@@ -12,7 +12,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestATermEndsAServerWhateverHangs stops servers whose store does not answer any more, and whose target does not either.
+// TestATermEndsAServerWhateverHangs stops servers whose store does not answer any more, and whose target does
+// not either.
 func TestATermEndsAServerWhateverHangs(t *testing.T) {
 	const grace = time.Second
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections, and nothing more
@@ -42,8 +43,8 @@ func TestATermEndsAServerWhateverHangs(t *testing.T) {
 	began := time.Now()
 	s.Signal(syscall.SIGTERM)
 	s.Wait()
-	// The machine that runs this may be busy: what is judged is that the process ends by its own clock, not by the store's time limits,
-	// which are much longer.
+	// The machine that runs this may be busy: what is judged is that the process ends by its own clock, not
+	// by the store's time limits, which are much longer.
 	took := time.Since(began)
 	t.Logf("ended after %v", took)
 	if took > grace+10*time.Second {

@@ -143,8 +143,8 @@ func tree(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// contents describes the files that hold timers. A store that is prepared for Pebble is private, has noted in its witness which logs it
-// has, and has dropped what an earlier opening wrote down of its options.
+// contents describes the files that hold timers. A store that is prepared for Pebble is private, has noted in
+// its witness which logs it has, and has dropped what an earlier opening wrote down of its options.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := tree(t, dir)

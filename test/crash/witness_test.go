@@ -12,8 +12,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
-// here: how late is measured by rouse bench. They may not be lost, early, doubled without a fault, or phantoms.
+// promised is what the service promises while it is treated badly on a machine that others use too.
+// Occurrences may be late here: how late is measured by rouse bench. They may not be lost, early, doubled
+// without a fault, or phantoms.
 var promised = history.Config{
 	MaxLate: 10 * time.Second, Recovery: 5 * time.Second, Lease: 3 * time.Second,
 	ClockErr:   25 * time.Millisecond, // due times count from a clock in whole milliseconds that the engine reads four times a second
@@ -71,8 +72,8 @@ func (w *witness) written(e *history.Put, made *rouse.Timer) {
 	w.Wrote(e, made, coalesced && e.Res != history.OK)
 }
 
-// close writes what the service tells in the end, stops the server, and judges. At least floor occurrences must have been due to arrive:
-// fewer prove nothing.
+// close writes what the service tells in the end, stops the server, and judges. At least floor occurrences
+// must have been due to arrive: fewer prove nothing.
 func (w *witness) close(s *server, floor int) {
 	w.T.Helper()
 	c := s.Dial(harness.Patience)

@@ -1,5 +1,5 @@
-// Package harness is what the tests that drive the real rouse binary have in common: they build it, start and kill its processes, write
-// down in a history what clients and receivers see, and let the checker judge that.
+// Package harness is what the tests that drive the real rouse binary have in common: they build it, start and
+// kill its processes, write down in a history what clients and receivers see, and let the checker judge that.
 //
 //	Main       runs a package's tests where they may mount, with a directory for binaries and data
 //	Binary     the rouse that users have; Mortal can be told where to die

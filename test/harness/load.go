@@ -23,7 +23,8 @@ const (
 	RetryInterval  = 100 * time.Millisecond
 )
 
-// Load is writers that give a service timers of all kinds. Each timer has one writer, which makes one call at a time.
+// Load is writers that give a service timers of all kinds. Each timer has one writer, which makes one call at
+// a time.
 type Load struct {
 	T       testing.TB
 	Client  *client.Client
@@ -177,8 +178,8 @@ func (l *Load) Get(name string) {
 	l.record.Write(e)
 }
 
-// Call makes a call, and returns when it began and ended, and what is known of it. A refusal, where none is expected, is an error of
-// the test or of the service.
+// Call makes a call, and returns when it began and ended, and what is known of it. A refusal, where none is
+// expected, is an error of the test or of the service.
 func (l *Load) Call(what string, do func(ctx context.Context) error) (t0, t1 history.Time, res history.Res) {
 	ctx, cancel := context.WithTimeout(l.Calling, l.Timeout)
 	defer cancel()

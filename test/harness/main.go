@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// scratch is where binaries and data are. Unlike testing's own directories every user may enter it: some servers run as another one.
+// scratch is where binaries and data are. Unlike testing's own directories every user may enter it: some
+// servers run as another one.
 var scratch string
 
-// Main runs the tests of a package, and returns the exit code. first runs before them, in the process that has the tests; nil: nothing does.
+// Main runs the tests of a package, and returns the exit code. first runs before them, in the process that
+// has the tests; nil: nothing does.
 func Main(m *testing.M, first func()) int {
 	if code, ended := enclose(); ended {
 		return code

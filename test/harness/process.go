@@ -52,7 +52,8 @@ func NewProgram(t testing.TB, binary string) *Program {
 	return p
 }
 
-// Run starts the program; each is called with the lines of its standard output; nil: they are kept as its output.
+// Run starts the program; each is called with the lines of its standard output; nil: they are kept as its
+// output.
 func (p *Program) Run(args, env []string, each func(line []byte)) {
 	p.T.Helper()
 	cmd := exec.Command(p.Binary, args...)
@@ -229,13 +230,15 @@ func (p *Process) Probe(path string) (ok bool, answer string) {
 	return resp.StatusCode == http.StatusOK, strings.TrimSpace(string(text))
 }
 
-// Dial returns a client whose calls wait for a process that is away, and are tried again for so long; not at all if it is 0.
+// Dial returns a client whose calls wait for a process that is away, and are tried again for so long; not at
+// all if it is 0.
 func (p *Process) Dial(again time.Duration) *client.Client {
 	p.T.Helper()
 	return Dial(p.T, p.Address(), again, grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 }
 
-// Dial returns a client of one or more processes whose calls are tried again for so long; not at all if it is 0. It connects again quickly.
+// Dial returns a client of one or more processes, which connects again quickly. Its calls are tried again for
+// so long, and not at all if again is zero.
 func Dial(t testing.TB, target string, again time.Duration, more ...grpc.DialOption) *client.Client {
 	t.Helper()
 	c, err := client.Dial(target, client.Options{Patience: max(again, 1), Dial: append(more,

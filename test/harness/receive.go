@@ -13,7 +13,8 @@ import (
 	"github.com/rousehq/rouse/rousetest/receiver"
 )
 
-// Mood is what a receiver does with a fire. It depends on the fire alone, so that receivers agree whatever they remember.
+// Mood is what a receiver does with a fire. It depends on the fire alone, so that receivers agree whatever
+// they remember.
 type Mood int
 
 // The moods.

@@ -15,8 +15,8 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// Watched is added to the end of a history once the service has ended with nothing left to fire: nothing can come any more, so
-// watching for longer would show the same. It is longer than every deadline.
+// Watched is added to the end of a history once the service has ended with nothing left to fire: nothing can
+// come any more, so watching for longer would show the same. It is longer than every deadline.
 const Watched = time.Minute
 
 // Recorder writes down what clients, receivers and the injector of faults did and saw.
@@ -77,8 +77,8 @@ func (r *Recorder) NextGen() uint64 { return r.gens.Add(1) }
 // Fires is how many fires have arrived.
 func (r *Recorder) Fires() int64 { return r.fires.Load() }
 
-// Fault writes that something breaks now; the function it returns, that it is whole again. What it breaks is felt for so long at
-// most, if that is not 0: others take over.
+// Fault writes that something breaks now; the function it returns, that it is whole again. What it breaks is
+// felt for so long at most, if that is not 0: others take over.
 func (r *Recorder) Fault(kind, node string, felt time.Duration) (heal func()) {
 	fid := strconv.FormatUint(r.faults.Add(1), 10)
 	r.Write(history.Fault{FID: fid, Kind: kind, Node: node, T: Now(), Excuse: felt})
@@ -116,7 +116,8 @@ func (r *Recorder) noteDue(gen uint64, due rouse.Instant) {
 	}
 }
 
-// Wrote writes down a write. One of which only the service knows when it is due waits until that is learned: see Account.
+// Wrote writes down a write. One of which only the service knows when it is due waits until that is learned:
+// see Account.
 func (r *Recorder) Wrote(e *history.Put, made *rouse.Timer, wait bool) {
 	if e.Res == history.OK {
 		r.Knows(e.Timer, made.Generation, e.Gen, made.Due)

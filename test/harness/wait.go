@@ -9,10 +9,12 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 )
 
-// Patience is how long a test waits for what must happen soon before it gives up. What it waits for takes much less.
+// Patience is how long a test waits for what must happen soon before it gives up. What it waits for takes
+// much less.
 const Patience = poll.Patience
 
-// Until waits until a condition holds, and fails the test if that takes too long; why returns what is missing.
+// Until waits until a condition holds, and fails the test if that takes too long; why returns what is
+// missing.
 func Until(t testing.TB, why func() string, holds func() bool) bool {
 	t.Helper()
 	if !poll.Holds(Patience, holds) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets each run of the tests draw the same sequences, so that a change is judged by itself; `make soak-matrix` draws others.
+// TestMain lets each run of the tests draw the same sequences, so that a change is judged by itself; `make
+// soak-matrix` draws others.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" {

@@ -13,7 +13,8 @@ import (
 // begin is a Friday.
 var begin = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 
-// receivers by name. What they do depends on the occurrence and the attempt only, so that a run can be repeated.
+// receivers by name. What they do depends on the occurrence and the attempt only, so that a run can be
+// repeated.
 var receivers = []struct {
 	name string
 	receiver
@@ -173,7 +174,8 @@ func (w *simulation) timers(p policies) (names []string) {
 	return names
 }
 
-// TestClockChange crosses a gap and a repeated hour of a time zone under each rule, with the engine up and down.
+// TestClockChange crosses a gap and a repeated hour of a time zone under each rule, with the engine up and
+// down.
 func TestClockChange(t *testing.T) {
 	changes := map[string]time.Time{
 		"gap":    time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC),

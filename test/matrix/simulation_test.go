@@ -3,7 +3,6 @@ package matrix
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
@@ -31,13 +31,13 @@ type receiver func(f *rouse.Fire) (takes time.Duration, v rouse.Verdict)
 type simulation struct {
 	cfg      history.Config
 	receiver receiver
-	store    rouse.Store
+	store    *mem.Store
 	base     time.Duration // between the bubble's clock and the simulation's
 	skew     atomic.Int64  // of the store's clock, in nanoseconds
 	lives    int
 
 	engine *timers.Timers
-	wire   *wire
+	wire   *cutstore.Store
 	cancel func()
 	ended  chan struct{}
 
@@ -91,45 +91,9 @@ func (w *simulation) wrong(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// wire is an engine's connection to the store. Cut, it is what a crashed process has left of it: nothing gets through.
-type wire struct {
-	rouse.Store
-	cut atomic.Bool
-}
-
-var errCut = errors.New("the process has crashed")
-
-func (w *wire) Now(ctx context.Context) (rouse.Instant, error) {
-	if w.cut.Load() {
-		return 0, errCut
-	}
-	return w.Store.Now(ctx)
-}
-
-func (w *wire) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	if w.cut.Load() {
-		return nil, errCut
-	}
-	return w.Store.Get(ctx, keys)
-}
-
-func (w *wire) Claim(ctx context.Context, win rouse.Window) (rouse.Batch, error) {
-	if w.cut.Load() {
-		return rouse.Batch{}, errCut
-	}
-	return w.Store.Claim(ctx, win)
-}
-
-func (w *wire) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	if w.cut.Load() {
-		return nil, errCut
-	}
-	return w.Store.Apply(ctx, changes)
-}
-
 // start begins an engine's life.
 func (w *simulation) start() {
-	w.wire = &wire{Store: w.store}
+	w.wire = &cutstore.Store{Store: w.store}
 	w.engine = timers.New(w.wire, claim.NewSole(1), w, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Grace: 20 * time.Second, Look: -1}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -150,7 +114,7 @@ func (w *simulation) stop(crash bool) (restart func()) {
 	fid := fmt.Sprint("life ", w.lives)
 	w.note(history.Fault{FID: fid, Kind: "stop", T: w.now()})
 	if crash {
-		w.wire.cut.Store(true)
+		w.wire.Cut()
 	}
 	w.cancel()
 	if !crash {
@@ -187,7 +151,7 @@ func (w *simulation) Deliver(ctx context.Context, fires []rouse.Fire, settle fun
 		cut := false
 		for end := time.Now().Add(takes); !cut && time.Now().Before(end); {
 			time.Sleep(min(time.Until(end), 100*time.Millisecond))
-			cut = wire.cut.Load()
+			cut = wire.IsCut()
 		}
 		reply := history.ReplyRetry
 		switch {
@@ -323,7 +287,8 @@ func (w *simulation) run(name string) {
 func (w *simulation) backfill(name string, from, until time.Duration) {
 	ev := history.Backfill{Timer: name, T0: w.tick()}
 	a, b := rouse.At(w.clock().Add(-from)), rouse.At(w.clock().Add(-until))
-	// What the timer is still at fires by itself, or is skipped when its pause ends: a backfill leaves it alone.
+	// What the timer is still at fires by itself, or is skipped when its pause ends: a backfill leaves it
+	// alone.
 	tm, err := w.engine.Get(context.Background(), key(name))
 	if err != nil {
 		return

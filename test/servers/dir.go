@@ -40,9 +40,10 @@ func newHome(parent string) (home, error) {
 	return home{dir: dir, held: held}, err
 }
 
-// memory is the directory for the data of brokers that are not killed: memory, if the machine has enough of it, "" for the usual one
-// otherwise. A busy disk takes seconds for a sync, after which RabbitMQ refuses operations on its queues. A broker that is killed needs the
-// disk: its definitions of queues are written soon after they are acknowledged, which memory is too fast for.
+// memory is the directory for the data of brokers that are not killed: memory, if the machine has enough of
+// it, "" for the usual one otherwise. A busy disk takes seconds for a sync, after which RabbitMQ refuses
+// operations on its queues. A broker that is killed needs the disk: its definitions of queues are written
+// soon after they are acknowledged, which memory is too fast for.
 func memory() string {
 	const shared, enough = "/dev/shm", 4 << 30
 	var st unix.Statfs_t

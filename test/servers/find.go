@@ -30,6 +30,13 @@ func find(t testing.TB, program string) string {
 	return ""
 }
 
+// Find returns the path of a program that tests use and do not serve with, such as a browser. If it is
+// missing, the test fails, or is skipped if servers are optional.
+func Find(t testing.TB, name string) string {
+	t.Helper()
+	return find(t, name)
+}
+
 // findPostgres returns the directory of PostgreSQL's programs, the newest if there are several.
 func findPostgres(t testing.TB) string {
 	t.Helper()

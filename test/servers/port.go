@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Ports are taken from a range below that of the ports that the kernel gives to outgoing connections (from 32768 on Linux), so
-// that no connection has the port of a server that is down.
+// Ports are taken from a range below that of the ports that the kernel gives to outgoing connections (from
+// 32768 on Linux), so that no connection has the port of a server that is down.
 const (
 	firstPort = 10000
 	lastPort  = 32000

@@ -25,7 +25,7 @@ import (
 )
 
 // patience is the timeout for starting or stopping a server, on a busy machine.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // Server is one server that a test can stop or disturb. Its methods may be called from any goroutine, one at
 // a time. They report errors as errors of the test.

@@ -1,7 +1,7 @@
 // Formgen generates the code that translates specs between package rouse and their two forms: the messages of
-// api/rouse/v1 and the JSON of api. It matches the fields of structs by their names and translates each by its
-// two types, so a new field of a spec needs no code there. The few fields whose forms differ in more than their type
-// are left to functions next to the generated file, which are named after the struct.
+// api/rouse/v1 and the JSON of api. It matches the fields of structs by their names and translates each by
+// its two types, so a new field of a spec needs no code there. The few fields whose forms differ in more than
+// their type are left to functions next to the generated file, which are named after the struct.
 //
 //	go -C tools run ./formgen -root ..
 //
@@ -224,7 +224,8 @@ func (f *form) generate(words, forms map[string][]field) []byte {
 	return code
 }
 
-// translate returns the statements that translate a field into its form, {o}, and back, {s}; {path} is its name for clients.
+// translate returns the statements that translate a field into its form, {o}, and back, {s}; {path} is its
+// name for clients.
 func (f *form) translate(word, ff field) (to, from string) {
 	if word.typ == ff.typ {
 		return "{o} = {s}", "{s} = {o}"
@@ -259,7 +260,8 @@ func given(list []field) string {
 	return strings.Join(any, " || ")
 }
 
-// named returns the field with the name of a form's field, whatever the case of its letters; milliseconds have a suffix.
+// named returns the field with the name of a form's field, whatever the case of its letters; milliseconds
+// have a suffix.
 func named(list []field, name string) *field {
 	name = strings.TrimSuffix(cmp.Or(wordOf[name], name), "Ms")
 	for i := range list {

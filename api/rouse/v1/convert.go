@@ -1,5 +1,6 @@
-// Package rousev1 is the API of rouse in protobuf. What is not generated of it translates between the words and errors of
-// package rouse and their messages, both ways. What is translated shares its slices, maps and texts with what it was made from.
+// Package rousev1 is the API of rouse in protobuf. What is not generated of it translates between the words
+// and errors of package rouse and their messages, both ways. What is translated shares its slices, maps and
+// texts with what it was made from.
 package rousev1
 
 import (
@@ -37,8 +38,8 @@ func DurationToProto(d time.Duration) *durationpb.Duration {
 	return &durationpb.Duration{Seconds: int64(d / time.Second), Nanos: int32(d % time.Second)}
 }
 
-// DurationFromProto reads the duration of a field; none is 0. One that is negative, malformed or longer than a
-// time.Duration is refused.
+// DurationFromProto reads the duration of a field; none is 0. One that is negative, malformed or longer than
+// a time.Duration is refused.
 func DurationFromProto(field string, p *durationpb.Duration) (time.Duration, error) {
 	if p == nil {
 		return 0, nil

@@ -8,14 +8,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The fields of specs are translated in forms.gen.go, which "make generate" makes. What is translated here are the few whose
-// message differs in more than its type.
+// The fields of specs are translated in forms.gen.go, which "make generate" makes. What is translated here
+// are the few whose message differs in more than its type.
 
-// SpecToProto returns the message of a spec. Fields that have their default are left out, so a plain timer is a small message.
+// SpecToProto returns the message of a spec. Fields that have their default are left out, so a plain timer is
+// a small message.
 func SpecToProto(s *rouse.Spec) *Spec { return newSpec(s) }
 
-// SpecFromProto reads a spec. What has no meaning is refused with a *rouse.Invalid that names every such field; Spec.Check
-// checks whether the values are within their bounds.
+// SpecFromProto reads a spec. What has no meaning is refused with a *rouse.Invalid that names every such
+// field; Spec.Check checks whether the values are within their bounds.
 func SpecFromProto(p *Spec) (s rouse.Spec, err error) {
 	if p == nil {
 		return s, rouse.Refuse("spec", "", "is missing", "say when and where the timer fires")
@@ -40,8 +41,8 @@ func WhenFromProto(p *When) (s rouse.Spec, err error) {
 }
 
 const (
-	// noJitter stands for "none" in a spec, where 0 is the default. In a message none is a jitter of 0s, and the default is a
-	// jitter that is not set.
+	// noJitter stands for "none" in a spec, where 0 is the default. In a message none is a jitter of 0s, and
+	// the default is a jitter that is not set.
 	noJitter time.Duration = -1
 
 	// forever stands for "for ever" in Spec.Keep.

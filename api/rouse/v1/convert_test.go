@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/unset"
 )
 
 // wire sends a message through its encoded form.
@@ -211,8 +212,8 @@ func TestComing(t *testing.T) {
 	}
 }
 
-// unset returns the paths of fields that have their default.
-func unset(m protoreflect.Message, path string) (fields []string) {
+// absent returns the paths of fields that have their default.
+func absent(m protoreflect.Message, path string) (fields []string) {
 	d := m.Descriptor().Fields()
 	for i := range d.Len() {
 		f := d.Get(i)
@@ -221,29 +222,10 @@ func unset(m protoreflect.Message, path string) (fields []string) {
 		case !m.Has(f):
 			fields = append(fields, name)
 		case f.IsList() && f.Message() != nil:
-			fields = append(fields, unset(m.Get(f).List().Get(0).Message(), name+".")...)
+			fields = append(fields, absent(m.Get(f).List().Get(0).Message(), name+".")...)
 		case f.Message() != nil && !f.IsMap() && !f.IsList() && f.Message().FullName() != "google.protobuf.Duration":
-			fields = append(fields, unset(m.Get(f).Message(), name+".")...)
+			fields = append(fields, absent(m.Get(f).Message(), name+".")...)
 		}
-	}
-	return fields
-}
-
-// empty returns the paths of fields that have their zero value.
-func empty(v reflect.Value, path string) (fields []string) {
-	if v.Kind() == reflect.Slice && v.Len() > 0 {
-		v = v.Index(0)
-	}
-	if v.Kind() != reflect.Struct {
-		return nil
-	}
-	for i := range v.NumField() {
-		name := path + v.Type().Field(i).Name
-		if v.Field(i).IsZero() {
-			fields = append(fields, name)
-			continue
-		}
-		fields = append(fields, empty(v.Field(i), name+".")...)
 	}
 	return fields
 }
@@ -263,28 +245,34 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
 		Missed: 19, PassTo: 20, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
-		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20}
+		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
-		Reason: "r", Began: 7, Sent: 8, Ended: 9, Failures: failures}
+		Reason: "r", Target: "x:", Began: 7, Sent: 8, Ended: 9, Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}
-	filter := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead}, Labels: map[string]string{"k": "v"}, DueFrom: 1, DueUntil: 2}
+	filter := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead}, Labels: map[string]string{"k": "v"}, DueFrom: 1, DueUntil: 2,
+		Sought: rouse.Sought{Text: "t", Target: "x:*", Code: 503}}
+	history := rouse.RecordQuery{Prefix: "p", Labels: map[string]string{"k": "v"}, Endings: []rouse.Ending{rouse.EndDead}, Causes: []rouse.Cause{rouse.CausePaused}, Sought: filter.Sought,
+		From: rouse.RecordCursor{Ended: 1}, Until: rouse.RecordCursor{Ended: 2}}
+	group := rouse.RecordGroup{Key: "k", From: 1, Count: 2, Fired: 3, Dead: 4, Missed: 5, Skipped: 6, First: 7, Last: 8, Lagged: 9, LagP50: 10, LagP99: 11}
 	for _, c := range []struct {
 		word    any
 		message proto.Message
 		not     []string // fields of the word that this one cannot have, or that no message has
 		nor     []string // fields of the message that are not the word's
 	}{
-		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "Token"}, []string{"in_flight"}},
+		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "Token", "Trace"}, []string{"in_flight"}},
 		{record, RecordToProto(&record), nil, nil},
 		{calendar, CalendarToProto(&calendar), nil, nil},
 		{spec, WhenToProto(&spec), nil, nil},
-		{filter, FilterToProto(&filter), []string{"After", "Limit"}, nil},
+		{filter, FilterToProto(&filter), []string{"After", "Limit", "Order", "Reverse", "AfterAt"}, nil},
+		{history, RecordFilterToProto(&history), []string{"Namespace", "Name", "Until.Seq", "Limit", "From.Seq", "Oldest"}, nil},
+		{group, RecordGroupToProto(&group), nil, nil},
 		{rouse.Coming{Due: 1, At: 2, Mark: "m"}, ComingToProto(&rouse.Coming{Due: 1, At: 2, Mark: "m"}, nil), nil, []string{"name", "fire_id", "namespace"}},
 	} {
-		if got := empty(reflect.ValueOf(c.word), ""); !slices.Equal(got, c.not) {
+		if got := unset.Fields(c.word); !slices.Equal(got, c.not) {
 			t.Errorf("%T: this test does not set %v, want %v", c.word, got, c.not)
 		}
-		if got := unset(c.message.ProtoReflect(), ""); !slices.Equal(got, c.nor) {
+		if got := absent(c.message.ProtoReflect(), ""); !slices.Equal(got, c.nor) {
 			t.Errorf("%T: the message does not have %v, want %v", c.word, got, c.nor)
 		}
 	}
@@ -298,10 +286,20 @@ func TestEveryFieldIsConverted(t *testing.T) {
 
 func TestFiltersSurviveTheWire(t *testing.T) {
 	q := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead, rouse.StatePaused},
-		Labels: map[string]string{"k": "v"}, DueFrom: 5, DueUntil: 9}
+		Labels: map[string]string{"k": "v"}, DueFrom: 5, DueUntil: 9, Sought: rouse.Sought{Text: "t", Target: "x:*", Code: 503}}
 	got, err := FilterFromProto(wire(t, FilterToProto(&q), &Filter{}))
 	if err != nil || !reflect.DeepEqual(got, q) {
 		t.Errorf("was  %+v\ncame %+v, %v", q, got, err)
+	}
+	h := rouse.RecordQuery{Prefix: "p", Labels: q.Labels, Endings: []rouse.Ending{rouse.EndDead, rouse.EndMissed}, Causes: []rouse.Cause{rouse.CausePaused},
+		Sought: q.Sought, From: rouse.RecordCursor{Ended: 1}, Until: rouse.RecordCursor{Ended: 2}}
+	var read rouse.RecordQuery
+	if err := RecordFilterFromProto(wire(t, RecordFilterToProto(&h), &RecordFilter{}), &read); err != nil || !reflect.DeepEqual(read, h) {
+		t.Errorf("was  %+v\ncame %+v, %v", h, read, err)
+	}
+	g := rouse.RecordGroup{Key: "k", From: 1, Count: 2, Fired: 3, Dead: 4, Missed: 5, Skipped: 6, First: 7, Last: 8, Lagged: 9, LagP50: 10, LagP99: 11}
+	if got := RecordGroupFromProto(wire(t, RecordGroupToProto(&g), &RecordGroup{})); got != g {
+		t.Errorf("was  %+v\ncame %+v", g, got)
 	}
 	if got, err := FilterFromProto(nil); err != nil || !reflect.DeepEqual(got, rouse.Query{}) {
 		t.Errorf("no filter is %+v, %v", got, err)

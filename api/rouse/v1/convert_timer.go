@@ -15,7 +15,7 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
 		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
 		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PassToMs: int64(t.PassTo), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
-		ConsecutiveDead: t.ConsecutiveDead}
+		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted}
 	if a := t.Answer; a != nil {
 		p.Answer = &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload}
 	}
@@ -58,7 +58,7 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
 		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
 		PassTo: rouse.Instant(p.PassToMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
-		ConsecutiveDead: p.ConsecutiveDead}
+		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted}
 	if a := p.Answer; a != nil {
 		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}
 	}
@@ -109,10 +109,11 @@ func attemptsFromProto(list []*Attempt) []rouse.Attempt {
 	return out
 }
 
-// FireToProto writes a fire into a message that may have been used before. Tag and deadline are not the fire's: they are left
-// as they are.
+// FireToProto writes a fire into a message that may have been used before. Tag and deadline are not the
+// fire's: they are left as they are.
 func FireToProto(f *rouse.Fire, p *Fire) {
 	p.Id, p.Namespace, p.Name, p.Generation = f.ID, f.Namespace, f.Name, f.Generation
 	p.DueMs, p.Attempt, p.Token, p.Manual, p.Last = int64(f.Due), f.Attempt, f.Token, f.Manual, f.Last
+	p.Traceparent = f.Traceparent
 	p.Payload, p.ContentType, p.Labels = f.Spec.Payload, f.Spec.ContentType, f.Spec.Labels
 }

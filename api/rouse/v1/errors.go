@@ -3,6 +3,7 @@ package rousev1
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,17 +16,20 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason tells errors of
-// one gRPC code apart, and is the code of a Problem in lower case.
+// kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason
+// tells errors of one gRPC code apart, and is the code of a Problem in lower case.
 var kinds = []kind{
 	{ErrFailedPrecondition, codes.FailedPrecondition, "FAILED_PRECONDITION"}, // these two before what is behind them
 	{ErrBusy, codes.ResourceExhausted, "BUSY"},
 	{ErrUnimplemented, codes.Unimplemented, "UNIMPLEMENTED"},
+	{rouse.ErrUnauthenticated, codes.Unauthenticated, "UNAUTHENTICATED"},
+	{rouse.ErrForbidden, codes.PermissionDenied, "FORBIDDEN"},
 	{rouse.ErrCorrupt, codes.DataLoss, "DAMAGED"},
 	{rouse.ErrNotFound, codes.NotFound, "NOT_FOUND"},
 	{rouse.ErrExists, codes.AlreadyExists, "ALREADY_EXISTS"},
 	{rouse.ErrConflict, codes.Aborted, "CONFLICT"},
 	{rouse.ErrFull, codes.ResourceExhausted, "FULL"},
+	{rouse.ErrQuota, codes.ResourceExhausted, "QUOTA"},
 	{rouse.ErrOverloaded, codes.ResourceExhausted, "OVERLOADED"},
 	{rouse.ErrClosed, codes.Unavailable, "CLOSED"},
 	{rouse.ErrUnavailable, codes.Unavailable, "UNAVAILABLE"},
@@ -37,7 +41,8 @@ var kinds = []kind{
 var (
 	// ErrFailedPrecondition: this server cannot do it as it runs now. It is a rouse.ErrConflict.
 	ErrFailedPrecondition error = &itemError{"failed precondition", rouse.ErrConflict}
-	// ErrBusy: the server does it for another client already, and does it once at a time. It is a rouse.ErrOverloaded.
+	// ErrBusy: the server does it for another client already, and does it once at a time. It is a
+	// rouse.ErrOverloaded.
 	ErrBusy error = &itemError{"busy", rouse.ErrOverloaded}
 	// ErrUnimplemented: this server does not offer it.
 	ErrUnimplemented = errors.New("not offered")
@@ -59,9 +64,9 @@ const (
 	maxMessage    = 1 << 10
 )
 
-// ErrorToStatus returns the gRPC status of an error. Problems of an input become a google.rpc.BadRequest, RetryAfter becomes a
-// google.rpc.RetryInfo, and a google.rpc.ErrorInfo names the error. An error that is not known is Internal, without its
-// text: that is for the log, not for clients. Nil is OK.
+// ErrorToStatus returns the gRPC status of an error. Problems of an input become a google.rpc.BadRequest,
+// RetryAfter becomes a google.rpc.RetryInfo, and a google.rpc.ErrorInfo names the error. An error that is not
+// known is Internal, without its text: that is for the log, not for clients. Nil is OK.
 func ErrorToStatus(err error) *status.Status {
 	if err == nil {
 		return status.New(codes.OK, "")
@@ -120,7 +125,8 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	return br
 }
 
-// told returns what clients read of an error that is known. The failure of a store is for the log: it may name a server.
+// told returns what clients read of an error that is known. The failure of a store is for the log: it may
+// name a server.
 func told(err error) string {
 	if errors.As(err, new(*rouse.StoreError)) {
 		return rouse.ErrUnavailable.Error() + "; try again"
@@ -128,7 +134,8 @@ func told(err error) string {
 	return rouse.Shorten(valid(err.Error()), maxMessage)
 }
 
-// valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not being it.
+// valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not
+// being it.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // describe returns the text of a violation without its field: `"value": wrong; cure`, without empty parts.
@@ -155,8 +162,8 @@ func described(field, s string) rouse.Problem {
 	return p
 }
 
-// StatusToError returns the error that ErrorToStatus was given, as far as it can be told: errors.Is and errors.As find the errors
-// of package rouse in it, and status.FromError finds the status. OK is nil.
+// StatusToError returns the error that ErrorToStatus was given, as far as it can be told: errors.Is and
+// errors.As find the errors of package rouse in it, and status.FromError finds the status. OK is nil.
 func StatusToError(st *status.Status) error {
 	if st == nil || st.Code() == codes.OK {
 		return nil
@@ -251,6 +258,17 @@ func ErrorToProblem(err error) *Problem {
 	}
 	if k := kindOf(err); k != nil {
 		return &Problem{Code: strings.ToLower(k.reason), Wrong: told(err)}
+	}
+	if s, ok := status.FromError(err); ok { // of a service with texts of its own
+		text := rouse.Shorten(valid(s.Message()), maxMessage)
+		for _, k := range slices.Backward(kinds) { // the last one of a code is the most general
+			if k.code == s.Code() {
+				return &Problem{Code: strings.ToLower(k.reason), Wrong: text}
+			}
+		}
+		if s.Code() == codes.InvalidArgument {
+			return &Problem{Code: strings.ToLower(invalid), Wrong: text}
+		}
 	}
 	return &Problem{Code: "internal", Wrong: "internal error"}
 }

@@ -37,6 +37,8 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 		{rouse.ErrOverloaded, codes.ResourceExhausted},
 		{rouse.ErrClosed, codes.Unavailable},
 		{rouse.ErrUnavailable, codes.Unavailable},
+		{rouse.ErrUnauthenticated, codes.Unauthenticated},
+		{rouse.ErrForbidden, codes.PermissionDenied},
 		{context.Canceled, codes.Canceled},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{ErrFailedPrecondition, codes.FailedPrecondition},
@@ -106,7 +108,8 @@ func TestRetryAfterSurvivesTheWire(t *testing.T) {
 	}
 }
 
-// What is not known may tell a secret, such as a store's address: clients hear that it went wrong, and no more.
+// What is not known may tell a secret, such as a store's address: clients hear that it went wrong, and no
+// more.
 func TestUnknownErrorsAreNotTold(t *testing.T) {
 	st := ErrorToStatus(fmt.Errorf("postgres://user:password@host: %w", io.ErrUnexpectedEOF))
 	if st.Code() != codes.Internal || strings.Contains(st.Message(), "password") {

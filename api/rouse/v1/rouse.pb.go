@@ -139,6 +139,3504 @@ func (CallStatus) EnumDescriptor() ([]byte, []int) {
 	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
 }
 
+type Secret struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // 1 is the first value
+	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs     int64                  `protobuf:"varint,5,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	Key           string                 `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`               // id of the key that seals it
+	Unreadable    string                 `protobuf:"bytes,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"` // why this node cannot use it; empty if it can
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Secret) Reset() {
+	*x = Secret{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Secret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Secret) ProtoMessage() {}
+
+func (x *Secret) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
+func (*Secret) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Secret) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Secret) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Secret) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Secret) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *Secret) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+func (x *Secret) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Secret) GetUnreadable() string {
+	if x != nil {
+		return x.Unreadable
+	}
+	return ""
+}
+
+type PutSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"` // 1 to 4,096 bytes of printable ASCII, without spaces at the ends
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSecretRequest) Reset() {
+	*x = PutSecretRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSecretRequest) ProtoMessage() {}
+
+func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSecretRequest.ProtoReflect.Descriptor instead.
+func (*PutSecretRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PutSecretRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PutSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutSecretRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type ListSecretsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSecretsRequest) Reset() {
+	*x = ListSecretsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSecretsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSecretsRequest) ProtoMessage() {}
+
+func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
+func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListSecretsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListSecretsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secrets       []*Secret              `protobuf:"bytes,1,rep,name=secrets,proto3" json:"secrets,omitempty"` // in the order of their names
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSecretsResponse) Reset() {
+	*x = ListSecretsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSecretsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSecretsResponse) ProtoMessage() {}
+
+func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSecretsResponse.ProtoReflect.Descriptor instead.
+func (*ListSecretsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListSecretsResponse) GetSecrets() []*Secret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+type DeleteSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSecretRequest) Reset() {
+	*x = DeleteSecretRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSecretRequest) ProtoMessage() {}
+
+func (x *DeleteSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSecretRequest.ProtoReflect.Descriptor instead.
+func (*DeleteSecretRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DeleteSecretRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteSecretResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSecretResponse) Reset() {
+	*x = DeleteSecretResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSecretResponse) ProtoMessage() {}
+
+func (x *DeleteSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSecretResponse.ProtoReflect.Descriptor instead.
+func (*DeleteSecretResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+}
+
+type SigningKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the public key
+	CreatedMs     int64                  `protobuf:"varint,2,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`      // when it ends to sign; 0: it has no end
+	PublicKey     string                 `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"` // "whpk_" and base64, for signatures v1a
+	Secret        string                 `protobuf:"bytes,5,opt,name=secret,proto3" json:"secret,omitempty"`                        // "whsec_" and base64, for signatures v1; of RevealSigningKeys and RotateSigningKeys
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SigningKey) Reset() {
+	*x = SigningKey{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SigningKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SigningKey) ProtoMessage() {}
+
+func (x *SigningKey) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SigningKey.ProtoReflect.Descriptor instead.
+func (*SigningKey) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SigningKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SigningKey) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *SigningKey) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *SigningKey) GetPublicKey() string {
+	if x != nil {
+		return x.PublicKey
+	}
+	return ""
+}
+
+func (x *SigningKey) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type SigningKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []*SigningKey          `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"` // that sign now, the newest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SigningKeys) Reset() {
+	*x = SigningKeys{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SigningKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SigningKeys) ProtoMessage() {}
+
+func (x *SigningKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SigningKeys.ProtoReflect.Descriptor instead.
+func (*SigningKeys) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SigningKeys) GetKeys() []*SigningKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type ListSigningKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSigningKeysRequest) Reset() {
+	*x = ListSigningKeysRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSigningKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSigningKeysRequest) ProtoMessage() {}
+
+func (x *ListSigningKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSigningKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListSigningKeysRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListSigningKeysRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type RevealSigningKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevealSigningKeysRequest) Reset() {
+	*x = RevealSigningKeysRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevealSigningKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevealSigningKeysRequest) ProtoMessage() {}
+
+func (x *RevealSigningKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevealSigningKeysRequest.ProtoReflect.Descriptor instead.
+func (*RevealSigningKeysRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RevealSigningKeysRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type RotateSigningKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Overlap       *durationpb.Duration   `protobuf:"bytes,2,opt,name=overlap,proto3" json:"overlap,omitempty"` // how long the old keys sign, too, up to 90 days; none ends them immediately
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateSigningKeysRequest) Reset() {
+	*x = RotateSigningKeysRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateSigningKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateSigningKeysRequest) ProtoMessage() {}
+
+func (x *RotateSigningKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateSigningKeysRequest.ProtoReflect.Descriptor instead.
+func (*RotateSigningKeysRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RotateSigningKeysRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RotateSigningKeysRequest) GetOverlap() *durationpb.Duration {
+	if x != nil {
+		return x.Overlap
+	}
+	return nil
+}
+
+// Quotas bound what a namespace may have and do, on all nodes together. 0 is unlimited.
+type Quotas struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Timers           int64                  `protobuf:"varint,1,opt,name=timers,proto3" json:"timers,omitempty"`                                                // that exist; those that have ended and are kept count too
+	DeadLetters      int64                  `protobuf:"varint,2,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`                   // that are kept, the newest
+	Overlaps         int64                  `protobuf:"varint,3,opt,name=overlaps,proto3" json:"overlaps,omitempty"`                                            // occurrences in progress next to their timers; more are skipped
+	CreatesPerSecond float64                `protobuf:"fixed64,4,opt,name=creates_per_second,json=createsPerSecond,proto3" json:"creates_per_second,omitempty"` // timers that clients write
+	FiresPerSecond   float64                `protobuf:"fixed64,5,opt,name=fires_per_second,json=firesPerSecond,proto3" json:"fires_per_second,omitempty"`       // attempts; further ones wait
+	ReadsPerSecond   float64                `protobuf:"fixed64,6,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`       // requests that read
+	MinInterval      *durationpb.Duration   `protobuf:"bytes,7,opt,name=min_interval,json=minInterval,proto3" json:"min_interval,omitempty"`                    // timers that come due more often are refused
+	Bytes            int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`                                                  // that its timers, occurrences and dead letters take
+	PoolGroups       int64                  `protobuf:"varint,9,opt,name=pool_groups,json=poolGroups,proto3" json:"pool_groups,omitempty"`                      // groups of workers that its requests have started; further keys wait
+	ScheduleCost     int64                  `protobuf:"varint,10,opt,name=schedule_cost,json=scheduleCost,proto3" json:"schedule_cost,omitempty"`               // steps that the search for the next occurrence of a timer may take
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Quotas) Reset() {
+	*x = Quotas{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quotas) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quotas) ProtoMessage() {}
+
+func (x *Quotas) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
+func (*Quotas) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Quotas) GetTimers() int64 {
+	if x != nil {
+		return x.Timers
+	}
+	return 0
+}
+
+func (x *Quotas) GetDeadLetters() int64 {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return 0
+}
+
+func (x *Quotas) GetOverlaps() int64 {
+	if x != nil {
+		return x.Overlaps
+	}
+	return 0
+}
+
+func (x *Quotas) GetCreatesPerSecond() float64 {
+	if x != nil {
+		return x.CreatesPerSecond
+	}
+	return 0
+}
+
+func (x *Quotas) GetFiresPerSecond() float64 {
+	if x != nil {
+		return x.FiresPerSecond
+	}
+	return 0
+}
+
+func (x *Quotas) GetReadsPerSecond() float64 {
+	if x != nil {
+		return x.ReadsPerSecond
+	}
+	return 0
+}
+
+func (x *Quotas) GetMinInterval() *durationpb.Duration {
+	if x != nil {
+		return x.MinInterval
+	}
+	return nil
+}
+
+func (x *Quotas) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Quotas) GetPoolGroups() int64 {
+	if x != nil {
+		return x.PoolGroups
+	}
+	return 0
+}
+
+func (x *Quotas) GetScheduleCost() int64 {
+	if x != nil {
+		return x.ScheduleCost
+	}
+	return 0
+}
+
+type Namespace struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Quotas    *Quotas                `protobuf:"bytes,2,opt,name=quotas,proto3" json:"quotas,omitempty"`
+	UpdatedMs int64                  `protobuf:"varint,3,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	Revision  uint64                 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	Usage     *Usage                 `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"` // in the answer of GetNamespace
+	// How many rows it has by state (scheduled, retrying, accepted, paused, ended, firing, dead), without those of which there are none; in
+	// the answer of ListNamespaces with counts, if the caller may read all of its timers.
+	Counts        map[string]int64 `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Namespace) Reset() {
+	*x = Namespace{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Namespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Namespace) ProtoMessage() {}
+
+func (x *Namespace) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
+func (*Namespace) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Namespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Namespace) GetQuotas() *Quotas {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+func (x *Namespace) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+func (x *Namespace) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Namespace) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *Namespace) GetCounts() map[string]int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// Usage is how much of its quotas a namespace uses. Rates are what was asked for in the last seconds; 0 without a quota, as are bytes and
+// pool_groups.
+type Usage struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Timers           int64                  `protobuf:"varint,1,opt,name=timers,proto3" json:"timers,omitempty"`
+	DeadLetters      int64                  `protobuf:"varint,2,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	Overlaps         int64                  `protobuf:"varint,3,opt,name=overlaps,proto3" json:"overlaps,omitempty"`
+	CreatesPerSecond float64                `protobuf:"fixed64,4,opt,name=creates_per_second,json=createsPerSecond,proto3" json:"creates_per_second,omitempty"`
+	FiresPerSecond   float64                `protobuf:"fixed64,5,opt,name=fires_per_second,json=firesPerSecond,proto3" json:"fires_per_second,omitempty"`
+	ReadsPerSecond   float64                `protobuf:"fixed64,6,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
+	Bytes            int64                  `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	PoolGroups       int64                  `protobuf:"varint,8,opt,name=pool_groups,json=poolGroups,proto3" json:"pool_groups,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Usage) Reset() {
+	*x = Usage{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Usage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Usage) ProtoMessage() {}
+
+func (x *Usage) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Usage.ProtoReflect.Descriptor instead.
+func (*Usage) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Usage) GetTimers() int64 {
+	if x != nil {
+		return x.Timers
+	}
+	return 0
+}
+
+func (x *Usage) GetDeadLetters() int64 {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return 0
+}
+
+func (x *Usage) GetOverlaps() int64 {
+	if x != nil {
+		return x.Overlaps
+	}
+	return 0
+}
+
+func (x *Usage) GetCreatesPerSecond() float64 {
+	if x != nil {
+		return x.CreatesPerSecond
+	}
+	return 0
+}
+
+func (x *Usage) GetFiresPerSecond() float64 {
+	if x != nil {
+		return x.FiresPerSecond
+	}
+	return 0
+}
+
+func (x *Usage) GetReadsPerSecond() float64 {
+	if x != nil {
+		return x.ReadsPerSecond
+	}
+	return 0
+}
+
+func (x *Usage) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Usage) GetPoolGroups() int64 {
+	if x != nil {
+		return x.PoolGroups
+	}
+	return 0
+}
+
+type PutNamespaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Quotas        *Quotas                `protobuf:"bytes,2,opt,name=quotas,proto3" json:"quotas,omitempty"`                            // all of them; one that is not given is unlimited
+	CreateOnly    bool                   `protobuf:"varint,3,opt,name=create_only,json=createOnly,proto3" json:"create_only,omitempty"` // refused if it exists
+	IfRevision    uint64                 `protobuf:"varint,4,opt,name=if_revision,json=ifRevision,proto3" json:"if_revision,omitempty"` // 0: whatever it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutNamespaceRequest) Reset() {
+	*x = PutNamespaceRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutNamespaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutNamespaceRequest) ProtoMessage() {}
+
+func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutNamespaceRequest.ProtoReflect.Descriptor instead.
+func (*PutNamespaceRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PutNamespaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutNamespaceRequest) GetQuotas() *Quotas {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+func (x *PutNamespaceRequest) GetCreateOnly() bool {
+	if x != nil {
+		return x.CreateOnly
+	}
+	return false
+}
+
+func (x *PutNamespaceRequest) GetIfRevision() uint64 {
+	if x != nil {
+		return x.IfRevision
+	}
+	return 0
+}
+
+type GetNamespaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetNamespaceRequest) Reset() {
+	*x = GetNamespaceRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetNamespaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetNamespaceRequest) ProtoMessage() {}
+
+func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetNamespaceRequest.ProtoReflect.Descriptor instead.
+func (*GetNamespaceRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetNamespaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListNamespacesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PageSize      uint32                 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // with counts at most 100
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`       // also those that were not created, and have timers; their revision is 0
+	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"` // with how many rows each has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNamespacesRequest) Reset() {
+	*x = ListNamespacesRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNamespacesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNamespacesRequest) ProtoMessage() {}
+
+func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
+func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListNamespacesRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListNamespacesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListNamespacesRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *ListNamespacesRequest) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
+type ListNamespacesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespaces    []*Namespace           `protobuf:"bytes,1,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNamespacesResponse) Reset() {
+	*x = ListNamespacesResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNamespacesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNamespacesResponse) ProtoMessage() {}
+
+func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
+func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListNamespacesResponse) GetNamespaces() []*Namespace {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *ListNamespacesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type DeleteNamespaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespaceRequest) Reset() {
+	*x = DeleteNamespaceRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespaceRequest) ProtoMessage() {}
+
+func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
+func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeleteNamespaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteNamespaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespaceResponse) Reset() {
+	*x = DeleteNamespaceResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespaceResponse) ProtoMessage() {}
+
+func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
+func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+}
+
+type ListPoolsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`    // empty: all
+	Limit         uint32                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"` // of groups, up to 1,000; 0: 100
+	Local         bool                   `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"` // this node alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsRequest) Reset() {
+	*x = ListPoolsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsRequest) ProtoMessage() {}
+
+func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
+func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListPoolsRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *ListPoolsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListPoolsRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+type ListPoolsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pools         []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"` // by name and node
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`  // there are other groups
+	Nodes         []*StatusNode          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsResponse) Reset() {
+	*x = ListPoolsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsResponse) ProtoMessage() {}
+
+func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
+func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListPoolsResponse) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *ListPoolsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListPoolsResponse) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Pool is a pool of workers, as a node manages it.
+type Pool struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Pool    string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	Node    string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	State   string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`                     // connecting, standing by or leading
+	Leader  string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`                   // the process that leads it, if known
+	SinceMs int64                  `protobuf:"varint,5,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // when this node began to lead it; 0: it does not
+	// Counts of all groups.
+	GroupCount    uint64       `protobuf:"varint,6,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
+	Workers       uint64       `protobuf:"varint,7,opt,name=workers,proto3" json:"workers,omitempty"`
+	Ready         uint64       `protobuf:"varint,8,opt,name=ready,proto3" json:"ready,omitempty"`      // requests in the queues
+	Held          uint64       `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`        // requests that workers have
+	Waiting       uint64       `protobuf:"varint,10,opt,name=waiting,proto3" json:"waiting,omitempty"` // groups, and keys without one, that wait for a limit
+	Groups        []*PoolGroup `protobuf:"bytes,11,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Pool) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Pool) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Pool) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Pool) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *Pool) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Pool) GetGroupCount() uint64 {
+	if x != nil {
+		return x.GroupCount
+	}
+	return 0
+}
+
+func (x *Pool) GetWorkers() uint64 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *Pool) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Pool) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *Pool) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Pool) GetGroups() []*PoolGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// PoolGroup is the workers of a key.
+type PoolGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Status        string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`                                    // that it should have
+	Queue         string                 `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`                                      // what its queue is, in the same words, or closing
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                                      // why its queue is not what it should be, or its workers cannot be started or ended
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"`                                      // its workers wait for this one
+	Pinned        bool                   `protobuf:"varint,6,opt,name=pinned,proto3" json:"pinned,omitempty"`                                   // it stays without requests
+	LastReportMs  int64                  `protobuf:"varint,7,opt,name=last_report_ms,json=lastReportMs,proto3" json:"last_report_ms,omitempty"` // of its workers
+	Ready         uint64                 `protobuf:"varint,8,opt,name=ready,proto3" json:"ready,omitempty"`                                     // requests in its queue, when they were last counted
+	Held          uint64                 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`                                       // requests that its workers had then
+	Workers       []*PoolWorker          `protobuf:"bytes,10,rep,name=workers,proto3" json:"workers,omitempty"`
+	Trouble       string                 `protobuf:"bytes,11,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it does not do all of its work; empty: it does
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolGroup) Reset() {
+	*x = PoolGroup{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolGroup) ProtoMessage() {}
+
+func (x *PoolGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolGroup.ProtoReflect.Descriptor instead.
+func (*PoolGroup) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PoolGroup) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *PoolGroup) GetLastReportMs() int64 {
+	if x != nil {
+		return x.LastReportMs
+	}
+	return 0
+}
+
+func (x *PoolGroup) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *PoolGroup) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *PoolGroup) GetWorkers() []*PoolWorker {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *PoolGroup) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+// PoolWorker is one process of a group.
+type PoolWorker struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`                       // running, waiting or draining
+	SinceMs       int64                  `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`   // of the state
+	Starts        uint64                 `protobuf:"varint,4,opt,name=starts,proto3" json:"starts,omitempty"`                    // how often it was started
+	LastExit      string                 `protobuf:"bytes,5,opt,name=last_exit,json=lastExit,proto3" json:"last_exit,omitempty"` // how it ended the last time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolWorker) Reset() {
+	*x = PoolWorker{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolWorker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolWorker) ProtoMessage() {}
+
+func (x *PoolWorker) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolWorker.ProtoReflect.Descriptor instead.
+func (*PoolWorker) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PoolWorker) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PoolWorker) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *PoolWorker) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *PoolWorker) GetStarts() uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return 0
+}
+
+func (x *PoolWorker) GetLastExit() string {
+	if x != nil {
+		return x.LastExit
+	}
+	return ""
+}
+
+type GetStatsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WindowMs      int64                  `protobuf:"varint,1,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // up to 24 h; 0: 1 h. Steps are 5 s long, of a window above 1 h 1 min.
+	Local         bool                   `protobuf:"varint,2,opt,name=local,proto3" json:"local,omitempty"`                       // this node alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatsRequest) Reset() {
+	*x = GetStatsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatsRequest) ProtoMessage() {}
+
+func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
+func (*GetStatsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GetStatsRequest) GetWindowMs() int64 {
+	if x != nil {
+		return x.WindowMs
+	}
+	return 0
+}
+
+func (x *GetStatsRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+type Stats struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	StepMs        int64                  `protobuf:"varint,1,opt,name=step_ms,json=stepMs,proto3" json:"step_ms,omitempty"`
+	Points        []*StatsPoint          `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"` // oldest first; the last step is not over. Steps before the start of all nodes are left out.
+	Nodes         []*StatusNode          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stats) Reset() {
+	*x = Stats{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stats) ProtoMessage() {}
+
+func (x *Stats) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stats.ProtoReflect.Descriptor instead.
+func (*Stats) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Stats) GetStepMs() int64 {
+	if x != nil {
+		return x.StepMs
+	}
+	return 0
+}
+
+func (x *Stats) GetPoints() []*StatsPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *Stats) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type StatsPoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtMs          int64                  `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`               // its beginning
+	Fires         uint64                 `protobuf:"varint,2,opt,name=fires,proto3" json:"fires,omitempty"`                         // whose first attempt ended
+	Succeeded     uint64                 `protobuf:"varint,3,opt,name=succeeded,proto3" json:"succeeded,omitempty"`                 // attempts
+	Failed        uint64                 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`                       // attempts
+	Creates       uint64                 `protobuf:"varint,5,opt,name=creates,proto3" json:"creates,omitempty"`                     // timers that clients wrote
+	Pending       int64                  `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`                     // timers that wait for their due time; -1: not counted in this step
+	LagP50Ms      int64                  `protobuf:"varint,7,opt,name=lag_p50_ms,json=lagP50Ms,proto3" json:"lag_p50_ms,omitempty"` // the bound of lags that half of these fires do not exceed
+	LagP99Ms      int64                  `protobuf:"varint,8,opt,name=lag_p99_ms,json=lagP99Ms,proto3" json:"lag_p99_ms,omitempty"`
+	Lags          []uint64               `protobuf:"varint,9,rep,packed,name=lags,proto3" json:"lags,omitempty"` // the counts that the bounds were taken from: up to 1, 2, 5, 10, 20, 50, 100, 200, 500 ms, 1, 2, 5, 10, 30 s, 1, 5, 30 min, 2 h, more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatsPoint) Reset() {
+	*x = StatsPoint{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatsPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatsPoint) ProtoMessage() {}
+
+func (x *StatsPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatsPoint.ProtoReflect.Descriptor instead.
+func (*StatsPoint) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *StatsPoint) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetFires() uint64 {
+	if x != nil {
+		return x.Fires
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetSucceeded() uint64 {
+	if x != nil {
+		return x.Succeeded
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetCreates() uint64 {
+	if x != nil {
+		return x.Creates
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetPending() int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetLagP50Ms() int64 {
+	if x != nil {
+		return x.LagP50Ms
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetLagP99Ms() int64 {
+	if x != nil {
+		return x.LagP99Ms
+	}
+	return 0
+}
+
+func (x *StatsPoint) GetLags() []uint64 {
+	if x != nil {
+		return x.Lags
+	}
+	return nil
+}
+
+// StatusNode is a node that was asked.
+type StatusNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why what it does is missing; empty: it answered
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusNode) Reset() {
+	*x = StatusNode{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusNode) ProtoMessage() {}
+
+func (x *StatusNode) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusNode.ProtoReflect.Descriptor instead.
+func (*StatusNode) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *StatusNode) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StatusNode) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type ListTargetsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: all
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`           // of the target, such as https://example.com; empty: all
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`        // up to 1,000; 0: 100
+	Local         bool                   `protobuf:"varint,4,opt,name=local,proto3" json:"local,omitempty"`        // this node alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTargetsRequest) Reset() {
+	*x = ListTargetsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTargetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTargetsRequest) ProtoMessage() {}
+
+func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
+func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListTargetsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListTargetsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListTargetsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListTargetsRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+type ListTargetsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Targets       []*Target              `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // there are others
+	Nodes         []*StatusNode          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTargetsResponse) Reset() {
+	*x = ListTargetsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTargetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTargetsResponse) ProtoMessage() {}
+
+func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
+func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListTargetsResponse) GetTargets() []*Target {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *ListTargetsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListTargetsResponse) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Target is what is done for the scheme and host of a callback, a channel, or a place of a broker, in a namespace.
+type Target struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Node           string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                                               // of a part of nodes
+	Queued         uint64                 `protobuf:"varint,4,opt,name=queued,proto3" json:"queued,omitempty"`                                          // due fires that wait for their turn
+	InFlight       uint64                 `protobuf:"varint,5,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                      // fires with the target
+	Deliveries     uint64                 `protobuf:"varint,6,opt,name=deliveries,proto3" json:"deliveries,omitempty"`                                  // requests or messages with them
+	Limit          uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                            // of in_flight, on each node
+	PerSecond      float64                `protobuf:"fixed64,8,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`                  // limit of the rate, on each node; 0: none
+	Circuit        string                 `protobuf:"bytes,9,opt,name=circuit,proto3" json:"circuit,omitempty"`                                         // closed, half_open or open, on the worst node
+	FailingSinceMs int64                  `protobuf:"varint,10,opt,name=failing_since_ms,json=failingSinceMs,proto3" json:"failing_since_ms,omitempty"` // unless the circuit is closed
+	ProbeMs        int64                  `protobuf:"varint,11,opt,name=probe_ms,json=probeMs,proto3" json:"probe_ms,omitempty"`                        // when an open circuit lets one fire through
+	Fires          uint64                 `protobuf:"varint,12,opt,name=fires,proto3" json:"fires,omitempty"`                                           // whose first attempt ended, in the current minute and the four before
+	Succeeded      uint64                 `protobuf:"varint,13,opt,name=succeeded,proto3" json:"succeeded,omitempty"`                                   // attempts in these minutes
+	Failed         uint64                 `protobuf:"varint,14,opt,name=failed,proto3" json:"failed,omitempty"`
+	LagP50Ms       int64                  `protobuf:"varint,15,opt,name=lag_p50_ms,json=lagP50Ms,proto3" json:"lag_p50_ms,omitempty"`
+	LagP99Ms       int64                  `protobuf:"varint,16,opt,name=lag_p99_ms,json=lagP99Ms,proto3" json:"lag_p99_ms,omitempty"`
+	Lags           []uint64               `protobuf:"varint,17,rep,packed,name=lags,proto3" json:"lags,omitempty"` // as in StatsPoint
+	Nodes          []*Target              `protobuf:"bytes,18,rep,name=nodes,proto3" json:"nodes,omitempty"`       // the same by node
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Target) Reset() {
+	*x = Target{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Target) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Target) ProtoMessage() {}
+
+func (x *Target) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Target.ProtoReflect.Descriptor instead.
+func (*Target) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Target) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Target) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Target) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Target) GetQueued() uint64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *Target) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Target) GetDeliveries() uint64 {
+	if x != nil {
+		return x.Deliveries
+	}
+	return 0
+}
+
+func (x *Target) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Target) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+func (x *Target) GetCircuit() string {
+	if x != nil {
+		return x.Circuit
+	}
+	return ""
+}
+
+func (x *Target) GetFailingSinceMs() int64 {
+	if x != nil {
+		return x.FailingSinceMs
+	}
+	return 0
+}
+
+func (x *Target) GetProbeMs() int64 {
+	if x != nil {
+		return x.ProbeMs
+	}
+	return 0
+}
+
+func (x *Target) GetFires() uint64 {
+	if x != nil {
+		return x.Fires
+	}
+	return 0
+}
+
+func (x *Target) GetSucceeded() uint64 {
+	if x != nil {
+		return x.Succeeded
+	}
+	return 0
+}
+
+func (x *Target) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Target) GetLagP50Ms() int64 {
+	if x != nil {
+		return x.LagP50Ms
+	}
+	return 0
+}
+
+func (x *Target) GetLagP99Ms() int64 {
+	if x != nil {
+		return x.LagP99Ms
+	}
+	return 0
+}
+
+func (x *Target) GetLags() []uint64 {
+	if x != nil {
+		return x.Lags
+	}
+	return nil
+}
+
+func (x *Target) GetNodes() []*Target {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type ListBucketsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bucket of this timer only; default all.
+	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Timer         string `protobuf:"bytes,2,opt,name=timer,proto3" json:"timer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBucketsRequest) Reset() {
+	*x = ListBucketsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBucketsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBucketsRequest) ProtoMessage() {}
+
+func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBucketsRequest.ProtoReflect.Descriptor instead.
+func (*ListBucketsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListBucketsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListBucketsRequest) GetTimer() string {
+	if x != nil {
+		return x.Timer
+	}
+	return ""
+}
+
+type ListBucketsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Buckets       []*Bucket              `protobuf:"bytes,1,rep,name=buckets,proto3" json:"buckets,omitempty"` // in their order; none if the nodes do not share buckets
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBucketsResponse) Reset() {
+	*x = ListBucketsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBucketsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBucketsResponse) ProtoMessage() {}
+
+func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBucketsResponse.ProtoReflect.Descriptor instead.
+func (*ListBucketsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListBucketsResponse) GetBuckets() []*Bucket {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+type Bucket struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bucket        uint32                 `protobuf:"varint,1,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`                              // empty: no live node has it
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`                           // grows when another node takes it
+	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`        // when the node loses it unless it renews it
+	PerSecond     float64                `protobuf:"fixed64,5,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // fires, as the node published them last
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Bucket) Reset() {
+	*x = Bucket{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Bucket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Bucket) ProtoMessage() {}
+
+func (x *Bucket) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
+func (*Bucket) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Bucket) GetBucket() uint32 {
+	if x != nil {
+		return x.Bucket
+	}
+	return 0
+}
+
+func (x *Bucket) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Bucket) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Bucket) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *Bucket) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+type DoctorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Local         bool                   `protobuf:"varint,1,opt,name=local,proto3" json:"local,omitempty"` // this node alone, without the checks of the store and of all nodes together
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DoctorRequest) Reset() {
+	*x = DoctorRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DoctorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DoctorRequest) ProtoMessage() {}
+
+func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
+func (*DoctorRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DoctorRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+type DoctorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worst         string                 `protobuf:"bytes,1,opt,name=worst,proto3" json:"worst,omitempty"`       // the most urgent severity of the findings
+	Findings      []*Finding             `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"` // the most urgent first
+	Nodes         []*StatusNode          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DoctorResponse) Reset() {
+	*x = DoctorResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DoctorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DoctorResponse) ProtoMessage() {}
+
+func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
+func (*DoctorResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *DoctorResponse) GetWorst() string {
+	if x != nil {
+		return x.Worst
+	}
+	return ""
+}
+
+func (x *DoctorResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *DoctorResponse) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Finding is the result of a check.
+type Finding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Check         string                 `protobuf:"bytes,1,opt,name=check,proto3" json:"check,omitempty"`
+	Severity      string                 `protobuf:"bytes,2,opt,name=severity,proto3" json:"severity,omitempty"` // ok, unknown (the check could not be made), warning or critical
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`         // that it is about; empty: the store, or all nodes together
+	Seen          string                 `protobuf:"bytes,4,opt,name=seen,proto3" json:"seen,omitempty"`         // a sentence
+	Cure          string                 `protobuf:"bytes,5,opt,name=cure,proto3" json:"cure,omitempty"`         // what to do; empty if nothing is wrong
+	Doc           string                 `protobuf:"bytes,6,opt,name=doc,proto3" json:"doc,omitempty"`           // address of a page with more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Finding) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Finding) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *Finding) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Finding) GetSeen() string {
+	if x != nil {
+		return x.Seen
+	}
+	return ""
+}
+
+func (x *Finding) GetCure() string {
+	if x != nil {
+		return x.Cure
+	}
+	return ""
+}
+
+func (x *Finding) GetDoc() string {
+	if x != nil {
+		return x.Doc
+	}
+	return ""
+}
+
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+}
+
+type WhoAmIResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Access        bool                   `protobuf:"varint,1,opt,name=access,proto3" json:"access,omitempty"` // access control is on; without it the rest is empty, and everything is allowed
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`          // such as "key:ID"
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // key, certificate or token
+	Grants        []*Grant               `protobuf:"bytes,5,rep,name=grants,proto3" json:"grants,omitempty"`
+	ExpiresMs     int64                  `protobuf:"varint,6,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // 0: never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *WhoAmIResponse) GetAccess() bool {
+	if x != nil {
+		return x.Access
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+// Grant is a role within a scope.
+type Grant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Namespaces    []string               `protobuf:"bytes,2,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                                                                   // exact, or prefixes that end with "*"; "*" is all
+	Targets       []string               `protobuf:"bytes,3,rep,name=targets,proto3" json:"targets,omitempty"`                                                                         // the same form; none is all
+	Labels        map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // that timers must have
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grant) Reset() {
+	*x = Grant{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grant) ProtoMessage() {}
+
+func (x *Grant) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grant.ProtoReflect.Descriptor instead.
+func (*Grant) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Grant) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Grant) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *Grant) GetTargets() []string {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *Grant) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+type Key struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // the characters after "rk_" in its text
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
+	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	Creator       string                 `protobuf:"bytes,5,opt,name=creator,proto3" json:"creator,omitempty"`                              // id of the principal that created it
+	ExpiresMs     int64                  `protobuf:"varint,6,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`        // 0: never
+	UsedMs        int64                  `protobuf:"varint,7,opt,name=used_ms,json=usedMs,proto3" json:"used_ms,omitempty"`                 // when it was used last, to a minute; 0: never
+	SecretsMs     []int64                `protobuf:"varint,8,rep,packed,name=secrets_ms,json=secretsMs,proto3" json:"secrets_ms,omitempty"` // when its valid secrets were made, newest first: two while a rotation goes on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Key) Reset() {
+	*x = Key{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Key) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Key) ProtoMessage() {}
+
+func (x *Key) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Key.ProtoReflect.Descriptor instead.
+func (*Key) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Key) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Key) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Key) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *Key) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *Key) GetCreator() string {
+	if x != nil {
+		return x.Creator
+	}
+	return ""
+}
+
+func (x *Key) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+func (x *Key) GetUsedMs() int64 {
+	if x != nil {
+		return x.UsedMs
+	}
+	return 0
+}
+
+func (x *Key) GetSecretsMs() []int64 {
+	if x != nil {
+		return x.SecretsMs
+	}
+	return nil
+}
+
+type CreateKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // what it is for
+	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
+	ExpiresMs     int64                  `protobuf:"varint,3,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // 0: never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateKeyRequest) Reset() {
+	*x = CreateKeyRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateKeyRequest) ProtoMessage() {}
+
+func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
+func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *CreateKeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CreateKeyRequest) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *CreateKeyRequest) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+type CreatedKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // what its holder sends as a bearer token: rk_ID_SECRET
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatedKey) Reset() {
+	*x = CreatedKey{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatedKey) ProtoMessage() {}
+
+func (x *CreatedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatedKey.ProtoReflect.Descriptor instead.
+func (*CreatedKey) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CreatedKey) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *CreatedKey) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type ListKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"` // of the id or the name
+	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListKeysRequest) Reset() {
+	*x = ListKeysRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListKeysRequest) ProtoMessage() {}
+
+func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListKeysRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListKeysRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListKeysRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListKeysRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []*Key                 `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"` // in the order of their ids
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListKeysResponse) Reset() {
+	*x = ListKeysResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListKeysResponse) ProtoMessage() {}
+
+func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
+func (*ListKeysResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ListKeysResponse) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ListKeysResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type RotateKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Overlap       *durationpb.Duration   `protobuf:"bytes,2,opt,name=overlap,proto3" json:"overlap,omitempty"` // how long the old secret stays valid; missing is a day
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeyRequest) Reset() {
+	*x = RotateKeyRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeyRequest) ProtoMessage() {}
+
+func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
+func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RotateKeyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RotateKeyRequest) GetOverlap() *durationpb.Duration {
+	if x != nil {
+		return x.Overlap
+	}
+	return nil
+}
+
+type RevokeKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeKeyRequest) Reset() {
+	*x = RevokeKeyRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeKeyRequest) ProtoMessage() {}
+
+func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
+func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RevokeKeyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type RevokeKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeKeyResponse) Reset() {
+	*x = RevokeKeyResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeKeyResponse) ProtoMessage() {}
+
+func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
+func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+}
+
+type Role struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Verbs         []string               `protobuf:"bytes,2,rep,name=verbs,proto3" json:"verbs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Role) Reset() {
+	*x = Role{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Role) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Role) ProtoMessage() {}
+
+func (x *Role) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Role.ProtoReflect.Descriptor instead.
+func (*Role) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Role) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Role) GetVerbs() []string {
+	if x != nil {
+		return x.Verbs
+	}
+	return nil
+}
+
+type PutRoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          *Role                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutRoleRequest) Reset() {
+	*x = PutRoleRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutRoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutRoleRequest) ProtoMessage() {}
+
+func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutRoleRequest.ProtoReflect.Descriptor instead.
+func (*PutRoleRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *PutRoleRequest) GetRole() *Role {
+	if x != nil {
+		return x.Role
+	}
+	return nil
+}
+
+type ListRolesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRolesRequest) Reset() {
+	*x = ListRolesRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRolesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRolesRequest) ProtoMessage() {}
+
+func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRolesRequest.ProtoReflect.Descriptor instead.
+func (*ListRolesRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+}
+
+type ListRolesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Roles         []*Role                `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"` // in the order of their names
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRolesResponse) Reset() {
+	*x = ListRolesResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRolesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRolesResponse) ProtoMessage() {}
+
+func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRolesResponse.ProtoReflect.Descriptor instead.
+func (*ListRolesResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ListRolesResponse) GetRoles() []*Role {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+type DeleteRoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRoleRequest) Reset() {
+	*x = DeleteRoleRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRoleRequest) ProtoMessage() {}
+
+func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRoleRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRoleRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *DeleteRoleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteRoleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRoleResponse) Reset() {
+	*x = DeleteRoleResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRoleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRoleResponse) ProtoMessage() {}
+
+func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRoleResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRoleResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+}
+
 type Timer struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -179,13 +3677,14 @@ type Timer struct {
 	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost or unreadable
 	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
+	Redacted        bool        `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[0]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -197,7 +3696,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[0]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -210,7 +3709,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{0}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Timer) GetNamespace() string {
@@ -465,6 +3964,13 @@ func (x *Timer) GetConsecutiveDead() uint32 {
 	return 0
 }
 
+func (x *Timer) GetRedacted() bool {
+	if x != nil {
+		return x.Redacted
+	}
+	return false
+}
+
 type KeptAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ContentType   string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
@@ -475,7 +3981,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +3993,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +4006,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -529,7 +4035,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -541,7 +4047,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -554,7 +4060,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Wait) GetCause() string {
@@ -590,7 +4096,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +4108,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +4121,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -678,7 +4184,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +4196,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +4209,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -885,7 +4391,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +4403,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +4416,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -949,7 +4455,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +4467,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +4480,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -1039,7 +4545,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +4557,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +4570,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -1123,7 +4629,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +4641,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +4654,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -1238,7 +4744,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +4756,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +4769,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -1290,7 +4796,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +4808,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +4821,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -1336,7 +4842,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +4854,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +4867,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -1395,7 +4901,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +4913,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +4926,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *NewTimer) GetName() string {
@@ -1446,7 +4952,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +4964,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +4977,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -1495,7 +5001,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +5013,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +5026,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Created) GetName() string {
@@ -1578,7 +5084,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +5096,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +5109,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Problem) GetCode() string {
@@ -1652,7 +5158,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +5170,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +5183,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -1710,13 +5216,16 @@ type Filter struct {
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	DueFromMs     int64                  `protobuf:"varint,6,opt,name=due_from_ms,json=dueFromMs,proto3" json:"due_from_ms,omitempty"`
 	DueUntilMs    int64                  `protobuf:"varint,7,opt,name=due_until_ms,json=dueUntilMs,proto3" json:"due_until_ms,omitempty"`
+	Text          string                 `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`     // in the name, the error or the payload, without regard to case
+	Target        string                 `protobuf:"bytes,9,opt,name=target,proto3" json:"target,omitempty"` // exactly, or its beginning with a "*" after it
+	Code          int32                  `protobuf:"varint,10,opt,name=code,proto3" json:"code,omitempty"`   // of the last attempt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +5237,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +5250,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -1793,18 +5302,41 @@ func (x *Filter) GetDueUntilMs() int64 {
 	return 0
 }
 
+func (x *Filter) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Filter) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Filter) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
 type ListRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // up to 1,000; 0: 100
 	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	OrderBy       string                 `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"` // name, the default; due, updated or ended
+	Reverse       bool                   `protobuf:"varint,5,opt,name=reverse,proto3" json:"reverse,omitempty"`               // the latest first, or the last name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +5348,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +5361,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -1853,17 +5385,33 @@ func (x *ListRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
+func (x *ListRequest) GetReverse() bool {
+	if x != nil {
+		return x.Reverse
+	}
+	return false
+}
+
 type ListResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Timers        []*Timer               `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // empty at the end; a page can be empty before that
+	Searched      int64                  `protobuf:"varint,3,opt,name=searched,proto3" json:"searched,omitempty"`                                 // not 0: the search stopped at its bound after so many timers, before the page was full
+	Of            int64                  `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"`                                             // so many there are at most; 0: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +5423,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +5436,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -1905,6 +5453,20 @@ func (x *ListResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListResponse) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *ListResponse) GetOf() int64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
 type CountRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -1914,7 +5476,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +5488,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +5501,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -1958,7 +5520,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +5532,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +5545,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -2004,7 +5566,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +5578,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +5591,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -2063,7 +5625,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +5637,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +5650,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -2117,7 +5679,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +5691,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +5704,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2183,7 +5745,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +5757,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +5770,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -2235,7 +5797,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +5809,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +5822,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -2287,7 +5849,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +5861,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +5874,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -2341,7 +5903,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +5915,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +5928,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -2409,7 +5971,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +5983,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +5996,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -2485,7 +6047,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +6059,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +6072,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *When) GetSchedule() string {
@@ -2603,7 +6165,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +6177,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +6190,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -2677,7 +6239,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +6251,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +6264,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -2737,7 +6299,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +6311,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +6324,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -2800,7 +6362,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +6374,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +6387,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -2876,14 +6438,17 @@ type Reason struct {
 	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
 	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it happened, or will; 0: now
+	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`          // when it happened, or will; 0: now
+	SinceMs       int64  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // when it began to hold; 0: not known, or it has no beginning
+	UntilMs       int64  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // when it ends or ended; 0: not known, or it has no end
+	Cure          string `protobuf:"bytes,6,opt,name=cure,proto3" json:"cure,omitempty"`                       // what to do about it; empty: nothing, or it is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2895,7 +6460,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2908,7 +6473,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Reason) GetCode() string {
@@ -2932,6 +6497,27 @@ func (x *Reason) GetAtMs() int64 {
 	return 0
 }
 
+func (x *Reason) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Reason) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *Reason) GetCure() string {
+	if x != nil {
+		return x.Cure
+	}
+	return ""
+}
+
 type Coming struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	DueMs         int64                  `protobuf:"varint,1,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
@@ -2947,7 +6533,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +6545,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +6558,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -3036,7 +6622,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +6634,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +6647,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -3103,7 +6689,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +6701,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +6714,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -3152,6 +6738,211 @@ func (x *SimulateResponse) GetMore() bool {
 	return false
 }
 
+type ForecastRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // 0: now
+	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // exclusive
+	Step          *durationpb.Duration   `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`                       // none: an hour; the range has at most 10,080
+	PageToken     string                 `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastRequest) Reset() {
+	*x = ForecastRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastRequest) ProtoMessage() {}
+
+func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
+func (*ForecastRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *ForecastRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *ForecastRequest) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *ForecastRequest) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ForecastResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"varint,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`                       // where the range begins
+	Loads         []*Load                `protobuf:"bytes,2,rep,name=loads,proto3" json:"loads,omitempty"`                                        // in the order of time; a step in which nothing comes due has none
+	Timers        int64                  `protobuf:"varint,3,opt,name=timers,proto3" json:"timers,omitempty"`                                     // that were read
+	Of            int64                  `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"`                                             // if there is more: how many timers match at most; 0: it is not known
+	NextPageToken string                 `protobuf:"bytes,5,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // not empty: the bound was reached, and the other timers can be counted with it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastResponse) Reset() {
+	*x = ForecastResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastResponse) ProtoMessage() {}
+
+func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
+func (*ForecastResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *ForecastResponse) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *ForecastResponse) GetLoads() []*Load {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetTimers() int64 {
+	if x != nil {
+		return x.Timers
+	}
+	return 0
+}
+
+func (x *ForecastResponse) GetOf() int64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *ForecastResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Load is how many occurrences come due in a step of time.
+type Load struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"varint,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // a multiple of the step since 1970, in UTC
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Load) Reset() {
+	*x = Load{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Load) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Load) ProtoMessage() {}
+
+func (x *Load) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Load.ProtoReflect.Descriptor instead.
+func (*Load) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *Load) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *Load) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type BulkRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -3162,13 +6953,14 @@ type BulkRequest struct {
 	When          *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                        // of reschedule
 	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                     // not 0: at most so many
 	ErrorContains string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"` // of redrive and purge: only dead letters whose last error contains it
+	PerSecond     float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`           // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +6972,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +6985,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -3252,6 +7044,13 @@ func (x *BulkRequest) GetErrorContains() string {
 	return ""
 }
 
+func (x *BulkRequest) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
 type BulkProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Matched       uint64                 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // so far
@@ -3266,7 +7065,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +7077,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +7090,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -3348,7 +7147,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3360,7 +7159,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3373,7 +7172,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -3415,7 +7214,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +7226,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +7239,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -3473,7 +7272,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +7284,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +7297,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -3521,7 +7320,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +7332,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +7345,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -3594,7 +7393,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3606,7 +7405,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3619,7 +7418,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Day) GetDate() string {
@@ -3648,7 +7447,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +7459,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +7472,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -3716,7 +7515,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +7527,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +7540,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -3782,7 +7581,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +7593,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +7606,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -3833,7 +7632,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +7644,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +7657,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -3877,7 +7676,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +7688,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +7701,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -3922,7 +7721,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +7733,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +7746,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -3972,7 +7771,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +7783,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +7796,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 type BackupRequest struct {
@@ -4008,7 +7807,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4020,7 +7819,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4033,7 +7832,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 type BackupChunk struct {
@@ -4045,7 +7844,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +7856,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4070,7 +7869,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -4088,7 +7887,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +7899,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +7912,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 type AdvanceClockRequest struct {
@@ -4127,7 +7926,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +7938,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +7951,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -4188,7 +7987,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +7999,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +8012,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -4252,7 +8051,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4264,7 +8063,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4277,7 +8076,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 type ListNodesResponse struct {
@@ -4289,7 +8088,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4301,7 +8100,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4314,7 +8113,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -4343,7 +8142,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4355,7 +8154,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4368,7 +8167,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Node) GetId() string {
@@ -4441,6 +8240,528 @@ func (x *Node) GetClaims() []string {
 	return nil
 }
 
+// AuditFilter selects events that match every field that is set. Texts with * at the end match all that begin so.
+type AuditFilter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Principal     string                 `protobuf:"bytes,2,opt,name=principal,proto3" json:"principal,omitempty"` // its id or name
+	Verb          string                 `protobuf:"bytes,3,opt,name=verb,proto3" json:"verb,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`                       // of what was changed or asked for, such as a timer
+	Outcome       string                 `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`                 // a code, such as "ok" or "forbidden"; "refused": all but ok
+	FromMs        int64                  `protobuf:"varint,6,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // at or after; 0: no bound
+	UntilMs       int64                  `protobuf:"varint,7,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // before; 0: no bound
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditFilter) Reset() {
+	*x = AuditFilter{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditFilter) ProtoMessage() {}
+
+func (x *AuditFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
+func (*AuditFilter) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+}
+
+func (x *AuditFilter) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *AuditFilter) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+type ListAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *AuditFilter           `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	OldestFirst   bool                   `protobuf:"varint,2,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
+	PageSize      uint32                 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // up to 1,000; 0: 100
+	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+}
+
+func (x *ListAuditRequest) GetFilter() *AuditFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListAuditRequest) GetOldestFirst() bool {
+	if x != nil {
+		return x.OldestFirst
+	}
+	return false
+}
+
+func (x *ListAuditRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*AuditEvent          `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // empty at the end; a page can be empty before that, as one searches 20,000 events
+	Searched      uint32                 `protobuf:"varint,3,opt,name=searched,proto3" json:"searched,omitempty"`                                 // events that were looked at for this page
+	ReachedMs     int64                  `protobuf:"varint,4,opt,name=reached_ms,json=reachedMs,proto3" json:"reached_ms,omitempty"`              // the time of the last one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+}
+
+func (x *ListAuditResponse) GetEvents() []*AuditEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ListAuditResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListAuditResponse) GetSearched() uint32 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *ListAuditResponse) GetReachedMs() int64 {
+	if x != nil {
+		return x.ReachedMs
+	}
+	return 0
+}
+
+type FollowAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *AuditFilter           `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"` // without times
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowAuditRequest) Reset() {
+	*x = FollowAuditRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowAuditRequest) ProtoMessage() {}
+
+func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
+func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+}
+
+func (x *FollowAuditRequest) GetFilter() *AuditFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+type FollowAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*AuditEvent          `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowAuditResponse) Reset() {
+	*x = FollowAuditResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowAuditResponse) ProtoMessage() {}
+
+func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
+func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+}
+
+func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// AuditEvent is what one call did.
+type AuditEvent struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	TimeMs          int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"` // when the call ended
+	Node            string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Door            string                 `protobuf:"bytes,4,opt,name=door,proto3" json:"door,omitempty"`                            // grpc, http, admin or dapr
+	Remote          string                 `protobuf:"bytes,5,opt,name=remote,proto3" json:"remote,omitempty"`                        // address of the caller
+	RequestId       string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // that the caller sent
+	Principal       string                 `protobuf:"bytes,7,opt,name=principal,proto3" json:"principal,omitempty"`                  // such as "key:ID"; empty: none was authenticated
+	PrincipalName   string                 `protobuf:"bytes,8,opt,name=principal_name,json=principalName,proto3" json:"principal_name,omitempty"`
+	PrincipalSource string                 `protobuf:"bytes,9,opt,name=principal_source,json=principalSource,proto3" json:"principal_source,omitempty"` // key, certificate or token
+	Verb            string                 `protobuf:"bytes,10,opt,name=verb,proto3" json:"verb,omitempty"`
+	Method          string                 `protobuf:"bytes,11,opt,name=method,proto3" json:"method,omitempty"`
+	Namespace       string                 `protobuf:"bytes,12,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": several
+	Names           []string               `protobuf:"bytes,13,rep,name=names,proto3" json:"names,omitempty"`         // the first of what was changed, or what was asked for
+	Changed         uint64                 `protobuf:"varint,14,opt,name=changed,proto3" json:"changed,omitempty"`
+	Failed          uint64                 `protobuf:"varint,15,opt,name=failed,proto3" json:"failed,omitempty"`  // of a batch
+	Hash            string                 `protobuf:"bytes,16,opt,name=hash,proto3" json:"hash,omitempty"`       // of the names of all that was changed, if that is more than one
+	Before          string                 `protobuf:"bytes,17,opt,name=before,proto3" json:"before,omitempty"`   // revision of what was changed; "none": it did not exist; empty: not known
+	After           string                 `protobuf:"bytes,18,opt,name=after,proto3" json:"after,omitempty"`     // "none": it exists no more
+	Outcome         string                 `protobuf:"bytes,19,opt,name=outcome,proto3" json:"outcome,omitempty"` // "ok", or the code of the error
+	Reason          string                 `protobuf:"bytes,20,opt,name=reason,proto3" json:"reason,omitempty"`   // of a refusal
+	Duration        *durationpb.Duration   `protobuf:"bytes,21,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AuditEvent) Reset() {
+	*x = AuditEvent{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEvent) ProtoMessage() {}
+
+func (x *AuditEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
+func (*AuditEvent) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+}
+
+func (x *AuditEvent) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+func (x *AuditEvent) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetDoor() string {
+	if x != nil {
+		return x.Door
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetRemote() string {
+	if x != nil {
+		return x.Remote
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetPrincipalName() string {
+	if x != nil {
+		return x.PrincipalName
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetPrincipalSource() string {
+	if x != nil {
+		return x.PrincipalSource
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *AuditEvent) GetChanged() uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *AuditEvent) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *AuditEvent) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
 type PreviewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -4456,7 +8777,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +8789,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +8802,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -4545,7 +8866,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4557,7 +8878,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4570,7 +8891,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -4623,13 +8944,14 @@ type Record struct {
 	OtherDueMs    int64                  `protobuf:"varint,18,opt,name=other_due_ms,json=otherDueMs,proto3" json:"other_due_ms,omitempty"`  // of cause overlapped: the occurrence that was in progress
 	OtherManual   bool                   `protobuf:"varint,19,opt,name=other_manual,json=otherManual,proto3" json:"other_manual,omitempty"` // it was asked for by run
 	OtherFireId   string                 `protobuf:"bytes,20,opt,name=other_fire_id,json=otherFireId,proto3" json:"other_fire_id,omitempty"`
+	Target        string                 `protobuf:"bytes,21,opt,name=target,proto3" json:"target,omitempty"` // of the timer, unless the occurrence fired
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4641,7 +8963,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4654,7 +8976,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Record) GetNamespace() string {
@@ -4797,19 +9119,136 @@ func (x *Record) GetOtherFireId() string {
 	return ""
 }
 
+func (x *Record) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+type RecordFilter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NamePrefix    string                 `protobuf:"bytes,1,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
+	Endings       []string               `protobuf:"bytes,2,rep,name=endings,proto3" json:"endings,omitempty"`                                                                         // any of these; empty: all
+	Causes        []string               `protobuf:"bytes,3,rep,name=causes,proto3" json:"causes,omitempty"`                                                                           // any of these; empty: all
+	Labels        map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of the timer now: a timer that has been deleted has none
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`                                                                               // in the name or the reason, without regard to case
+	Target        string                 `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`                                                                           // exactly, or its beginning with a "*" after it; of the timer now, if the occurrence fired
+	Code          int32                  `protobuf:"varint,7,opt,name=code,proto3" json:"code,omitempty"`                                                                              // of the last attempt
+	FromMs        int64                  `protobuf:"varint,8,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`                                                            // ended at this time or later
+	UntilMs       int64                  `protobuf:"varint,9,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                                                         // ended before this time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordFilter) Reset() {
+	*x = RecordFilter{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordFilter) ProtoMessage() {}
+
+func (x *RecordFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
+func (*RecordFilter) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+}
+
+func (x *RecordFilter) GetNamePrefix() string {
+	if x != nil {
+		return x.NamePrefix
+	}
+	return ""
+}
+
+func (x *RecordFilter) GetEndings() []string {
+	if x != nil {
+		return x.Endings
+	}
+	return nil
+}
+
+func (x *RecordFilter) GetCauses() []string {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+func (x *RecordFilter) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *RecordFilter) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *RecordFilter) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *RecordFilter) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *RecordFilter) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *RecordFilter) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
 type ListRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // empty: of the whole namespace
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": all
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`           // empty: of the whole namespace
 	PageSize      uint32                 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Filter        *RecordFilter          `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	Oldest        bool                   `protobuf:"varint,6,opt,name=oldest,proto3" json:"oldest,omitempty"` // oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4821,7 +9260,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4834,7 +9273,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -4865,17 +9304,32 @@ func (x *ListRecordsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListRecordsRequest) GetFilter() *RecordFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListRecordsRequest) GetOldest() bool {
+	if x != nil {
+		return x.Oldest
+	}
+	return false
+}
+
 type ListRecordsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       []*Record              `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Searched      int64                  `protobuf:"varint,3,opt,name=searched,proto3" json:"searched,omitempty"` // not 0: the search stopped at its bound after so many records, before the page was full
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +9341,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4900,7 +9354,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4917,6 +9371,462 @@ func (x *ListRecordsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListRecordsResponse) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+type AggregateRecordsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": all
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`           // empty: of the whole namespace
+	Filter        *RecordFilter          `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`     // time, target, ending, the default, cause, error or namespace
+	Step          *durationpb.Duration   `protobuf:"bytes,5,opt,name=step,proto3" json:"step,omitempty"` // of the groups by time; none: a minute
+	PageToken     string                 `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AggregateRecordsRequest) Reset() {
+	*x = AggregateRecordsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AggregateRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AggregateRecordsRequest) ProtoMessage() {}
+
+func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
+func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+}
+
+func (x *AggregateRecordsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AggregateRecordsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AggregateRecordsRequest) GetFilter() *RecordFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *AggregateRecordsRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AggregateRecordsRequest) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *AggregateRecordsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type AggregateRecordsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*RecordGroup         `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`                                      // by time in its order, others by count, the largest first; at most 1,000
+	Other         int64                  `protobuf:"varint,2,opt,name=other,proto3" json:"other,omitempty"`                                       // occurrences of more groups
+	Searched      int64                  `protobuf:"varint,3,opt,name=searched,proto3" json:"searched,omitempty"`                                 // records that were read, newest first
+	NextPageToken string                 `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // not empty: the bound was reached, and older records can be aggregated with it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AggregateRecordsResponse) Reset() {
+	*x = AggregateRecordsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AggregateRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AggregateRecordsResponse) ProtoMessage() {}
+
+func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
+func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+}
+
+func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *AggregateRecordsResponse) GetOther() int64 {
+	if x != nil {
+		return x.Other
+	}
+	return 0
+}
+
+func (x *AggregateRecordsResponse) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *AggregateRecordsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// RecordGroup sums up the records that have a property in common.
+type RecordGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                      // the target, the ending, the cause, the error without digits and ids, or the namespace
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // of a group by time: when it begins
+	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`                 // occurrences; a run of unknown length counts as one
+	Fired         int64                  `protobuf:"varint,4,opt,name=fired,proto3" json:"fired,omitempty"`
+	Dead          int64                  `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
+	Skipped       int64                  `protobuf:"varint,6,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Missed        int64                  `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
+	FirstMs       int64                  `protobuf:"varint,8,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // when the first of them ended
+	LastMs        int64                  `protobuf:"varint,9,opt,name=last_ms,json=lastMs,proto3" json:"last_ms,omitempty"`    // when the last of them ended
+	Lagged        int64                  `protobuf:"varint,10,opt,name=lagged,proto3" json:"lagged,omitempty"`                 // how many have a lag
+	LagP50        *durationpb.Duration   `protobuf:"bytes,11,opt,name=lag_p50,json=lagP50,proto3" json:"lag_p50,omitempty"`    // at most an eighth too long
+	LagP99        *durationpb.Duration   `protobuf:"bytes,12,opt,name=lag_p99,json=lagP99,proto3" json:"lag_p99,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordGroup) Reset() {
+	*x = RecordGroup{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordGroup) ProtoMessage() {}
+
+func (x *RecordGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
+func (*RecordGroup) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+}
+
+func (x *RecordGroup) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RecordGroup) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetFired() int64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetDead() int64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetFirstMs() int64 {
+	if x != nil {
+		return x.FirstMs
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetLastMs() int64 {
+	if x != nil {
+		return x.LastMs
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetLagged() int64 {
+	if x != nil {
+		return x.Lagged
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetLagP50() *durationpb.Duration {
+	if x != nil {
+		return x.LagP50
+	}
+	return nil
+}
+
+func (x *RecordGroup) GetLagP99() *durationpb.Duration {
+	if x != nil {
+		return x.LagP99
+	}
+	return nil
+}
+
+type ListOutcomesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": names are NAMESPACE/NAME
+	Names         []string               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`         // at most 100
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`        // of the endings of each; up to 30, the default
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOutcomesRequest) Reset() {
+	*x = ListOutcomesRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOutcomesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOutcomesRequest) ProtoMessage() {}
+
+func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
+func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+}
+
+func (x *ListOutcomesRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListOutcomesRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ListOutcomesRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListOutcomesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timers        []*TimerOutcomes       `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"` // in the order of the names
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOutcomesResponse) Reset() {
+	*x = ListOutcomesResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOutcomesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOutcomesResponse) ProtoMessage() {}
+
+func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
+func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+}
+
+func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
+	if x != nil {
+		return x.Timers
+	}
+	return nil
+}
+
+type TimerOutcomes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Outcomes      []*Record              `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty"` // newest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimerOutcomes) Reset() {
+	*x = TimerOutcomes{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimerOutcomes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimerOutcomes) ProtoMessage() {}
+
+func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
+func (*TimerOutcomes) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+}
+
+func (x *TimerOutcomes) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TimerOutcomes) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TimerOutcomes) GetOutcomes() []*Record {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
 type FollowRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -4927,7 +9837,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4939,7 +9849,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4952,7 +9862,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -4979,7 +9889,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4991,7 +9901,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5004,7 +9914,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -5032,7 +9942,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5044,7 +9954,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5057,7 +9967,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -5089,7 +9999,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5101,7 +10011,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5114,7 +10024,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 type PurgeRequest struct {
@@ -5128,7 +10038,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5140,7 +10050,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5153,7 +10063,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -5185,7 +10095,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5197,7 +10107,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5210,7 +10120,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 type SubscribeRequest struct {
@@ -5228,7 +10138,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5240,7 +10150,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5253,7 +10163,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -5338,7 +10248,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +10260,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +10273,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -5397,7 +10307,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5409,7 +10319,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5422,7 +10332,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -5520,7 +10430,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5532,7 +10442,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5545,7 +10455,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -5583,7 +10493,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +10505,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +10518,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *Called) GetId() string {
@@ -5668,7 +10578,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5680,7 +10590,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5693,7 +10603,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *Open) GetNamespace() string {
@@ -5743,7 +10653,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5755,7 +10665,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5768,7 +10678,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -5811,7 +10721,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +10733,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +10746,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -5872,7 +10782,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +10794,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5897,7 +10807,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -5938,7 +10848,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5950,7 +10860,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5963,7 +10873,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -5995,7 +10905,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6007,7 +10917,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6020,7 +10930,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -6055,7 +10965,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +10977,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +10990,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -6107,7 +11017,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6119,7 +11029,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6132,7 +11042,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *Peer) GetId() string {
@@ -6165,13 +11075,14 @@ type Fire struct {
 	ContentType   string                 `protobuf:"bytes,12,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	DeadlineMs    int64                  `protobuf:"varint,14,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // settle or extend before
+	Traceparent   string                 `protobuf:"bytes,15,opt,name=traceparent,proto3" json:"traceparent,omitempty"`                  // of the span of this attempt, as W3C defines it; empty without tracing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6183,7 +11094,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6196,7 +11107,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -6297,6 +11208,13 @@ func (x *Fire) GetDeadlineMs() int64 {
 	return 0
 }
 
+func (x *Fire) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
 type ReportRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -6315,7 +11233,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6327,7 +11245,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6340,7 +11258,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -6436,7 +11354,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6448,7 +11366,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6461,7 +11379,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -6475,7 +11393,296 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb9\b\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc4\x01\n" +
+	"\x06Secret\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\x05 \x01(\x03R\tupdatedMs\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\tR\x03key\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\a \x01(\tR\n" +
+	"unreadable\"Z\n" +
+	"\x10PutSecretRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\"2\n" +
+	"\x12ListSecretsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"A\n" +
+	"\x13ListSecretsResponse\x12*\n" +
+	"\asecrets\x18\x01 \x03(\v2\x10.rouse.v1.SecretR\asecrets\"G\n" +
+	"\x13DeleteSecretRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x16\n" +
+	"\x14DeleteSecretResponse\"\x8d\x01\n" +
+	"\n" +
+	"SigningKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x02 \x01(\x03R\tcreatedMs\x12\x19\n" +
+	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x04 \x01(\tR\tpublicKey\x12\x16\n" +
+	"\x06secret\x18\x05 \x01(\tR\x06secret\"7\n" +
+	"\vSigningKeys\x12(\n" +
+	"\x04keys\x18\x01 \x03(\v2\x14.rouse.v1.SigningKeyR\x04keys\"6\n" +
+	"\x16ListSigningKeysRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"8\n" +
+	"\x18RevealSigningKeysRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"m\n" +
+	"\x18RotateSigningKeysRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"\xfb\x02\n" +
+	"\x06Quotas\x12\x16\n" +
+	"\x06timers\x18\x01 \x01(\x03R\x06timers\x12!\n" +
+	"\fdead_letters\x18\x02 \x01(\x03R\vdeadLetters\x12\x1a\n" +
+	"\boverlaps\x18\x03 \x01(\x03R\boverlaps\x12,\n" +
+	"\x12creates_per_second\x18\x04 \x01(\x01R\x10createsPerSecond\x12(\n" +
+	"\x10fires_per_second\x18\x05 \x01(\x01R\x0efiresPerSecond\x12(\n" +
+	"\x10reads_per_second\x18\x06 \x01(\x01R\x0ereadsPerSecond\x12<\n" +
+	"\fmin_interval\x18\a \x01(\v2\x19.google.protobuf.DurationR\vminInterval\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x03R\x05bytes\x12\x1f\n" +
+	"\vpool_groups\x18\t \x01(\x03R\n" +
+	"poolGroups\x12#\n" +
+	"\rschedule_cost\x18\n" +
+	" \x01(\x03R\fscheduleCost\"\x9f\x02\n" +
+	"\tNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
+	"\x06quotas\x18\x02 \x01(\v2\x10.rouse.v1.QuotasR\x06quotas\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\x03 \x01(\x03R\tupdatedMs\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x04R\brevision\x12%\n" +
+	"\x05usage\x18\x05 \x01(\v2\x0f.rouse.v1.UsageR\x05usage\x127\n" +
+	"\x06counts\x18\x06 \x03(\v2\x1f.rouse.v1.Namespace.CountsEntryR\x06counts\x1a9\n" +
+	"\vCountsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x97\x02\n" +
+	"\x05Usage\x12\x16\n" +
+	"\x06timers\x18\x01 \x01(\x03R\x06timers\x12!\n" +
+	"\fdead_letters\x18\x02 \x01(\x03R\vdeadLetters\x12\x1a\n" +
+	"\boverlaps\x18\x03 \x01(\x03R\boverlaps\x12,\n" +
+	"\x12creates_per_second\x18\x04 \x01(\x01R\x10createsPerSecond\x12(\n" +
+	"\x10fires_per_second\x18\x05 \x01(\x01R\x0efiresPerSecond\x12(\n" +
+	"\x10reads_per_second\x18\x06 \x01(\x01R\x0ereadsPerSecond\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x03R\x05bytes\x12\x1f\n" +
+	"\vpool_groups\x18\b \x01(\x03R\n" +
+	"poolGroups\"\x95\x01\n" +
+	"\x13PutNamespaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
+	"\x06quotas\x18\x02 \x01(\v2\x10.rouse.v1.QuotasR\x06quotas\x12\x1f\n" +
+	"\vcreate_only\x18\x03 \x01(\bR\n" +
+	"createOnly\x12\x1f\n" +
+	"\vif_revision\x18\x04 \x01(\x04R\n" +
+	"ifRevision\")\n" +
+	"\x13GetNamespaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"}\n" +
+	"\x15ListNamespacesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\x12\x16\n" +
+	"\x06counts\x18\x04 \x01(\bR\x06counts\"u\n" +
+	"\x16ListNamespacesResponse\x123\n" +
+	"\n" +
+	"namespaces\x18\x01 \x03(\v2\x13.rouse.v1.NamespaceR\n" +
+	"namespaces\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\",\n" +
+	"\x16DeleteNamespaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
+	"\x17DeleteNamespaceResponse\"R\n" +
+	"\x10ListPoolsRequest\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\"y\n" +
+	"\x11ListPoolsResponse\x12$\n" +
+	"\x05pools\x18\x01 \x03(\v2\x0e.rouse.v1.PoolR\x05pools\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12*\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\xa3\x02\n" +
+	"\x04Pool\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
+	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x19\n" +
+	"\bsince_ms\x18\x05 \x01(\x03R\asinceMs\x12\x1f\n" +
+	"\vgroup_count\x18\x06 \x01(\x04R\n" +
+	"groupCount\x12\x18\n" +
+	"\aworkers\x18\a \x01(\x04R\aworkers\x12\x14\n" +
+	"\x05ready\x18\b \x01(\x04R\x05ready\x12\x12\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\x12\x18\n" +
+	"\awaiting\x18\n" +
+	" \x01(\x04R\awaiting\x12+\n" +
+	"\x06groups\x18\v \x03(\v2\x13.rouse.v1.PoolGroupR\x06groups\"\xa9\x02\n" +
+	"\tPoolGroup\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +
+	"\x05queue\x18\x03 \x01(\tR\x05queue\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x16\n" +
+	"\x06pinned\x18\x06 \x01(\bR\x06pinned\x12$\n" +
+	"\x0elast_report_ms\x18\a \x01(\x03R\flastReportMs\x12\x14\n" +
+	"\x05ready\x18\b \x01(\x04R\x05ready\x12\x12\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\x12.\n" +
+	"\aworkers\x18\n" +
+	" \x03(\v2\x14.rouse.v1.PoolWorkerR\aworkers\x12\x18\n" +
+	"\atrouble\x18\v \x01(\tR\atrouble\"\x82\x01\n" +
+	"\n" +
+	"PoolWorker\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x19\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\x12\x16\n" +
+	"\x06starts\x18\x04 \x01(\x04R\x06starts\x12\x1b\n" +
+	"\tlast_exit\x18\x05 \x01(\tR\blastExit\"D\n" +
+	"\x0fGetStatsRequest\x12\x1b\n" +
+	"\twindow_ms\x18\x01 \x01(\x03R\bwindowMs\x12\x14\n" +
+	"\x05local\x18\x02 \x01(\bR\x05local\"z\n" +
+	"\x05Stats\x12\x17\n" +
+	"\astep_ms\x18\x01 \x01(\x03R\x06stepMs\x12,\n" +
+	"\x06points\x18\x02 \x03(\v2\x14.rouse.v1.StatsPointR\x06points\x12*\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\xf1\x01\n" +
+	"\n" +
+	"StatsPoint\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n" +
+	"\x05fires\x18\x02 \x01(\x04R\x05fires\x12\x1c\n" +
+	"\tsucceeded\x18\x03 \x01(\x04R\tsucceeded\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\x04R\x06failed\x12\x18\n" +
+	"\acreates\x18\x05 \x01(\x04R\acreates\x12\x18\n" +
+	"\apending\x18\x06 \x01(\x03R\apending\x12\x1c\n" +
+	"\n" +
+	"lag_p50_ms\x18\a \x01(\x03R\blagP50Ms\x12\x1c\n" +
+	"\n" +
+	"lag_p99_ms\x18\b \x01(\x03R\blagP99Ms\x12\x12\n" +
+	"\x04lags\x18\t \x03(\x04R\x04lags\"2\n" +
+	"\n" +
+	"StatusNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"r\n" +
+	"\x12ListTargetsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x14\n" +
+	"\x05local\x18\x04 \x01(\bR\x05local\"\x81\x01\n" +
+	"\x13ListTargetsResponse\x12*\n" +
+	"\atargets\x18\x01 \x03(\v2\x10.rouse.v1.TargetR\atargets\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12*\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\xfb\x03\n" +
+	"\x06Target\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
+	"\x06queued\x18\x04 \x01(\x04R\x06queued\x12\x1b\n" +
+	"\tin_flight\x18\x05 \x01(\x04R\binFlight\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\x06 \x01(\x04R\n" +
+	"deliveries\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x04R\x05limit\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\b \x01(\x01R\tperSecond\x12\x18\n" +
+	"\acircuit\x18\t \x01(\tR\acircuit\x12(\n" +
+	"\x10failing_since_ms\x18\n" +
+	" \x01(\x03R\x0efailingSinceMs\x12\x19\n" +
+	"\bprobe_ms\x18\v \x01(\x03R\aprobeMs\x12\x14\n" +
+	"\x05fires\x18\f \x01(\x04R\x05fires\x12\x1c\n" +
+	"\tsucceeded\x18\r \x01(\x04R\tsucceeded\x12\x16\n" +
+	"\x06failed\x18\x0e \x01(\x04R\x06failed\x12\x1c\n" +
+	"\n" +
+	"lag_p50_ms\x18\x0f \x01(\x03R\blagP50Ms\x12\x1c\n" +
+	"\n" +
+	"lag_p99_ms\x18\x10 \x01(\x03R\blagP99Ms\x12\x12\n" +
+	"\x04lags\x18\x11 \x03(\x04R\x04lags\x12&\n" +
+	"\x05nodes\x18\x12 \x03(\v2\x10.rouse.v1.TargetR\x05nodes\"H\n" +
+	"\x12ListBucketsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05timer\x18\x02 \x01(\tR\x05timer\"A\n" +
+	"\x13ListBucketsResponse\x12*\n" +
+	"\abuckets\x18\x01 \x03(\v2\x10.rouse.v1.BucketR\abuckets\"\x84\x01\n" +
+	"\x06Bucket\x12\x16\n" +
+	"\x06bucket\x18\x01 \x01(\rR\x06bucket\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x19\n" +
+	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x05 \x01(\x01R\tperSecond\"%\n" +
+	"\rDoctorRequest\x12\x14\n" +
+	"\x05local\x18\x01 \x01(\bR\x05local\"\x81\x01\n" +
+	"\x0eDoctorResponse\x12\x14\n" +
+	"\x05worst\x18\x01 \x01(\tR\x05worst\x12-\n" +
+	"\bfindings\x18\x02 \x03(\v2\x11.rouse.v1.FindingR\bfindings\x12*\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\x89\x01\n" +
+	"\aFinding\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x1a\n" +
+	"\bseverity\x18\x02 \x01(\tR\bseverity\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
+	"\x04seen\x18\x04 \x01(\tR\x04seen\x12\x12\n" +
+	"\x04cure\x18\x05 \x01(\tR\x04cure\x12\x10\n" +
+	"\x03doc\x18\x06 \x01(\tR\x03doc\"\x0f\n" +
+	"\rWhoAmIRequest\"\xac\x01\n" +
+	"\x0eWhoAmIResponse\x12\x16\n" +
+	"\x06access\x18\x01 \x01(\bR\x06access\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12'\n" +
+	"\x06grants\x18\x05 \x03(\v2\x0f.rouse.v1.GrantR\x06grants\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x06 \x01(\x03R\texpiresMs\"\xc5\x01\n" +
+	"\x05Grant\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\x02 \x03(\tR\n" +
+	"namespaces\x12\x18\n" +
+	"\atargets\x18\x03 \x03(\tR\atargets\x123\n" +
+	"\x06labels\x18\x04 \x03(\v2\x1b.rouse.v1.Grant.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x01\n" +
+	"\x03Key\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12'\n" +
+	"\x06grants\x18\x03 \x03(\v2\x0f.rouse.v1.GrantR\x06grants\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\x12\x18\n" +
+	"\acreator\x18\x05 \x01(\tR\acreator\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x06 \x01(\x03R\texpiresMs\x12\x17\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\x12\x1d\n" +
+	"\n" +
+	"secrets_ms\x18\b \x03(\x03R\tsecretsMs\"n\n" +
+	"\x10CreateKeyRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
+	"\x06grants\x18\x02 \x03(\v2\x0f.rouse.v1.GrantR\x06grants\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x03 \x01(\x03R\texpiresMs\"A\n" +
+	"\n" +
+	"CreatedKey\x12\x1f\n" +
+	"\x03key\x18\x01 \x01(\v2\r.rouse.v1.KeyR\x03key\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"e\n" +
+	"\x0fListKeysRequest\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"]\n" +
+	"\x10ListKeysResponse\x12!\n" +
+	"\x04keys\x18\x01 \x03(\v2\r.rouse.v1.KeyR\x04keys\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"W\n" +
+	"\x10RotateKeyRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
+	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"\"\n" +
+	"\x10RevokeKeyRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x13\n" +
+	"\x11RevokeKeyResponse\"0\n" +
+	"\x04Role\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05verbs\x18\x02 \x03(\tR\x05verbs\"4\n" +
+	"\x0ePutRoleRequest\x12\"\n" +
+	"\x04role\x18\x01 \x01(\v2\x0e.rouse.v1.RoleR\x04role\"\x12\n" +
+	"\x10ListRolesRequest\"9\n" +
+	"\x11ListRolesResponse\x12$\n" +
+	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
+	"\x11DeleteRoleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
+	"\x12DeleteRoleResponse\"\xd5\b\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -6522,7 +11729,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06answer\x18\" \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\x12\x1f\n" +
 	"\vpause_cause\x18# \x01(\tR\n" +
 	"pauseCause\x12)\n" +
-	"\x10consecutive_dead\x18$ \x01(\rR\x0fconsecutiveDead\"I\n" +
+	"\x10consecutive_dead\x18$ \x01(\rR\x0fconsecutiveDead\x12\x1a\n" +
+	"\bredacted\x18% \x01(\bR\bredacted\"I\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
@@ -6632,7 +11840,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"GetRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
-	"\afire_id\x18\x03 \x01(\tR\x06fireId\"\xa6\x02\n" +
+	"\afire_id\x18\x03 \x01(\tR\x06fireId\"\xe6\x02\n" +
 	"\x06Filter\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vname_prefix\x18\x02 \x01(\tR\n" +
@@ -6642,18 +11850,26 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x03(\v2\x1c.rouse.v1.Filter.LabelsEntryR\x06labels\x12\x1e\n" +
 	"\vdue_from_ms\x18\x06 \x01(\x03R\tdueFromMs\x12 \n" +
 	"\fdue_until_ms\x18\a \x01(\x03R\n" +
-	"dueUntilMs\x1a9\n" +
+	"dueUntilMs\x12\x12\n" +
+	"\x04text\x18\b \x01(\tR\x04text\x12\x16\n" +
+	"\x06target\x18\t \x01(\tR\x06target\x12\x12\n" +
+	"\x04code\x18\n" +
+	" \x01(\x05R\x04code\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"s\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x01\n" +
 	"\vListRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"_\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x19\n" +
+	"\border_by\x18\x04 \x01(\tR\aorderBy\x12\x18\n" +
+	"\areverse\x18\x05 \x01(\bR\areverse\"\x8b\x01\n" +
 	"\fListResponse\x12'\n" +
 	"\x06timers\x18\x01 \x03(\v2\x0f.rouse.v1.TimerR\x06timers\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"8\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\x03R\bsearched\x12\x0e\n" +
+	"\x02of\x18\x04 \x01(\x03R\x02of\"8\n" +
 	"\fCountRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\"%\n" +
 	"\rCountResponse\x12\x14\n" +
@@ -6725,11 +11941,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05timer\x18\x03 \x01(\v2\x0f.rouse.v1.TimerR\x05timer\x12\x14\n" +
 	"\x05words\x18\x04 \x01(\tR\x05words\x12*\n" +
 	"\arecords\x18\x05 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12$\n" +
-	"\x04next\x18\x06 \x03(\v2\x10.rouse.v1.ComingR\x04next\"E\n" +
+	"\x04next\x18\x06 \x03(\v2\x10.rouse.v1.ComingR\x04next\"\x8f\x01\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x13\n" +
-	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"\xb2\x01\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\x12\x19\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12\x12\n" +
+	"\x04cure\x18\x06 \x01(\tR\x04cure\"\xb2\x01\n" +
 	"\x06Coming\x12\x15\n" +
 	"\x06due_ms\x18\x01 \x01(\x03R\x05dueMs\x12\x1c\n" +
 	"\n" +
@@ -6747,7 +11966,23 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x10SimulateResponse\x12&\n" +
 	"\x05fires\x18\x01 \x03(\v2\x10.rouse.v1.ComingR\x05fires\x12\x16\n" +
 	"\x06timers\x18\x02 \x01(\x04R\x06timers\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xfc\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xbd\x01\n" +
+	"\x0fForecastRequest\x12(\n" +
+	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12-\n" +
+	"\x04step\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"\xa1\x01\n" +
+	"\x10ForecastResponse\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12$\n" +
+	"\x05loads\x18\x02 \x03(\v2\x0e.rouse.v1.LoadR\x05loads\x12\x16\n" +
+	"\x06timers\x18\x03 \x01(\x03R\x06timers\x12\x0e\n" +
+	"\x02of\x18\x04 \x01(\x03R\x02of\x12&\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"5\n" +
+	"\x04Load\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\x9b\x02\n" +
 	"\vBulkRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
@@ -6756,7 +11991,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12\"\n" +
 	"\x04when\x18\x06 \x01(\v2\x0e.rouse.v1.WhenR\x04when\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12%\n" +
-	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\"\xb7\x01\n" +
+	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\t \x01(\x01R\tperSecond\"\xb7\x01\n" +
 	"\fBulkProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
@@ -6834,7 +12071,56 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\bstrategy\x18\b \x01(\tR\bstrategy\x12\x14\n" +
 	"\x05roles\x18\t \x03(\tR\x05roles\x12\x16\n" +
 	"\x06claims\x18\n" +
-	" \x03(\tR\x06claims\"\xcd\x01\n" +
+	" \x03(\tR\x06claims\"\xbf\x01\n" +
+	"\vAuditFilter\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1c\n" +
+	"\tprincipal\x18\x02 \x01(\tR\tprincipal\x12\x12\n" +
+	"\x04verb\x18\x03 \x01(\tR\x04verb\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12\x17\n" +
+	"\afrom_ms\x18\x06 \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\a \x01(\x03R\auntilMs\"\xa0\x01\n" +
+	"\x10ListAuditRequest\x12-\n" +
+	"\x06filter\x18\x01 \x01(\v2\x15.rouse.v1.AuditFilterR\x06filter\x12!\n" +
+	"\foldest_first\x18\x02 \x01(\bR\voldestFirst\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xa4\x01\n" +
+	"\x11ListAuditResponse\x12,\n" +
+	"\x06events\x18\x01 \x03(\v2\x14.rouse.v1.AuditEventR\x06events\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\rR\bsearched\x12\x1d\n" +
+	"\n" +
+	"reached_ms\x18\x04 \x01(\x03R\treachedMs\"C\n" +
+	"\x12FollowAuditRequest\x12-\n" +
+	"\x06filter\x18\x01 \x01(\v2\x15.rouse.v1.AuditFilterR\x06filter\"C\n" +
+	"\x13FollowAuditResponse\x12,\n" +
+	"\x06events\x18\x01 \x03(\v2\x14.rouse.v1.AuditEventR\x06events\"\xc1\x04\n" +
+	"\n" +
+	"AuditEvent\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
+	"\x04door\x18\x04 \x01(\tR\x04door\x12\x16\n" +
+	"\x06remote\x18\x05 \x01(\tR\x06remote\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12\x1c\n" +
+	"\tprincipal\x18\a \x01(\tR\tprincipal\x12%\n" +
+	"\x0eprincipal_name\x18\b \x01(\tR\rprincipalName\x12)\n" +
+	"\x10principal_source\x18\t \x01(\tR\x0fprincipalSource\x12\x12\n" +
+	"\x04verb\x18\n" +
+	" \x01(\tR\x04verb\x12\x16\n" +
+	"\x06method\x18\v \x01(\tR\x06method\x12\x1c\n" +
+	"\tnamespace\x18\f \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05names\x18\r \x03(\tR\x05names\x12\x18\n" +
+	"\achanged\x18\x0e \x01(\x04R\achanged\x12\x16\n" +
+	"\x06failed\x18\x0f \x01(\x04R\x06failed\x12\x12\n" +
+	"\x04hash\x18\x10 \x01(\tR\x04hash\x12\x16\n" +
+	"\x06before\x18\x11 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x12 \x01(\tR\x05after\x12\x18\n" +
+	"\aoutcome\x18\x13 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x14 \x01(\tR\x06reason\x125\n" +
+	"\bduration\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xcd\x01\n" +
 	"\x0ePreviewRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x17\n" +
@@ -6847,7 +12133,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\anext_ms\x18\x01 \x03(\x03R\x06nextMs\x12$\n" +
 	"\x04next\x18\x02 \x03(\v2\x10.rouse.v1.ComingR\x04next\x12\x14\n" +
 	"\x05words\x18\x03 \x01(\tR\x05words\x12\x1a\n" +
-	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xb5\x04\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xcd\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -6872,16 +12158,71 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\fother_due_ms\x18\x12 \x01(\x03R\n" +
 	"otherDueMs\x12!\n" +
 	"\fother_manual\x18\x13 \x01(\bR\votherManual\x12\"\n" +
-	"\rother_fire_id\x18\x14 \x01(\tR\votherFireId\"\x82\x01\n" +
+	"\rother_fire_id\x18\x14 \x01(\tR\votherFireId\x12\x16\n" +
+	"\x06target\x18\x15 \x01(\tR\x06target\"\xcc\x02\n" +
+	"\fRecordFilter\x12\x1f\n" +
+	"\vname_prefix\x18\x01 \x01(\tR\n" +
+	"namePrefix\x12\x18\n" +
+	"\aendings\x18\x02 \x03(\tR\aendings\x12\x16\n" +
+	"\x06causes\x18\x03 \x03(\tR\x06causes\x12:\n" +
+	"\x06labels\x18\x04 \x03(\v2\".rouse.v1.RecordFilter.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x16\n" +
+	"\x06target\x18\x06 \x01(\tR\x06target\x12\x12\n" +
+	"\x04code\x18\a \x01(\x05R\x04code\x12\x17\n" +
+	"\afrom_ms\x18\b \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\t \x01(\x03R\auntilMs\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xca\x01\n" +
 	"\x12ListRecordsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"i\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12.\n" +
+	"\x06filter\x18\x05 \x01(\v2\x16.rouse.v1.RecordFilterR\x06filter\x12\x16\n" +
+	"\x06oldest\x18\x06 \x01(\bR\x06oldest\"\x85\x01\n" +
 	"\x13ListRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"H\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\x03R\bsearched\"\xd9\x01\n" +
+	"\x17AggregateRecordsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12.\n" +
+	"\x06filter\x18\x03 \x01(\v2\x16.rouse.v1.RecordFilterR\x06filter\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12-\n" +
+	"\x04step\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\"\xa3\x01\n" +
+	"\x18AggregateRecordsResponse\x12-\n" +
+	"\x06groups\x18\x01 \x03(\v2\x15.rouse.v1.RecordGroupR\x06groups\x12\x14\n" +
+	"\x05other\x18\x02 \x01(\x03R\x05other\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\x03R\bsearched\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xde\x02\n" +
+	"\vRecordGroup\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05fired\x18\x04 \x01(\x03R\x05fired\x12\x12\n" +
+	"\x04dead\x18\x05 \x01(\x03R\x04dead\x12\x18\n" +
+	"\askipped\x18\x06 \x01(\x03R\askipped\x12\x16\n" +
+	"\x06missed\x18\a \x01(\x03R\x06missed\x12\x19\n" +
+	"\bfirst_ms\x18\b \x01(\x03R\afirstMs\x12\x17\n" +
+	"\alast_ms\x18\t \x01(\x03R\x06lastMs\x12\x16\n" +
+	"\x06lagged\x18\n" +
+	" \x01(\x03R\x06lagged\x122\n" +
+	"\alag_p50\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06lagP50\x122\n" +
+	"\alag_p99\x18\f \x01(\v2\x19.google.protobuf.DurationR\x06lagP99\"_\n" +
+	"\x13ListOutcomesRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"G\n" +
+	"\x14ListOutcomesResponse\x12/\n" +
+	"\x06timers\x18\x01 \x03(\v2\x17.rouse.v1.TimerOutcomesR\x06timers\"o\n" +
+	"\rTimerOutcomes\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
+	"\boutcomes\x18\x03 \x03(\v2\x10.rouse.v1.RecordR\boutcomes\"H\n" +
 	"\x14FollowRecordsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"]\n" +
@@ -6973,7 +12314,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06others\x18\x02 \x03(\v2\x0e.rouse.v1.PeerR\x06others\"0\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xba\x03\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xdc\x03\n" +
 	"\x04Fire\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -6992,7 +12333,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\fcontent_type\x18\f \x01(\tR\vcontentType\x122\n" +
 	"\x06labels\x18\r \x03(\v2\x1a.rouse.v1.Fire.LabelsEntryR\x06labels\x12\x1f\n" +
 	"\vdeadline_ms\x18\x0e \x01(\x03R\n" +
-	"deadlineMs\x1a9\n" +
+	"deadlineMs\x12 \n" +
+	"\vtraceparent\x18\x0f \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf8\x01\n" +
@@ -7020,8 +12362,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\xd1\n" +
-	"\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\xbe\f\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -7038,11 +12379,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
 	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12>\n" +
 	"\aExplain\x12\x18.rouse.v1.ExplainRequest\x1a\x19.rouse.v1.ExplainResponse\x12A\n" +
-	"\bSimulate\x12\x19.rouse.v1.SimulateRequest\x1a\x1a.rouse.v1.SimulateResponse\x127\n" +
+	"\bSimulate\x12\x19.rouse.v1.SimulateRequest\x1a\x1a.rouse.v1.SimulateResponse\x12A\n" +
+	"\bForecast\x12\x19.rouse.v1.ForecastRequest\x1a\x1a.rouse.v1.ForecastResponse\x127\n" +
 	"\x04Bulk\x12\x15.rouse.v1.BulkRequest\x1a\x16.rouse.v1.BulkProgress0\x01\x12;\n" +
 	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12>\n" +
 	"\aPreview\x12\x18.rouse.v1.PreviewRequest\x1a\x19.rouse.v1.PreviewResponse\x12J\n" +
-	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12R\n" +
+	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12Y\n" +
+	"\x10AggregateRecords\x12!.rouse.v1.AggregateRecordsRequest\x1a\".rouse.v1.AggregateRecordsResponse\x12M\n" +
+	"\fListOutcomes\x12\x1d.rouse.v1.ListOutcomesRequest\x1a\x1e.rouse.v1.ListOutcomesResponse\x12R\n" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x128\n" +
 	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\xbf\x02\n" +
@@ -7050,15 +12394,46 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
 	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
 	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
-	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\x81\x02\n" +
+	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xcb\x03\n" +
+	"\aSecrets\x129\n" +
+	"\tPutSecret\x12\x1a.rouse.v1.PutSecretRequest\x1a\x10.rouse.v1.Secret\x12J\n" +
+	"\vListSecrets\x12\x1c.rouse.v1.ListSecretsRequest\x1a\x1d.rouse.v1.ListSecretsResponse\x12M\n" +
+	"\fDeleteSecret\x12\x1d.rouse.v1.DeleteSecretRequest\x1a\x1e.rouse.v1.DeleteSecretResponse\x12J\n" +
+	"\x0fListSigningKeys\x12 .rouse.v1.ListSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
+	"\x11RevealSigningKeys\x12\".rouse.v1.RevealSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
+	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x95\x03\n" +
 	"\x05Admin\x12:\n" +
 	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
 	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12D\n" +
-	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse2\x8e\x01\n" +
+	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse\x12D\n" +
+	"\tListAudit\x12\x1a.rouse.v1.ListAuditRequest\x1a\x1b.rouse.v1.ListAuditResponse\x12L\n" +
+	"\vFollowAudit\x12\x1c.rouse.v1.FollowAuditRequest\x1a\x1d.rouse.v1.FollowAuditResponse0\x012\x8e\x01\n" +
 	"\x05Fires\x12H\n" +
 	"\tSubscribe\x12\x1a.rouse.v1.SubscribeRequest\x1a\x1b.rouse.v1.SubscribeResponse(\x010\x01\x12;\n" +
-	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponse2k\n" +
+	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponse2\xc1\x02\n" +
+	"\n" +
+	"Namespaces\x12B\n" +
+	"\fPutNamespace\x12\x1d.rouse.v1.PutNamespaceRequest\x1a\x13.rouse.v1.Namespace\x12B\n" +
+	"\fGetNamespace\x12\x1d.rouse.v1.GetNamespaceRequest\x1a\x13.rouse.v1.Namespace\x12S\n" +
+	"\x0eListNamespaces\x12\x1f.rouse.v1.ListNamespacesRequest\x1a .rouse.v1.ListNamespacesResponse\x12V\n" +
+	"\x0fDeleteNamespace\x12 .rouse.v1.DeleteNamespaceRequest\x1a!.rouse.v1.DeleteNamespaceResponse2\xdb\x02\n" +
+	"\x06Status\x126\n" +
+	"\bGetStats\x12\x19.rouse.v1.GetStatsRequest\x1a\x0f.rouse.v1.Stats\x12J\n" +
+	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12J\n" +
+	"\vListBuckets\x12\x1c.rouse.v1.ListBucketsRequest\x1a\x1d.rouse.v1.ListBucketsResponse\x12D\n" +
+	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse\x12;\n" +
+	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse2\x90\x04\n" +
+	"\x06Access\x12;\n" +
+	"\x06WhoAmI\x12\x17.rouse.v1.WhoAmIRequest\x1a\x18.rouse.v1.WhoAmIResponse\x12=\n" +
+	"\tCreateKey\x12\x1a.rouse.v1.CreateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12A\n" +
+	"\bListKeys\x12\x19.rouse.v1.ListKeysRequest\x1a\x1a.rouse.v1.ListKeysResponse\x12=\n" +
+	"\tRotateKey\x12\x1a.rouse.v1.RotateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12D\n" +
+	"\tRevokeKey\x12\x1a.rouse.v1.RevokeKeyRequest\x1a\x1b.rouse.v1.RevokeKeyResponse\x123\n" +
+	"\aPutRole\x12\x18.rouse.v1.PutRoleRequest\x1a\x0e.rouse.v1.Role\x12D\n" +
+	"\tListRoles\x12\x1a.rouse.v1.ListRolesRequest\x1a\x1b.rouse.v1.ListRolesResponse\x12G\n" +
+	"\n" +
+	"DeleteRole\x12\x1b.rouse.v1.DeleteRoleRequest\x1a\x1c.rouse.v1.DeleteRoleResponse2k\n" +
 	"\x05Calls\x12/\n" +
 	"\x04Call\x12\x15.rouse.v1.CallRequest\x1a\x10.rouse.v1.Called\x121\n" +
 	"\x05Fetch\x12\x16.rouse.v1.FetchRequest\x1a\x10.rouse.v1.CalledB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
@@ -7076,269 +12451,446 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 168)
 var file_rouse_v1_rouse_proto_goTypes = []any{
-	(Mode)(0),                      // 0: rouse.v1.Mode
-	(CallStatus)(0),                // 1: rouse.v1.CallStatus
-	(*Timer)(nil),                  // 2: rouse.v1.Timer
-	(*KeptAnswer)(nil),             // 3: rouse.v1.KeptAnswer
-	(*Wait)(nil),                   // 4: rouse.v1.Wait
-	(*Attempt)(nil),                // 5: rouse.v1.Attempt
-	(*Spec)(nil),                   // 6: rouse.v1.Spec
-	(*CalendarRule)(nil),           // 7: rouse.v1.CalendarRule
-	(*Retry)(nil),                  // 8: rouse.v1.Retry
-	(*Webhook)(nil),                // 9: rouse.v1.Webhook
-	(*CreateRequest)(nil),          // 10: rouse.v1.CreateRequest
-	(*Debounce)(nil),               // 11: rouse.v1.Debounce
-	(*Throttle)(nil),               // 12: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),     // 13: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),               // 14: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),    // 15: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                // 16: rouse.v1.Created
-	(*Problem)(nil),                // 17: rouse.v1.Problem
-	(*GetRequest)(nil),             // 18: rouse.v1.GetRequest
-	(*Filter)(nil),                 // 19: rouse.v1.Filter
-	(*ListRequest)(nil),            // 20: rouse.v1.ListRequest
-	(*ListResponse)(nil),           // 21: rouse.v1.ListResponse
-	(*CountRequest)(nil),           // 22: rouse.v1.CountRequest
-	(*CountResponse)(nil),          // 23: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),          // 24: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 25: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),           // 26: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),          // 27: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),             // 28: rouse.v1.RunRequest
-	(*RunResponse)(nil),            // 29: rouse.v1.RunResponse
-	(*SkipRequest)(nil),            // 30: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),      // 31: rouse.v1.RescheduleRequest
-	(*When)(nil),                   // 32: rouse.v1.When
-	(*BackfillRequest)(nil),        // 33: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),       // 34: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),         // 35: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 36: rouse.v1.ExplainResponse
-	(*Reason)(nil),                 // 37: rouse.v1.Reason
-	(*Coming)(nil),                 // 38: rouse.v1.Coming
-	(*SimulateRequest)(nil),        // 39: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),       // 40: rouse.v1.SimulateResponse
-	(*BulkRequest)(nil),            // 41: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),           // 42: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),            // 43: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),          // 44: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),         // 45: rouse.v1.ImportResponse
-	(*Calendar)(nil),               // 46: rouse.v1.Calendar
-	(*Day)(nil),                    // 47: rouse.v1.Day
-	(*PutCalendarRequest)(nil),     // 48: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),    // 49: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),     // 50: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),   // 51: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),  // 52: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),  // 53: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil), // 54: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),          // 55: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),            // 56: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),        // 57: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),    // 58: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                  // 59: rouse.v1.Clock
-	(*ListNodesRequest)(nil),       // 60: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 61: rouse.v1.ListNodesResponse
-	(*Node)(nil),                   // 62: rouse.v1.Node
-	(*PreviewRequest)(nil),         // 63: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),        // 64: rouse.v1.PreviewResponse
-	(*Record)(nil),                 // 65: rouse.v1.Record
-	(*ListRecordsRequest)(nil),     // 66: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 67: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),   // 68: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),  // 69: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),         // 70: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),        // 71: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),           // 72: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),          // 73: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),       // 74: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                  // 75: rouse.v1.Leave
-	(*CallRequest)(nil),            // 76: rouse.v1.CallRequest
-	(*FetchRequest)(nil),           // 77: rouse.v1.FetchRequest
-	(*Called)(nil),                 // 78: rouse.v1.Called
-	(*Open)(nil),                   // 79: rouse.v1.Open
-	(*Settle)(nil),                 // 80: rouse.v1.Settle
-	(*Answer)(nil),                 // 81: rouse.v1.Answer
-	(*Failure)(nil),                // 82: rouse.v1.Failure
-	(*Extension)(nil),              // 83: rouse.v1.Extension
-	(*SubscribeResponse)(nil),      // 84: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                  // 85: rouse.v1.Peers
-	(*Peer)(nil),                   // 86: rouse.v1.Peer
-	(*Fire)(nil),                   // 87: rouse.v1.Fire
-	(*ReportRequest)(nil),          // 88: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),         // 89: rouse.v1.ReportResponse
-	nil,                            // 90: rouse.v1.Spec.LabelsEntry
-	nil,                            // 91: rouse.v1.Webhook.HeadersEntry
-	nil,                            // 92: rouse.v1.Filter.LabelsEntry
-	nil,                            // 93: rouse.v1.CallRequest.LabelsEntry
-	nil,                            // 94: rouse.v1.Open.LabelsEntry
-	nil,                            // 95: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),    // 96: google.protobuf.Duration
+	(Mode)(0),                        // 0: rouse.v1.Mode
+	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
+	(*Secret)(nil),                   // 2: rouse.v1.Secret
+	(*PutSecretRequest)(nil),         // 3: rouse.v1.PutSecretRequest
+	(*ListSecretsRequest)(nil),       // 4: rouse.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),      // 5: rouse.v1.ListSecretsResponse
+	(*DeleteSecretRequest)(nil),      // 6: rouse.v1.DeleteSecretRequest
+	(*DeleteSecretResponse)(nil),     // 7: rouse.v1.DeleteSecretResponse
+	(*SigningKey)(nil),               // 8: rouse.v1.SigningKey
+	(*SigningKeys)(nil),              // 9: rouse.v1.SigningKeys
+	(*ListSigningKeysRequest)(nil),   // 10: rouse.v1.ListSigningKeysRequest
+	(*RevealSigningKeysRequest)(nil), // 11: rouse.v1.RevealSigningKeysRequest
+	(*RotateSigningKeysRequest)(nil), // 12: rouse.v1.RotateSigningKeysRequest
+	(*Quotas)(nil),                   // 13: rouse.v1.Quotas
+	(*Namespace)(nil),                // 14: rouse.v1.Namespace
+	(*Usage)(nil),                    // 15: rouse.v1.Usage
+	(*PutNamespaceRequest)(nil),      // 16: rouse.v1.PutNamespaceRequest
+	(*GetNamespaceRequest)(nil),      // 17: rouse.v1.GetNamespaceRequest
+	(*ListNamespacesRequest)(nil),    // 18: rouse.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),   // 19: rouse.v1.ListNamespacesResponse
+	(*DeleteNamespaceRequest)(nil),   // 20: rouse.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil),  // 21: rouse.v1.DeleteNamespaceResponse
+	(*ListPoolsRequest)(nil),         // 22: rouse.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),        // 23: rouse.v1.ListPoolsResponse
+	(*Pool)(nil),                     // 24: rouse.v1.Pool
+	(*PoolGroup)(nil),                // 25: rouse.v1.PoolGroup
+	(*PoolWorker)(nil),               // 26: rouse.v1.PoolWorker
+	(*GetStatsRequest)(nil),          // 27: rouse.v1.GetStatsRequest
+	(*Stats)(nil),                    // 28: rouse.v1.Stats
+	(*StatsPoint)(nil),               // 29: rouse.v1.StatsPoint
+	(*StatusNode)(nil),               // 30: rouse.v1.StatusNode
+	(*ListTargetsRequest)(nil),       // 31: rouse.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),      // 32: rouse.v1.ListTargetsResponse
+	(*Target)(nil),                   // 33: rouse.v1.Target
+	(*ListBucketsRequest)(nil),       // 34: rouse.v1.ListBucketsRequest
+	(*ListBucketsResponse)(nil),      // 35: rouse.v1.ListBucketsResponse
+	(*Bucket)(nil),                   // 36: rouse.v1.Bucket
+	(*DoctorRequest)(nil),            // 37: rouse.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 38: rouse.v1.DoctorResponse
+	(*Finding)(nil),                  // 39: rouse.v1.Finding
+	(*WhoAmIRequest)(nil),            // 40: rouse.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),           // 41: rouse.v1.WhoAmIResponse
+	(*Grant)(nil),                    // 42: rouse.v1.Grant
+	(*Key)(nil),                      // 43: rouse.v1.Key
+	(*CreateKeyRequest)(nil),         // 44: rouse.v1.CreateKeyRequest
+	(*CreatedKey)(nil),               // 45: rouse.v1.CreatedKey
+	(*ListKeysRequest)(nil),          // 46: rouse.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),         // 47: rouse.v1.ListKeysResponse
+	(*RotateKeyRequest)(nil),         // 48: rouse.v1.RotateKeyRequest
+	(*RevokeKeyRequest)(nil),         // 49: rouse.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),        // 50: rouse.v1.RevokeKeyResponse
+	(*Role)(nil),                     // 51: rouse.v1.Role
+	(*PutRoleRequest)(nil),           // 52: rouse.v1.PutRoleRequest
+	(*ListRolesRequest)(nil),         // 53: rouse.v1.ListRolesRequest
+	(*ListRolesResponse)(nil),        // 54: rouse.v1.ListRolesResponse
+	(*DeleteRoleRequest)(nil),        // 55: rouse.v1.DeleteRoleRequest
+	(*DeleteRoleResponse)(nil),       // 56: rouse.v1.DeleteRoleResponse
+	(*Timer)(nil),                    // 57: rouse.v1.Timer
+	(*KeptAnswer)(nil),               // 58: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 59: rouse.v1.Wait
+	(*Attempt)(nil),                  // 60: rouse.v1.Attempt
+	(*Spec)(nil),                     // 61: rouse.v1.Spec
+	(*CalendarRule)(nil),             // 62: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 63: rouse.v1.Retry
+	(*Webhook)(nil),                  // 64: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 65: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 66: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 67: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 68: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 69: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 70: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 71: rouse.v1.Created
+	(*Problem)(nil),                  // 72: rouse.v1.Problem
+	(*GetRequest)(nil),               // 73: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 74: rouse.v1.Filter
+	(*ListRequest)(nil),              // 75: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 76: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 77: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 78: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 79: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 80: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 81: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 82: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 83: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 84: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 85: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 86: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 87: rouse.v1.When
+	(*BackfillRequest)(nil),          // 88: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 89: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 90: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 91: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 92: rouse.v1.Reason
+	(*Coming)(nil),                   // 93: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 94: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 95: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 96: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 97: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 98: rouse.v1.Load
+	(*BulkRequest)(nil),              // 99: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 100: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),              // 101: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),            // 102: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 103: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 104: rouse.v1.Calendar
+	(*Day)(nil),                      // 105: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 106: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 107: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 108: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 109: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 110: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 111: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 112: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 113: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 114: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 115: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 116: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 117: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 118: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 119: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 120: rouse.v1.Node
+	(*AuditFilter)(nil),              // 121: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 122: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 123: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 124: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 125: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 126: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 127: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 128: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 129: rouse.v1.Record
+	(*RecordFilter)(nil),             // 130: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 131: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 132: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 133: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 134: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 135: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 136: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 137: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 138: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 139: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 140: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 141: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 142: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 143: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 144: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 145: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 146: rouse.v1.Leave
+	(*CallRequest)(nil),              // 147: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 148: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 149: rouse.v1.Called
+	(*Open)(nil),                     // 150: rouse.v1.Open
+	(*Settle)(nil),                   // 151: rouse.v1.Settle
+	(*Answer)(nil),                   // 152: rouse.v1.Answer
+	(*Failure)(nil),                  // 153: rouse.v1.Failure
+	(*Extension)(nil),                // 154: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 155: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 156: rouse.v1.Peers
+	(*Peer)(nil),                     // 157: rouse.v1.Peer
+	(*Fire)(nil),                     // 158: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 159: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 160: rouse.v1.ReportResponse
+	nil,                              // 161: rouse.v1.Namespace.CountsEntry
+	nil,                              // 162: rouse.v1.Grant.LabelsEntry
+	nil,                              // 163: rouse.v1.Spec.LabelsEntry
+	nil,                              // 164: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 165: rouse.v1.Filter.LabelsEntry
+	nil,                              // 166: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 167: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 168: rouse.v1.Open.LabelsEntry
+	nil,                              // 169: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 170: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	6,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	5,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	4,   // 2: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	3,   // 3: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	90,  // 4: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	8,   // 5: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	9,   // 6: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	7,   // 7: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	96,  // 8: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	96,  // 9: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	96,  // 10: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	96,  // 11: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	96,  // 12: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	96,  // 13: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	96,  // 14: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	96,  // 15: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	96,  // 16: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	91,  // 17: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	96,  // 18: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	6,   // 19: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 20: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	11,  // 21: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	12,  // 22: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	96,  // 23: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	96,  // 24: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	96,  // 25: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 26: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	14,  // 27: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	6,   // 28: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	16,  // 29: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	17,  // 30: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	92,  // 31: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	19,  // 32: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	2,   // 33: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	19,  // 34: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	32,  // 35: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	7,   // 36: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	96,  // 37: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	96,  // 38: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	38,  // 39: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	37,  // 40: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	2,   // 41: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	65,  // 42: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	38,  // 43: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	19,  // 44: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	38,  // 45: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	19,  // 46: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	32,  // 47: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	43,  // 48: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	17,  // 49: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	2,   // 50: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	46,  // 51: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 52: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	16,  // 53: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	47,  // 54: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	47,  // 55: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	46,  // 56: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	46,  // 57: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	96,  // 58: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	96,  // 59: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	62,  // 60: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	6,   // 61: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	38,  // 62: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	5,   // 63: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	65,  // 64: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	65,  // 65: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	79,  // 66: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	80,  // 67: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	75,  // 68: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	96,  // 69: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	96,  // 70: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	96,  // 71: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	96,  // 72: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	93,  // 73: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	96,  // 74: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 75: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	94,  // 76: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	82,  // 77: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	83,  // 78: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	81,  // 79: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	96,  // 80: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	96,  // 81: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	87,  // 82: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	85,  // 83: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	86,  // 84: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	86,  // 85: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	95,  // 86: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	82,  // 87: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	96,  // 88: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	10,  // 89: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	13,  // 90: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	13,  // 91: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	18,  // 92: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	20,  // 93: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	22,  // 94: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	24,  // 95: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	26,  // 96: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	27,  // 97: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	28,  // 98: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	30,  // 99: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	31,  // 100: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	33,  // 101: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	35,  // 102: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	39,  // 103: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	41,  // 104: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	44,  // 105: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	63,  // 106: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	66,  // 107: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	68,  // 108: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	70,  // 109: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	72,  // 110: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	48,  // 111: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	50,  // 112: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	51,  // 113: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	53,  // 114: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	55,  // 115: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	57,  // 116: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	58,  // 117: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	60,  // 118: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	74,  // 119: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	88,  // 120: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	76,  // 121: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	77,  // 122: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	2,   // 123: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	15,  // 124: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	15,  // 125: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	2,   // 126: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	21,  // 127: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	23,  // 128: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	25,  // 129: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	2,   // 130: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	2,   // 131: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	29,  // 132: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	2,   // 133: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	2,   // 134: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	34,  // 135: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	36,  // 136: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	40,  // 137: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	42,  // 138: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	45,  // 139: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	64,  // 140: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	67,  // 141: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	69,  // 142: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	71,  // 143: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	73,  // 144: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	49,  // 145: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	46,  // 146: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	52,  // 147: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	54,  // 148: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	56,  // 149: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	59,  // 150: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	59,  // 151: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	61,  // 152: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	84,  // 153: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	89,  // 154: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	78,  // 155: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	78,  // 156: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	123, // [123:157] is the sub-list for method output_type
-	89,  // [89:123] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
+	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
+	170, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	170, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
+	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
+	161, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
+	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
+	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
+	30,  // 10: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
+	25,  // 11: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
+	26,  // 12: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
+	29,  // 13: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
+	30,  // 14: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
+	33,  // 15: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
+	30,  // 16: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
+	33,  // 17: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
+	36,  // 18: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
+	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
+	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
+	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
+	162, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
+	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
+	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
+	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
+	170, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	51,  // 28: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	51,  // 29: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	61,  // 30: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	60,  // 31: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	59,  // 32: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	58,  // 33: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	163, // 34: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	63,  // 35: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	64,  // 36: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	62,  // 37: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	170, // 38: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	170, // 39: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	170, // 40: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	170, // 41: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	170, // 42: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	170, // 43: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	170, // 44: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	170, // 45: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	170, // 46: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	164, // 47: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	170, // 48: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	61,  // 49: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 50: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	66,  // 51: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	67,  // 52: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	170, // 53: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	170, // 54: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	170, // 55: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 56: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	69,  // 57: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	61,  // 58: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	71,  // 59: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	72,  // 60: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	165, // 61: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	74,  // 62: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	57,  // 63: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	74,  // 64: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	87,  // 65: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	62,  // 66: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	170, // 67: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	170, // 68: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	93,  // 69: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	92,  // 70: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	57,  // 71: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	129, // 72: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	93,  // 73: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	74,  // 74: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	93,  // 75: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	74,  // 76: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	170, // 77: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	98,  // 78: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	74,  // 79: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	87,  // 80: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	101, // 81: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	72,  // 82: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	57,  // 83: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	104, // 84: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 85: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	71,  // 86: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	105, // 87: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	105, // 88: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	104, // 89: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	104, // 90: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	170, // 91: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	170, // 92: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	120, // 93: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	121, // 94: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	126, // 95: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	121, // 96: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	126, // 97: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	170, // 98: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	61,  // 99: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	93,  // 100: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	60,  // 101: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	166, // 102: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	130, // 103: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	129, // 104: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	130, // 105: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	170, // 106: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	135, // 107: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	170, // 108: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	170, // 109: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	138, // 110: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	129, // 111: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	129, // 112: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	150, // 113: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	151, // 114: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	146, // 115: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	170, // 116: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	170, // 117: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	170, // 118: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	170, // 119: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	167, // 120: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	170, // 121: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 122: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	168, // 123: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	153, // 124: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	154, // 125: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	152, // 126: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	170, // 127: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	170, // 128: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	158, // 129: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	156, // 130: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	157, // 131: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	157, // 132: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	169, // 133: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	153, // 134: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	170, // 135: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	65,  // 136: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	68,  // 137: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	68,  // 138: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	73,  // 139: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	75,  // 140: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	77,  // 141: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	79,  // 142: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	81,  // 143: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	82,  // 144: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	83,  // 145: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	85,  // 146: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	86,  // 147: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	88,  // 148: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	90,  // 149: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	94,  // 150: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	96,  // 151: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	99,  // 152: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	102, // 153: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	127, // 154: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	131, // 155: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	133, // 156: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	136, // 157: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	139, // 158: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	141, // 159: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	143, // 160: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	106, // 161: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	108, // 162: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	109, // 163: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	111, // 164: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	3,   // 165: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 166: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 167: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 168: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 169: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 170: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	113, // 171: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	115, // 172: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	116, // 173: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	118, // 174: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	122, // 175: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	124, // 176: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	145, // 177: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	159, // 178: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 179: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 180: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 181: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 182: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 183: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 184: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 185: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 186: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 187: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 188: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 189: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 190: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 191: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 192: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	52,  // 193: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	53,  // 194: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	55,  // 195: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	147, // 196: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	148, // 197: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	57,  // 198: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	70,  // 199: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	70,  // 200: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	57,  // 201: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	76,  // 202: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	78,  // 203: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	80,  // 204: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	57,  // 205: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	57,  // 206: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	84,  // 207: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	57,  // 208: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	57,  // 209: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	89,  // 210: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	91,  // 211: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	95,  // 212: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	97,  // 213: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	100, // 214: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	103, // 215: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	128, // 216: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	132, // 217: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	134, // 218: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	137, // 219: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	140, // 220: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	142, // 221: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	144, // 222: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	107, // 223: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	104, // 224: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	110, // 225: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	112, // 226: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	2,   // 227: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 228: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 229: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 230: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 231: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 232: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	114, // 233: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	117, // 234: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	117, // 235: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	119, // 236: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	123, // 237: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	125, // 238: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	155, // 239: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	160, // 240: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 241: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 242: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 243: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 244: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 245: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 246: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 247: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 248: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 249: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 250: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 251: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 252: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 253: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 254: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	51,  // 255: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	54,  // 256: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	56,  // 257: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	149, // 258: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	149, // 259: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	198, // [198:260] is the sub-list for method output_type
+	136, // [136:198] is the sub-list for method input_type
+	136, // [136:136] is the sub-list for extension type_name
+	136, // [136:136] is the sub-list for extension extendee
+	0,   // [0:136] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -7346,17 +12898,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[8].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[63].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[72].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[143].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[86].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[157].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -7367,9 +12919,9 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   94,
+			NumMessages:   168,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   9,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,

@@ -24,28 +24,31 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Timers_Create_FullMethodName        = "/rouse.v1.Timers/Create"
-	Timers_BatchCreate_FullMethodName   = "/rouse.v1.Timers/BatchCreate"
-	Timers_CreateStream_FullMethodName  = "/rouse.v1.Timers/CreateStream"
-	Timers_Get_FullMethodName           = "/rouse.v1.Timers/Get"
-	Timers_List_FullMethodName          = "/rouse.v1.Timers/List"
-	Timers_Count_FullMethodName         = "/rouse.v1.Timers/Count"
-	Timers_Delete_FullMethodName        = "/rouse.v1.Timers/Delete"
-	Timers_Pause_FullMethodName         = "/rouse.v1.Timers/Pause"
-	Timers_Resume_FullMethodName        = "/rouse.v1.Timers/Resume"
-	Timers_Run_FullMethodName           = "/rouse.v1.Timers/Run"
-	Timers_Skip_FullMethodName          = "/rouse.v1.Timers/Skip"
-	Timers_Reschedule_FullMethodName    = "/rouse.v1.Timers/Reschedule"
-	Timers_Backfill_FullMethodName      = "/rouse.v1.Timers/Backfill"
-	Timers_Explain_FullMethodName       = "/rouse.v1.Timers/Explain"
-	Timers_Simulate_FullMethodName      = "/rouse.v1.Timers/Simulate"
-	Timers_Bulk_FullMethodName          = "/rouse.v1.Timers/Bulk"
-	Timers_Import_FullMethodName        = "/rouse.v1.Timers/Import"
-	Timers_Preview_FullMethodName       = "/rouse.v1.Timers/Preview"
-	Timers_ListRecords_FullMethodName   = "/rouse.v1.Timers/ListRecords"
-	Timers_FollowRecords_FullMethodName = "/rouse.v1.Timers/FollowRecords"
-	Timers_Redrive_FullMethodName       = "/rouse.v1.Timers/Redrive"
-	Timers_Purge_FullMethodName         = "/rouse.v1.Timers/Purge"
+	Timers_Create_FullMethodName           = "/rouse.v1.Timers/Create"
+	Timers_BatchCreate_FullMethodName      = "/rouse.v1.Timers/BatchCreate"
+	Timers_CreateStream_FullMethodName     = "/rouse.v1.Timers/CreateStream"
+	Timers_Get_FullMethodName              = "/rouse.v1.Timers/Get"
+	Timers_List_FullMethodName             = "/rouse.v1.Timers/List"
+	Timers_Count_FullMethodName            = "/rouse.v1.Timers/Count"
+	Timers_Delete_FullMethodName           = "/rouse.v1.Timers/Delete"
+	Timers_Pause_FullMethodName            = "/rouse.v1.Timers/Pause"
+	Timers_Resume_FullMethodName           = "/rouse.v1.Timers/Resume"
+	Timers_Run_FullMethodName              = "/rouse.v1.Timers/Run"
+	Timers_Skip_FullMethodName             = "/rouse.v1.Timers/Skip"
+	Timers_Reschedule_FullMethodName       = "/rouse.v1.Timers/Reschedule"
+	Timers_Backfill_FullMethodName         = "/rouse.v1.Timers/Backfill"
+	Timers_Explain_FullMethodName          = "/rouse.v1.Timers/Explain"
+	Timers_Simulate_FullMethodName         = "/rouse.v1.Timers/Simulate"
+	Timers_Forecast_FullMethodName         = "/rouse.v1.Timers/Forecast"
+	Timers_Bulk_FullMethodName             = "/rouse.v1.Timers/Bulk"
+	Timers_Import_FullMethodName           = "/rouse.v1.Timers/Import"
+	Timers_Preview_FullMethodName          = "/rouse.v1.Timers/Preview"
+	Timers_ListRecords_FullMethodName      = "/rouse.v1.Timers/ListRecords"
+	Timers_AggregateRecords_FullMethodName = "/rouse.v1.Timers/AggregateRecords"
+	Timers_ListOutcomes_FullMethodName     = "/rouse.v1.Timers/ListOutcomes"
+	Timers_FollowRecords_FullMethodName    = "/rouse.v1.Timers/FollowRecords"
+	Timers_Redrive_FullMethodName          = "/rouse.v1.Timers/Redrive"
+	Timers_Purge_FullMethodName            = "/rouse.v1.Timers/Purge"
 )
 
 // TimersClient is the client API for Timers service.
@@ -79,14 +82,20 @@ type TimersClient interface {
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error)
+	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match.
+	Forecast(ctx context.Context, in *ForecastRequest, opts ...grpc.CallOption) (*ForecastResponse, error)
 	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
 	Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error)
 	// Import writes timers and dead letters as List returned them, with their state.
 	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error)
 	// Preview tells the next due times of a schedule; nothing is stored.
 	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
-	// ListRecords reads how occurrences ended, newest first.
+	// ListRecords reads how occurrences ended, newest first or oldest first.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
+	// AggregateRecords sums up how occurrences ended, by time, target, ending, cause, error or namespace.
+	AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error)
+	// ListOutcomes reads the last endings of each of up to 100 timers.
+	ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error)
 	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
 	// number.
 	FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error)
@@ -257,6 +266,16 @@ func (c *timersClient) Simulate(ctx context.Context, in *SimulateRequest, opts .
 	return out, nil
 }
 
+func (c *timersClient) Forecast(ctx context.Context, in *ForecastRequest, opts ...grpc.CallOption) (*ForecastResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForecastResponse)
+	err := c.cc.Invoke(ctx, Timers_Forecast_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *timersClient) Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[1], Timers_Bulk_FullMethodName, cOpts...)
@@ -300,6 +319,26 @@ func (c *timersClient) ListRecords(ctx context.Context, in *ListRecordsRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRecordsResponse)
 	err := c.cc.Invoke(ctx, Timers_ListRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AggregateRecordsResponse)
+	err := c.cc.Invoke(ctx, Timers_AggregateRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOutcomesResponse)
+	err := c.cc.Invoke(ctx, Timers_ListOutcomes_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -376,14 +415,20 @@ type TimersServer interface {
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
 	Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error)
+	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match.
+	Forecast(context.Context, *ForecastRequest) (*ForecastResponse, error)
 	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
 	Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error
 	// Import writes timers and dead letters as List returned them, with their state.
 	Import(context.Context, *ImportRequest) (*ImportResponse, error)
 	// Preview tells the next due times of a schedule; nothing is stored.
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
-	// ListRecords reads how occurrences ended, newest first.
+	// ListRecords reads how occurrences ended, newest first or oldest first.
 	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
+	// AggregateRecords sums up how occurrences ended, by time, target, ending, cause, error or namespace.
+	AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error)
+	// ListOutcomes reads the last endings of each of up to 100 timers.
+	ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error)
 	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
 	// number.
 	FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error
@@ -446,6 +491,9 @@ func (UnimplementedTimersServer) Explain(context.Context, *ExplainRequest) (*Exp
 func (UnimplementedTimersServer) Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Simulate not implemented")
 }
+func (UnimplementedTimersServer) Forecast(context.Context, *ForecastRequest) (*ForecastResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Forecast not implemented")
+}
 func (UnimplementedTimersServer) Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error {
 	return status.Error(codes.Unimplemented, "method Bulk not implemented")
 }
@@ -457,6 +505,12 @@ func (UnimplementedTimersServer) Preview(context.Context, *PreviewRequest) (*Pre
 }
 func (UnimplementedTimersServer) ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRecords not implemented")
+}
+func (UnimplementedTimersServer) AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AggregateRecords not implemented")
+}
+func (UnimplementedTimersServer) ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOutcomes not implemented")
 }
 func (UnimplementedTimersServer) FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error {
 	return status.Error(codes.Unimplemented, "method FollowRecords not implemented")
@@ -747,6 +801,24 @@ func _Timers_Simulate_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Timers_Forecast_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForecastRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Forecast(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Forecast_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Forecast(ctx, req.(*ForecastRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Timers_Bulk_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BulkRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -808,6 +880,42 @@ func _Timers_ListRecords_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TimersServer).ListRecords(ctx, req.(*ListRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_AggregateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AggregateRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).AggregateRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_AggregateRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).AggregateRecords(ctx, req.(*AggregateRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_ListOutcomes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOutcomesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).ListOutcomes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_ListOutcomes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).ListOutcomes(ctx, req.(*ListOutcomesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -923,6 +1031,10 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_Simulate_Handler,
 		},
 		{
+			MethodName: "Forecast",
+			Handler:    _Timers_Forecast_Handler,
+		},
+		{
 			MethodName: "Import",
 			Handler:    _Timers_Import_Handler,
 		},
@@ -933,6 +1045,14 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRecords",
 			Handler:    _Timers_ListRecords_Handler,
+		},
+		{
+			MethodName: "AggregateRecords",
+			Handler:    _Timers_AggregateRecords_Handler,
+		},
+		{
+			MethodName: "ListOutcomes",
+			Handler:    _Timers_ListOutcomes_Handler,
 		},
 		{
 			MethodName: "Redrive",
@@ -1189,10 +1309,320 @@ var Calendars_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
+	Secrets_ListSecrets_FullMethodName       = "/rouse.v1.Secrets/ListSecrets"
+	Secrets_DeleteSecret_FullMethodName      = "/rouse.v1.Secrets/DeleteSecret"
+	Secrets_ListSigningKeys_FullMethodName   = "/rouse.v1.Secrets/ListSigningKeys"
+	Secrets_RevealSigningKeys_FullMethodName = "/rouse.v1.Secrets/RevealSigningKeys"
+	Secrets_RotateSigningKeys_FullMethodName = "/rouse.v1.Secrets/RotateSigningKeys"
+)
+
+// SecretsClient is the client API for Secrets service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
+type SecretsClient interface {
+	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
+	PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error)
+	// ListSecrets describes the secrets of a namespace, without their values.
+	ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error)
+	// DeleteSecret deletes a secret. Fires that need it wait.
+	DeleteSecret(ctx context.Context, in *DeleteSecretRequest, opts ...grpc.CallOption) (*DeleteSecretResponse, error)
+	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
+	ListSigningKeys(ctx context.Context, in *ListSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
+	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	RevealSigningKeys(ctx context.Context, in *RevealSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
+	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	RotateSigningKeys(ctx context.Context, in *RotateSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
+}
+
+type secretsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewSecretsClient(cc grpc.ClientConnInterface) SecretsClient {
+	return &secretsClient{cc}
+}
+
+func (c *secretsClient) PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Secret)
+	err := c.cc.Invoke(ctx, Secrets_PutSecret_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *secretsClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSecretsResponse)
+	err := c.cc.Invoke(ctx, Secrets_ListSecrets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *secretsClient) DeleteSecret(ctx context.Context, in *DeleteSecretRequest, opts ...grpc.CallOption) (*DeleteSecretResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteSecretResponse)
+	err := c.cc.Invoke(ctx, Secrets_DeleteSecret_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *secretsClient) ListSigningKeys(ctx context.Context, in *ListSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SigningKeys)
+	err := c.cc.Invoke(ctx, Secrets_ListSigningKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *secretsClient) RevealSigningKeys(ctx context.Context, in *RevealSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SigningKeys)
+	err := c.cc.Invoke(ctx, Secrets_RevealSigningKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *secretsClient) RotateSigningKeys(ctx context.Context, in *RotateSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SigningKeys)
+	err := c.cc.Invoke(ctx, Secrets_RotateSigningKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// SecretsServer is the server API for Secrets service.
+// All implementations must embed UnimplementedSecretsServer
+// for forward compatibility.
+//
+// Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
+type SecretsServer interface {
+	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
+	PutSecret(context.Context, *PutSecretRequest) (*Secret, error)
+	// ListSecrets describes the secrets of a namespace, without their values.
+	ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error)
+	// DeleteSecret deletes a secret. Fires that need it wait.
+	DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error)
+	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
+	ListSigningKeys(context.Context, *ListSigningKeysRequest) (*SigningKeys, error)
+	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	RevealSigningKeys(context.Context, *RevealSigningKeysRequest) (*SigningKeys, error)
+	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	RotateSigningKeys(context.Context, *RotateSigningKeysRequest) (*SigningKeys, error)
+	mustEmbedUnimplementedSecretsServer()
+}
+
+// UnimplementedSecretsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedSecretsServer struct{}
+
+func (UnimplementedSecretsServer) PutSecret(context.Context, *PutSecretRequest) (*Secret, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutSecret not implemented")
+}
+func (UnimplementedSecretsServer) ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSecrets not implemented")
+}
+func (UnimplementedSecretsServer) DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteSecret not implemented")
+}
+func (UnimplementedSecretsServer) ListSigningKeys(context.Context, *ListSigningKeysRequest) (*SigningKeys, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSigningKeys not implemented")
+}
+func (UnimplementedSecretsServer) RevealSigningKeys(context.Context, *RevealSigningKeysRequest) (*SigningKeys, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevealSigningKeys not implemented")
+}
+func (UnimplementedSecretsServer) RotateSigningKeys(context.Context, *RotateSigningKeysRequest) (*SigningKeys, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateSigningKeys not implemented")
+}
+func (UnimplementedSecretsServer) mustEmbedUnimplementedSecretsServer() {}
+func (UnimplementedSecretsServer) testEmbeddedByValue()                 {}
+
+// UnsafeSecretsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to SecretsServer will
+// result in compilation errors.
+type UnsafeSecretsServer interface {
+	mustEmbedUnimplementedSecretsServer()
+}
+
+func RegisterSecretsServer(s grpc.ServiceRegistrar, srv SecretsServer) {
+	// If the following call panics, it indicates UnimplementedSecretsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Secrets_ServiceDesc, srv)
+}
+
+func _Secrets_PutSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).PutSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_PutSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).PutSecret(ctx, req.(*PutSecretRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_ListSecrets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSecretsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).ListSecrets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_ListSecrets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).ListSecrets(ctx, req.(*ListSecretsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_DeleteSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).DeleteSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_DeleteSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).DeleteSecret(ctx, req.(*DeleteSecretRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_ListSigningKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSigningKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).ListSigningKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_ListSigningKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).ListSigningKeys(ctx, req.(*ListSigningKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_RevealSigningKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevealSigningKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).RevealSigningKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_RevealSigningKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).RevealSigningKeys(ctx, req.(*RevealSigningKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_RotateSigningKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateSigningKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).RotateSigningKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_RotateSigningKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).RotateSigningKeys(ctx, req.(*RotateSigningKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Secrets_ServiceDesc is the grpc.ServiceDesc for Secrets service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Secrets_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Secrets",
+	HandlerType: (*SecretsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PutSecret",
+			Handler:    _Secrets_PutSecret_Handler,
+		},
+		{
+			MethodName: "ListSecrets",
+			Handler:    _Secrets_ListSecrets_Handler,
+		},
+		{
+			MethodName: "DeleteSecret",
+			Handler:    _Secrets_DeleteSecret_Handler,
+		},
+		{
+			MethodName: "ListSigningKeys",
+			Handler:    _Secrets_ListSigningKeys_Handler,
+		},
+		{
+			MethodName: "RevealSigningKeys",
+			Handler:    _Secrets_RevealSigningKeys_Handler,
+		},
+		{
+			MethodName: "RotateSigningKeys",
+			Handler:    _Secrets_RotateSigningKeys_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
 	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
 	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
 	Admin_ListNodes_FullMethodName    = "/rouse.v1.Admin/ListNodes"
+	Admin_ListAudit_FullMethodName    = "/rouse.v1.Admin/ListAudit"
+	Admin_FollowAudit_FullMethodName  = "/rouse.v1.Admin/FollowAudit"
 )
 
 // AdminClient is the client API for Admin service.
@@ -1209,6 +1639,10 @@ type AdminClient interface {
 	AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error)
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
+	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	FollowAudit(ctx context.Context, in *FollowAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowAuditResponse], error)
 }
 
 type adminClient struct {
@@ -1268,6 +1702,35 @@ func (c *adminClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts 
 	return out, nil
 }
 
+func (c *adminClient) ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAuditResponse)
+	err := c.cc.Invoke(ctx, Admin_ListAudit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) FollowAudit(ctx context.Context, in *FollowAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowAuditResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[1], Admin_FollowAudit_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FollowAuditRequest, FollowAuditResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_FollowAuditClient = grpc.ServerStreamingClient[FollowAuditResponse]
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -1282,6 +1745,10 @@ type AdminServer interface {
 	AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error)
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
+	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	FollowAudit(*FollowAuditRequest, grpc.ServerStreamingServer[FollowAuditResponse]) error
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -1303,6 +1770,12 @@ func (UnimplementedAdminServer) AdvanceClock(context.Context, *AdvanceClockReque
 }
 func (UnimplementedAdminServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
+}
+func (UnimplementedAdminServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedAdminServer) FollowAudit(*FollowAuditRequest, grpc.ServerStreamingServer[FollowAuditResponse]) error {
+	return status.Error(codes.Unimplemented, "method FollowAudit not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -1390,6 +1863,35 @@ func _Admin_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ListAudit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListAudit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListAudit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListAudit(ctx, req.(*ListAuditRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_FollowAudit_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FollowAuditRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).FollowAudit(m, &grpc.GenericServerStream[FollowAuditRequest, FollowAuditResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_FollowAuditServer = grpc.ServerStreamingServer[FollowAuditResponse]
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1409,11 +1911,20 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListNodes",
 			Handler:    _Admin_ListNodes_Handler,
 		},
+		{
+			MethodName: "ListAudit",
+			Handler:    _Admin_ListAudit_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Backup",
 			Handler:       _Admin_Backup_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "FollowAudit",
+			Handler:       _Admin_FollowAudit_Handler,
 			ServerStreams: true,
 		},
 	},
@@ -1564,6 +2075,892 @@ var Fires_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 	},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
+	Namespaces_PutNamespace_FullMethodName    = "/rouse.v1.Namespaces/PutNamespace"
+	Namespaces_GetNamespace_FullMethodName    = "/rouse.v1.Namespaces/GetNamespace"
+	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
+	Namespaces_DeleteNamespace_FullMethodName = "/rouse.v1.Namespaces/DeleteNamespace"
+)
+
+// NamespacesClient is the client API for Namespaces service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
+type NamespacesClient interface {
+	// PutNamespace creates a namespace, or replaces its quotas.
+	PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
+	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
+	// ListNamespaces lists those that the caller may read something in, in the order of their names.
+	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
+	// DeleteNamespace deletes a namespace that has no timers.
+	DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error)
+}
+
+type namespacesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewNamespacesClient(cc grpc.ClientConnInterface) NamespacesClient {
+	return &namespacesClient{cc}
+}
+
+func (c *namespacesClient) PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_PutNamespace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_GetNamespace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNamespacesResponse)
+	err := c.cc.Invoke(ctx, Namespaces_ListNamespaces_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteNamespaceResponse)
+	err := c.cc.Invoke(ctx, Namespaces_DeleteNamespace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NamespacesServer is the server API for Namespaces service.
+// All implementations must embed UnimplementedNamespacesServer
+// for forward compatibility.
+//
+// Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
+type NamespacesServer interface {
+	// PutNamespace creates a namespace, or replaces its quotas.
+	PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error)
+	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error)
+	// ListNamespaces lists those that the caller may read something in, in the order of their names.
+	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
+	// DeleteNamespace deletes a namespace that has no timers.
+	DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error)
+	mustEmbedUnimplementedNamespacesServer()
+}
+
+// UnimplementedNamespacesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedNamespacesServer struct{}
+
+func (UnimplementedNamespacesServer) PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutNamespace not implemented")
+}
+func (UnimplementedNamespacesServer) GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetNamespace not implemented")
+}
+func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNamespaces not implemented")
+}
+func (UnimplementedNamespacesServer) DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteNamespace not implemented")
+}
+func (UnimplementedNamespacesServer) mustEmbedUnimplementedNamespacesServer() {}
+func (UnimplementedNamespacesServer) testEmbeddedByValue()                    {}
+
+// UnsafeNamespacesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to NamespacesServer will
+// result in compilation errors.
+type UnsafeNamespacesServer interface {
+	mustEmbedUnimplementedNamespacesServer()
+}
+
+func RegisterNamespacesServer(s grpc.ServiceRegistrar, srv NamespacesServer) {
+	// If the following call panics, it indicates UnimplementedNamespacesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Namespaces_ServiceDesc, srv)
+}
+
+func _Namespaces_PutNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutNamespaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).PutNamespace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_PutNamespace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).PutNamespace(ctx, req.(*PutNamespaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_GetNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetNamespaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).GetNamespace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_GetNamespace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).GetNamespace(ctx, req.(*GetNamespaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_ListNamespaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNamespacesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).ListNamespaces(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_ListNamespaces_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).ListNamespaces(ctx, req.(*ListNamespacesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_DeleteNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteNamespaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).DeleteNamespace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_DeleteNamespace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).DeleteNamespace(ctx, req.(*DeleteNamespaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Namespaces_ServiceDesc is the grpc.ServiceDesc for Namespaces service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Namespaces_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Namespaces",
+	HandlerType: (*NamespacesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PutNamespace",
+			Handler:    _Namespaces_PutNamespace_Handler,
+		},
+		{
+			MethodName: "GetNamespace",
+			Handler:    _Namespaces_GetNamespace_Handler,
+		},
+		{
+			MethodName: "ListNamespaces",
+			Handler:    _Namespaces_ListNamespaces_Handler,
+		},
+		{
+			MethodName: "DeleteNamespace",
+			Handler:    _Namespaces_DeleteNamespace_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
+	Status_GetStats_FullMethodName    = "/rouse.v1.Status/GetStats"
+	Status_ListTargets_FullMethodName = "/rouse.v1.Status/ListTargets"
+	Status_ListBuckets_FullMethodName = "/rouse.v1.Status/ListBuckets"
+	Status_ListPools_FullMethodName   = "/rouse.v1.Status/ListPools"
+	Status_Doctor_FullMethodName      = "/rouse.v1.Status/Doctor"
+)
+
+// StatusClient is the client API for Status service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
+// seconds, and adds up what they answer; nodes tells which did.
+type StatusClient interface {
+	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*Stats, error)
+	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
+	// it may read all timers.
+	ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error)
+	// ListBuckets returns the buckets of the timers, and the nodes that have them.
+	ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error)
+	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
+	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
+	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
+	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
+}
+
+type statusClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewStatusClient(cc grpc.ClientConnInterface) StatusClient {
+	return &statusClient{cc}
+}
+
+func (c *statusClient) GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*Stats, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Stats)
+	err := c.cc.Invoke(ctx, Status_GetStats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusClient) ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTargetsResponse)
+	err := c.cc.Invoke(ctx, Status_ListTargets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusClient) ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBucketsResponse)
+	err := c.cc.Invoke(ctx, Status_ListBuckets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusClient) ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPoolsResponse)
+	err := c.cc.Invoke(ctx, Status_ListPools_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DoctorResponse)
+	err := c.cc.Invoke(ctx, Status_Doctor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// StatusServer is the server API for Status service.
+// All implementations must embed UnimplementedStatusServer
+// for forward compatibility.
+//
+// Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
+// seconds, and adds up what they answer; nodes tells which did.
+type StatusServer interface {
+	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	GetStats(context.Context, *GetStatsRequest) (*Stats, error)
+	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
+	// it may read all timers.
+	ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error)
+	// ListBuckets returns the buckets of the timers, and the nodes that have them.
+	ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error)
+	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
+	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
+	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
+	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
+	mustEmbedUnimplementedStatusServer()
+}
+
+// UnimplementedStatusServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedStatusServer struct{}
+
+func (UnimplementedStatusServer) GetStats(context.Context, *GetStatsRequest) (*Stats, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStats not implemented")
+}
+func (UnimplementedStatusServer) ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTargets not implemented")
+}
+func (UnimplementedStatusServer) ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBuckets not implemented")
+}
+func (UnimplementedStatusServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
+}
+func (UnimplementedStatusServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
+}
+func (UnimplementedStatusServer) mustEmbedUnimplementedStatusServer() {}
+func (UnimplementedStatusServer) testEmbeddedByValue()                {}
+
+// UnsafeStatusServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to StatusServer will
+// result in compilation errors.
+type UnsafeStatusServer interface {
+	mustEmbedUnimplementedStatusServer()
+}
+
+func RegisterStatusServer(s grpc.ServiceRegistrar, srv StatusServer) {
+	// If the following call panics, it indicates UnimplementedStatusServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Status_ServiceDesc, srv)
+}
+
+func _Status_GetStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).GetStats(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_GetStats_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).GetStats(ctx, req.(*GetStatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Status_ListTargets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTargetsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).ListTargets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_ListTargets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).ListTargets(ctx, req.(*ListTargetsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Status_ListBuckets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBucketsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).ListBuckets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_ListBuckets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).ListBuckets(ctx, req.(*ListBucketsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Status_ListPools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPoolsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).ListPools(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_ListPools_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).ListPools(ctx, req.(*ListPoolsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Status_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DoctorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).Doctor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_Doctor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).Doctor(ctx, req.(*DoctorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Status_ServiceDesc is the grpc.ServiceDesc for Status service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Status_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Status",
+	HandlerType: (*StatusServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetStats",
+			Handler:    _Status_GetStats_Handler,
+		},
+		{
+			MethodName: "ListTargets",
+			Handler:    _Status_ListTargets_Handler,
+		},
+		{
+			MethodName: "ListBuckets",
+			Handler:    _Status_ListBuckets_Handler,
+		},
+		{
+			MethodName: "ListPools",
+			Handler:    _Status_ListPools_Handler,
+		},
+		{
+			MethodName: "Doctor",
+			Handler:    _Status_Doctor_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
+	Access_WhoAmI_FullMethodName     = "/rouse.v1.Access/WhoAmI"
+	Access_CreateKey_FullMethodName  = "/rouse.v1.Access/CreateKey"
+	Access_ListKeys_FullMethodName   = "/rouse.v1.Access/ListKeys"
+	Access_RotateKey_FullMethodName  = "/rouse.v1.Access/RotateKey"
+	Access_RevokeKey_FullMethodName  = "/rouse.v1.Access/RevokeKey"
+	Access_PutRole_FullMethodName    = "/rouse.v1.Access/PutRole"
+	Access_ListRoles_FullMethodName  = "/rouse.v1.Access/ListRoles"
+	Access_DeleteRole_FullMethodName = "/rouse.v1.Access/DeleteRole"
+)
+
+// AccessClient is the client API for Access service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Access has the keys and roles of access control. A server without it refuses these calls, except for WhoAmI.
+type AccessClient interface {
+	// WhoAmI tells what the caller's credentials are, and what they allow.
+	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
+	// CreateKey makes an API key. Its text is in this answer only.
+	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
+	// ListKeys lists the keys that the caller could have created.
+	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
+	// RotateKey gives a key a new secret; the old one stays valid for a while.
+	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
+	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
+	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
+	// PutRole creates or replaces a role of its own name.
+	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
+	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error)
+}
+
+type accessClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAccessClient(cc grpc.ClientConnInterface) AccessClient {
+	return &accessClient{cc}
+}
+
+func (c *accessClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhoAmIResponse)
+	err := c.cc.Invoke(ctx, Access_WhoAmI_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreatedKey)
+	err := c.cc.Invoke(ctx, Access_CreateKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListKeysResponse)
+	err := c.cc.Invoke(ctx, Access_ListKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreatedKey)
+	err := c.cc.Invoke(ctx, Access_RotateKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeKeyResponse)
+	err := c.cc.Invoke(ctx, Access_RevokeKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Role)
+	err := c.cc.Invoke(ctx, Access_PutRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRolesResponse)
+	err := c.cc.Invoke(ctx, Access_ListRoles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRoleResponse)
+	err := c.cc.Invoke(ctx, Access_DeleteRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AccessServer is the server API for Access service.
+// All implementations must embed UnimplementedAccessServer
+// for forward compatibility.
+//
+// Access has the keys and roles of access control. A server without it refuses these calls, except for WhoAmI.
+type AccessServer interface {
+	// WhoAmI tells what the caller's credentials are, and what they allow.
+	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
+	// CreateKey makes an API key. Its text is in this answer only.
+	CreateKey(context.Context, *CreateKeyRequest) (*CreatedKey, error)
+	// ListKeys lists the keys that the caller could have created.
+	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
+	// RotateKey gives a key a new secret; the old one stays valid for a while.
+	RotateKey(context.Context, *RotateKeyRequest) (*CreatedKey, error)
+	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
+	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
+	// PutRole creates or replaces a role of its own name.
+	PutRole(context.Context, *PutRoleRequest) (*Role, error)
+	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error)
+	mustEmbedUnimplementedAccessServer()
+}
+
+// UnimplementedAccessServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAccessServer struct{}
+
+func (UnimplementedAccessServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
+}
+func (UnimplementedAccessServer) CreateKey(context.Context, *CreateKeyRequest) (*CreatedKey, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateKey not implemented")
+}
+func (UnimplementedAccessServer) ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListKeys not implemented")
+}
+func (UnimplementedAccessServer) RotateKey(context.Context, *RotateKeyRequest) (*CreatedKey, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateKey not implemented")
+}
+func (UnimplementedAccessServer) RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeKey not implemented")
+}
+func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
+}
+func (UnimplementedAccessServer) ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRoles not implemented")
+}
+func (UnimplementedAccessServer) DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRole not implemented")
+}
+func (UnimplementedAccessServer) mustEmbedUnimplementedAccessServer() {}
+func (UnimplementedAccessServer) testEmbeddedByValue()                {}
+
+// UnsafeAccessServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AccessServer will
+// result in compilation errors.
+type UnsafeAccessServer interface {
+	mustEmbedUnimplementedAccessServer()
+}
+
+func RegisterAccessServer(s grpc.ServiceRegistrar, srv AccessServer) {
+	// If the following call panics, it indicates UnimplementedAccessServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Access_ServiceDesc, srv)
+}
+
+func _Access_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhoAmIRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).WhoAmI(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_WhoAmI_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).WhoAmI(ctx, req.(*WhoAmIRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_CreateKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).CreateKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_CreateKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).CreateKey(ctx, req.(*CreateKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_ListKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).ListKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_ListKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).ListKeys(ctx, req.(*ListKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_RotateKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).RotateKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_RotateKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).RotateKey(ctx, req.(*RotateKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_RevokeKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).RevokeKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_RevokeKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).RevokeKey(ctx, req.(*RevokeKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).PutRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_PutRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).PutRole(ctx, req.(*PutRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_ListRoles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRolesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).ListRoles(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_ListRoles_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).ListRoles(ctx, req.(*ListRolesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_DeleteRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).DeleteRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_DeleteRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).DeleteRole(ctx, req.(*DeleteRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Access_ServiceDesc is the grpc.ServiceDesc for Access service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Access_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Access",
+	HandlerType: (*AccessServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "WhoAmI",
+			Handler:    _Access_WhoAmI_Handler,
+		},
+		{
+			MethodName: "CreateKey",
+			Handler:    _Access_CreateKey_Handler,
+		},
+		{
+			MethodName: "ListKeys",
+			Handler:    _Access_ListKeys_Handler,
+		},
+		{
+			MethodName: "RotateKey",
+			Handler:    _Access_RotateKey_Handler,
+		},
+		{
+			MethodName: "RevokeKey",
+			Handler:    _Access_RevokeKey_Handler,
+		},
+		{
+			MethodName: "PutRole",
+			Handler:    _Access_PutRole_Handler,
+		},
+		{
+			MethodName: "ListRoles",
+			Handler:    _Access_ListRoles_Handler,
+		},
+		{
+			MethodName: "DeleteRole",
+			Handler:    _Access_DeleteRole_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
 	Metadata: "rouse/v1/rouse.proto",
 }
 

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // patience bounds the waits of a test. It is not a criterion.
@@ -22,11 +24,7 @@ const patience = time.Minute
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come: %s", what)
-		}
-	}
+	poll.Until(t, what, holds)
 }
 
 // candidate is an elector that runs until it is stopped.

@@ -1,13 +1,13 @@
-// Package kubelease elects the leader of the nodes that share a store by a Lease of Kubernetes instead of a lease of
-// the store, so that the leader can be seen and chosen in Kubernetes.
+// Package kubelease elects the leader of the nodes that share a store by a Lease of Kubernetes instead of a
+// lease of the store, so that the leader can be seen and chosen in Kubernetes.
 //
 //	e, err := kubelease.New(kubelease.Options{Namespace: "rouse", Name: "leader", Identity: …})
 //	go e.Run(ctx)
 //	member := claim.MemberOptions{Leads: e.Leads, …}
 //
-// The leader only does bookkeeping, so an unavailable API server stops no node: there is no leader for a while, and
-// Run retries. A node that cannot renew the lease stops leading before another node can begin, by its own monotonic
-// clock, even if it was suspended in between.
+// The leader only does bookkeeping, so an unavailable API server stops no node: there is no leader for a
+// while, and Run retries. A node that cannot renew the lease stops leading before another node can begin, by
+// its own monotonic clock, even if it was suspended in between.
 //
 // It needs the rights to get, create and update leases of its namespace in the API group coordination.k8s.io.
 package kubelease

@@ -152,7 +152,8 @@ func TestWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestForm checks how a lease is written, as the API server reads times with exactly six digits after the point.
+// TestForm checks how a lease is written, as the API server reads times with exactly six digits after the
+// point.
 func TestForm(t *testing.T) {
 	l := newLease("default", "rouse")
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = "a", 15, &microTime{time.Unix(0, 1_500_000_000).In(time.FixedZone("", 3600))}

@@ -1,7 +1,6 @@
 package kubelease
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -9,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,17 +15,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWithAKubernetes elects leaders by a lease of a real API server, with exactly the rights that docs/operations.md
-// lists. Candidates take over from one that ends and from one that is cut off, and outlive an unavailable API server.
+// TestWithAKubernetes elects leaders by a lease of a real API server, with exactly the rights that
+// docs/operations.md lists. Candidates take over from one that ends and from one that is cut off, and outlive
+// an unavailable API server.
 //
-// Each run of the tests cannot build such large programs: ROUSE_KUBE_APISERVER and ROUSE_ETCD are their paths.
+// Each run of the tests cannot build such large programs: ROUSE_KUBE_APISERVER and ROUSE_ETCD are their
+// paths.
 func TestWithAKubernetes(t *testing.T) {
 	k := startKubernetes(t)
 	config := kubeconfig(t, k.url, nodeToken)
@@ -57,7 +56,7 @@ func TestWithAKubernetes(t *testing.T) {
 	}
 
 	// While the API server is unavailable no candidate leads; afterwards one does.
-	if err := k.api.end(); err != nil {
+	if err := k.api.End(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "there is no leader", func() bool { return !b.Leads() && !c.Leads() })
@@ -101,44 +100,8 @@ type kubernetes struct {
 	url    string
 	dir    string
 	etcd   string
-	api    *program
+	api    *servers.Program
 	client *http.Client
-}
-
-// program is a process that ends with the test.
-type program struct {
-	cmd *exec.Cmd
-	log *bytes.Buffer
-}
-
-func startProgram(t *testing.T, name string, args ...string) *program {
-	t.Helper()
-	p := &program{cmd: exec.Command(name, args...), log: &bytes.Buffer{}}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // it dies with the test binary
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.end() // it may have ended before
-		if t.Failed() {
-			log := p.log.String()
-			t.Logf("the last output of %s:\n%s", filepath.Base(name), log[max(0, len(log)-2000):])
-		}
-	})
-	return p
-}
-
-func (p *program) end() error {
-	if p.cmd.ProcessState != nil {
-		return nil
-	}
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	_ = p.cmd.Wait() // it was killed
-	return nil
 }
 
 func startKubernetes(t *testing.T) *kubernetes {
@@ -152,7 +115,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
 	k.etcd = "http://" + nowhere(t)
 	peer := "http://" + nowhere(t)
-	startProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+filepath.Join(k.dir, "etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+	servers.StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+filepath.Join(k.dir, "etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
 	k.url = "https://" + nowhere(t)
 	k.writeFiles(t)
@@ -181,7 +144,7 @@ func (k *kubernetes) startAPI(t *testing.T) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.url, "https://"), ":")
 	in := func(name string) string { return filepath.Join(k.dir, name) }
-	k.api = startProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
+	k.api = servers.StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+in("certs"), "--token-auth-file="+in("users"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+in("key"), "--service-account-signing-key-file="+in("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")

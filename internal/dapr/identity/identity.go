@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/rousehq/rouse/internal/certs"
 )
 
 // ID is a SPIFFE id in the form that Dapr gives to apps and to the parts of its control plane.
@@ -172,14 +174,7 @@ func verify(m *material, chain []*x509.Certificate) error {
 	if m == nil {
 		return errors.New("there are no trust anchors yet")
 	}
-	if len(chain) == 0 {
-		return errors.New("there is no certificate")
-	}
-	between := x509.NewCertPool()
-	for _, c := range chain[1:] {
-		between.AddCert(c)
-	}
-	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: m.anchors, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+	if err := certs.Verify(m.anchors, chain); err != nil {
 		return err
 	}
 	_, err := spiffe(chain[0])
@@ -189,22 +184,28 @@ func verify(m *material, chain []*x509.Certificate) error {
 // Authorize refuses, with a gRPC status, a call whose caller is not the app of the namespace. The caller's
 // trust domain does not matter, because its certificate leads to the trust anchors.
 func Authorize(ctx context.Context, namespace, app string) error {
-	p, _ := peer.FromContext(ctx)
-	if p == nil {
-		return errNoIdentity
-	}
-	info, _ := p.AuthInfo.(credentials.TLSInfo)
-	if len(info.State.PeerCertificates) == 0 {
-		return errNoIdentity
-	}
-	id, err := IDOf(info.State.PeerCertificates[0])
-	if err != nil {
+	id, ok := Of(ctx)
+	if !ok {
 		return errNoIdentity
 	}
 	if id.Namespace != namespace || id.App != app {
 		return errAnother
 	}
 	return nil
+}
+
+// Of returns the id of the caller of a call, if it has shown one.
+func Of(ctx context.Context) (id ID, ok bool) {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return id, false
+	}
+	info, _ := p.AuthInfo.(credentials.TLSInfo)
+	if len(info.State.PeerCertificates) == 0 {
+		return id, false
+	}
+	id, err := IDOf(info.State.PeerCertificates[0])
+	return id, err == nil
 }
 
 // Clients of Dapr's scheduler know these texts.

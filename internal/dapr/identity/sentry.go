@@ -20,6 +20,7 @@ import (
 
 	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/certs"
 )
 
 // Sentry is Dapr's certificate authority and the identity to request from it.
@@ -55,7 +56,8 @@ var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token", "/var/run
 func FromSentry(s Sentry) (*Identity, error) {
 	s.Log = orSilent(s.Log)
 	i := newIdentity()
-	texts, err := readAll(s.TrustAnchors)
+	w := certs.Watch{Names: []string{s.TrustAnchors}, What: "trust anchors", Log: s.Log, Every: s.Every}
+	texts, err := w.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -66,28 +68,20 @@ func FromSentry(s Sentry) (*Identity, error) {
 	i.set(&material{anchors: anchors})
 	i.run = func(ctx context.Context) {
 		var parts sync.WaitGroup
-		parts.Go(func() { s.follow(ctx, i, texts) })
+		parts.Go(func() { w.Run(ctx, func(texts [][]byte) error { return s.trust(i, texts) }) })
 		s.renew(ctx, i)
 		parts.Wait()
 	}
 	return i, nil
 }
 
-// follow reloads changed trust anchors.
-func (s *Sentry) follow(ctx context.Context, i *Identity, last [][]byte) {
-	again(ctx, s.Every, s.Log, "trust anchors", func() (changed bool, err error) {
-		texts, err := readAll(s.TrustAnchors)
-		if err != nil || same(texts, last) {
-			return false, err
-		}
-		anchors, err := parseAnchors(s.TrustAnchors, texts[0])
-		if err != nil {
-			return false, err
-		}
-		last = texts
+// trust uses changed trust anchors.
+func (s *Sentry) trust(i *Identity, texts [][]byte) error {
+	anchors, err := parseAnchors(s.TrustAnchors, texts[0])
+	if err == nil {
 		i.change(func(m *material) { m.anchors = anchors })
-		return true, nil
-	})
+	}
+	return err
 }
 
 // renew requests certificates until ctx ends.
@@ -146,7 +140,7 @@ func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error)
 
 // accept checks a signed certificate: one that sidecars would refuse must be requested again.
 func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.Certificate, error) {
-	chain, err := parseChain(text)
+	chain, err := certs.ParseChain(text)
 	if err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
 	}

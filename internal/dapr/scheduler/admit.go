@@ -3,7 +3,12 @@ package scheduler
 import (
 	"context"
 
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/dapr/identity"
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
@@ -31,14 +36,52 @@ func (f *service) admit(ctx context.Context, namespace, app string) error {
 		f.counters.unauthorized.Add(1)
 		return nil
 	}
-	if !f.identified {
-		return nil
+	var err error
+	if f.identified {
+		if another := identity.Authorize(ctx, namespace, app); another != nil {
+			err = f.access.Refuse(&access.Refusal{Reason: access.ReasonScope, Err: another, Text: status.Convert(another).Message()})
+		}
 	}
-	err := identity.Authorize(ctx, namespace, app)
+	if err == nil {
+		err = f.access.Require(ctx, access.DaprUse, job.Namespace(namespace), "", nil)
+	}
 	if err != nil {
 		f.counters.unauthorized.Add(1)
 	}
 	return err
+}
+
+// gateOf returns a gate that knows sidecars by their certificates, in addition to what else it knows.
+func gateOf(gate *access.Gate) *access.Gate {
+	if gate == nil {
+		return nil
+	}
+	of := *gate
+	of.Authenticators = append(access.Chain{sidecars{}}, gate.Authenticators...)
+	return &of
+}
+
+// sidecars authenticates callers that send no credentials but their certificate. The handshake has verified
+// it.
+type sidecars struct{}
+
+// Authenticate implements access.Authenticator.
+func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*access.Principal, error) {
+	if c.Bearer != "" {
+		return nil, nil
+	}
+	id, ok := identity.Of(ctx)
+	if !ok {
+		return nil, access.Unauthenticated(access.ReasonNoCredentials, "failed to get identity from context") // as Dapr's own scheduler
+	}
+	return principalOf(id), nil
+}
+
+// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs.
+// It does not expire: sidecars renew their certificates, but not the connections that they have opened.
+func principalOf(id identity.ID) *access.Principal {
+	return &access.Principal{ID: "certificate:" + id.String(), Source: "certificate",
+		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}}}}}
 }
 
 // admitted is a watch whose first message is authorized before it is used.
@@ -59,4 +102,12 @@ func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 		return m, a.service.admit(a.Context(), initial.Namespace, initial.AppId)
 	}
 	return m, nil
+}
+
+// SendHeader tells the client that its watch is open, once the audit log has it.
+func (a *admitted) SendHeader(h metadata.MD) error {
+	if err := audit.Opened(a.Context()); err != nil {
+		return err
+	}
+	return a.Scheduler_WatchJobsServer.SendHeader(h)
 }

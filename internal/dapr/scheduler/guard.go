@@ -1,45 +1,118 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/dapr/identity"
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// guard wraps every method: it turns errors into statuses and limits a panic to its call.
-type guard struct{ log *slog.Logger }
+// guard wraps every method: it authenticates the caller, turns errors into statuses and limits a panic to its
+// call.
+type guard struct {
+	log   *slog.Logger
+	gate  *access.Gate
+	audit *audit.Log
+}
 
-func (g guard) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
+func (g guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
+	ctx, call, err := g.enter(ctx, info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, g.panicked(p)
+			out, err = nil, call.End(ctx, g.panicked(p), codesOf)
 		}
 	}()
-	if out, err = handler(ctx, req); err != nil {
+	if err == nil {
+		call.Request(req)
+		out, err = handler(ctx, req)
+	}
+	if err = call.End(ctx, err, codesOf); err != nil {
 		return nil, g.status(err)
 	}
 	return out, nil
 }
 
-func (g guard) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (g guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	ctx, call, err := g.enter(stream.Context(), info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {
-			err = g.panicked(p)
+			err = call.End(ctx, g.panicked(p), codesOf)
 		}
 	}()
-	if err := handler(srv, stream); err != nil {
+	if err == nil {
+		bound := ctx
+		if p := access.From(ctx); p != nil {
+			var over context.CancelFunc
+			bound, over = p.Bound(ctx)
+			defer over()
+		}
+		err = handler(srv, &auditedStream{stream, bound, call})
+		err = cmp.Or(access.Ended(bound), err)
+	}
+	if err = call.End(ctx, err, codesOf); err != nil {
 		return g.status(err)
 	}
 	return nil
+}
+
+// enter authenticates the caller of a method, and begins the call in the audit log.
+func (g guard) enter(ctx context.Context, method string) (context.Context, *audit.Call, error) {
+	if g.gate == nil && g.audit == nil {
+		return ctx, nil, nil
+	}
+	a := access.Arrival{Method: method, Door: "dapr"}
+	a.Bearer, a.Bad = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	if p, ok := grpcpeer.FromContext(ctx); ok {
+		at, _ := netip.ParseAddrPort(p.Addr.String())
+		a.Remote = at.Addr()
+	}
+	if id, ok := identity.Of(ctx); ok && g.gate == nil {
+		ctx = access.With(ctx, principalOf(id))
+	}
+	return access.Admit(ctx, g.gate, g.audit, &a)
+}
+
+// codesOf returns the code of an error for the audit log.
+func codesOf(err error) (code, reason string) {
+	reason = access.ReasonOf(err)
+	if st, ok := status.FromError(err); ok && st.Code() == codes.Unknown { // a bad time zone
+		return "invalid", reason
+	}
+	return rousev1.ErrorToProblem(err).Code, reason
+}
+
+// auditedStream is a stream whose messages the audit log sees.
+type auditedStream struct {
+	grpc.ServerStream
+	ctx  context.Context
+	call *audit.Call
+}
+
+// Context returns the context of the call.
+func (s *auditedStream) Context() context.Context { return s.ctx }
+
+// RecvMsg receives a message.
+func (s *auditedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.call.Request(m)
+	}
+	return err
 }
 
 // status returns the status of an error. An unexpected one is logged, because the client does not see its

@@ -24,6 +24,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/dapr/identity"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/timers"
@@ -59,6 +61,10 @@ type Options struct {
 	// the identity.
 	Identity *identity.Identity
 
+	// Access decides what callers may do, in addition to Identity; nil: it is off.
+	Access *access.Gate
+
+	Audit    *audit.Log    // what sidecars did; nil: it is off
 	Log      *slog.Logger  // for unexpected errors; default none
 	MaxConns int           // maximum open connections, others are refused; default MaxConns
 	Grace    time.Duration // time for calls to end when the server stops; default 10 s
@@ -96,7 +102,7 @@ func New(o Options) *Server {
 	var draining context.Context
 	draining, s.drain = context.WithCancel(context.Background())
 	s.hosts.init(&s.opts)
-	g := guard{o.Log}
+	g := guard{o.Log, gateOf(o.Access), o.Audit}
 	creds := insecure.NewCredentials()
 	if o.Identity != nil {
 		creds = o.Identity.Credentials()
@@ -117,7 +123,7 @@ func New(o Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
-	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
+	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, access: o.Access.Decider(), timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
 	return s
 }
 
@@ -170,7 +176,8 @@ type service struct {
 	hosts      *hosts
 	counters   *counters
 	draining   context.Context
-	identified bool // callers are authenticated
+	identified bool // callers have certificates
+	access     *access.Control
 }
 
 // WatchJobs streams triggers to a sidecar.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/dapr/watch"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -41,9 +42,7 @@ func TestMoreConnectionsThanMayBe(t *testing.T) {
 			t.Errorf("a connection beyond the limit: %v", err)
 		}
 	}
-	for h.server.Counts().RefusedConns < 2 { // a connection is counted when it is closed
-		time.Sleep(time.Millisecond)
-	}
+	poll.Until(t, "both are counted, which is when they are closed", func() bool { return h.server.Counts().RefusedConns >= 2 })
 	if c := h.server.Counts(); c.Conns != 3 || c.RefusedConns != 2 {
 		t.Errorf("%d connections are open, %d were refused", c.Conns, c.RefusedConns)
 	}

@@ -3,14 +3,11 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
@@ -19,6 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
@@ -97,41 +95,17 @@ func (w *simulation) key(name string) rouse.Key {
 
 // peer is a watch without a network.
 type peer struct {
-	grpc.ServerStream
-	w        *simulation
-	ctx      context.Context
-	cut      context.CancelFunc
-	requests chan *schedulerv1.WatchJobsRequest
-	came     chan *schedulerv1.WatchJobsResponse
-	over     chan error
+	*hubtest.Peer[schedulerv1.WatchJobsRequest]
+	w    *simulation
+	came chan *schedulerv1.WatchJobsResponse
 }
 
 // join opens a watch.
 func (w *simulation) join(initial *schedulerv1.WatchJobsRequestInitial) *peer {
-	p := &peer{w: w, requests: make(chan *schedulerv1.WatchJobsRequest, 10_000), came: make(chan *schedulerv1.WatchJobsResponse, 10_000), over: make(chan error, 1)}
-	p.ctx, p.cut = context.WithCancel(context.Background())
-	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
-	go func() {
-		p.over <- w.WatchJobs(p)
-		p.cut()
-	}()
-	synctest.Wait()
+	p := &peer{Peer: hubtest.NewPeer[schedulerv1.WatchJobsRequest](10_000), w: w, came: make(chan *schedulerv1.WatchJobsResponse, 10_000)}
+	p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
+	p.Join(func() error { return w.WatchJobs(p) })
 	return p
-}
-
-func (p *peer) Context() context.Context     { return p.ctx }
-func (p *peer) SendHeader(metadata.MD) error { return nil }
-
-func (p *peer) Recv() (*schedulerv1.WatchJobsRequest, error) {
-	select {
-	case r := <-p.requests:
-		if r == nil {
-			return nil, io.EOF
-		}
-		return r, nil
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
 }
 
 func (p *peer) Send(m *schedulerv1.WatchJobsResponse) error {
@@ -166,7 +140,7 @@ func (p *peer) none(d time.Duration) {
 }
 
 func (p *peer) answer(m *schedulerv1.WatchJobsResponse, s schedulerv1.WatchJobsRequestResultStatus) {
-	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
+	p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
 		Result: &schedulerv1.WatchJobsRequestResult{Id: m.Id, Status: s}}}
 	synctest.Wait()
 }
@@ -180,8 +154,8 @@ func (p *peer) fail(m *schedulerv1.WatchJobsResponse) {
 }
 
 func (p *peer) leave() {
-	p.cut()
-	<-p.over
+	p.Cut()
+	<-p.Over
 	synctest.Wait()
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// The parts of the hub: a channel is that of an app or an actor type, a subscriber a watch, an item a trigger.
+// The parts of the hub: a channel is that of an app or an actor type, a subscriber a watch, an item a
+// trigger.
 type (
 	streams = hub.Hub[job.Channel, watch, state]
 	channel = hub.Channel[job.Channel, watch, state]
@@ -32,8 +33,8 @@ var (
 	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
 	gone  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
 
-	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time to find
-	// it; with a shorter one, the timer would stay with the node that writes it.
+	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time
+	// to find it; with a shorter one, the timer would stay with the node that writes it.
 	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
 )
 

@@ -3,20 +3,18 @@ package watch
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
 	"github.com/rousehq/rouse/internal/hub"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
 
 const (
@@ -26,21 +24,15 @@ const (
 
 // peer is a simulated sidecar for tests in virtual time: it is the stream that Serve gets.
 type peer struct {
-	grpc.ServerStream
-	ctx      context.Context
-	cut      context.CancelFunc
-	requests chan *schedulerv1.WatchJobsRequest
-	blocked  chan struct{} // while open, Send blocks, as for a client that does not read
-	over     chan error    // result of Serve
+	*hubtest.Peer[schedulerv1.WatchJobsRequest]
+	blocked chan struct{} // while open, Send blocks, as for a client that does not read
 
 	mu   sync.Mutex
 	came []*schedulerv1.WatchJobsResponse
 }
 
 func newPeer() *peer {
-	p := &peer{requests: make(chan *schedulerv1.WatchJobsRequest, 10_000), blocked: make(chan struct{}), over: make(chan error, 1)}
-	p.ctx, p.cut = context.WithCancel(context.Background())
-	return p
+	return &peer{Peer: hubtest.NewPeer[schedulerv1.WatchJobsRequest](10_000), blocked: make(chan struct{})}
 }
 
 // join opens a watch. When the bubble is idle, the watch is open or over.
@@ -51,36 +43,17 @@ func join(s *Sink, initial *schedulerv1.WatchJobsRequestInitial) *peer {
 }
 
 func (p *peer) join(s *Sink, initial *schedulerv1.WatchJobsRequestInitial) *peer {
-	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
-	go func() {
-		p.over <- s.Serve(p)
-		p.cut()
-	}()
-	synctest.Wait()
+	p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
+	p.Join(func() error { return s.Serve(p) })
 	return p
-}
-
-func (p *peer) Context() context.Context     { return p.ctx }
-func (p *peer) SendHeader(metadata.MD) error { return nil }
-
-func (p *peer) Recv() (*schedulerv1.WatchJobsRequest, error) {
-	select {
-	case r := <-p.requests:
-		if r == nil {
-			return nil, io.EOF
-		}
-		return r, nil
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
 }
 
 func (p *peer) Send(m *schedulerv1.WatchJobsResponse) error {
 	m = proto.Clone(m).(*schedulerv1.WatchJobsResponse) // as encoding does
 	select {
 	case <-p.blocked:
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+	case <-p.Context().Done():
+		return p.Context().Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +79,7 @@ func (p *peer) gotNames() (names []string) {
 }
 
 func (p *peer) answer(id uint64, s schedulerv1.WatchJobsRequestResultStatus) {
-	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
+	p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
 		Result: &schedulerv1.WatchJobsRequestResult{Id: id, Status: s}}}
 	synctest.Wait()
 }
@@ -119,9 +92,9 @@ func (p *peer) done(list ...*schedulerv1.WatchJobsResponse) {
 
 // leave ends the watch and returns its result.
 func (p *peer) leave() error {
-	p.cut()
+	p.Cut()
 	synctest.Wait()
-	return <-p.over
+	return <-p.Over
 }
 
 func jobsOf(id string) *schedulerv1.WatchJobsRequestInitial {

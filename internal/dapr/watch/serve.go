@@ -51,7 +51,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 		s.hub.Free(st) // there is room for more behind them
 		return len(list) > 0
 	}
-	return s.hub.Send(st, nil, pull, func() error {
+	return s.hub.Send(stream.Context(), st, nil, pull, func() error {
 		for _, m := range list {
 			if err := stream.Send(m); err != nil {
 				s.fail(&s.counts.SendFailed, st)

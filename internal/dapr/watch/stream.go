@@ -12,7 +12,8 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// watch is what the sink knows of a stream, one open WatchJobs call. The hub's lock guards its mutable fields.
+// watch is what the sink knows of a stream, one open WatchJobs call. The hub's lock guards its mutable
+// fields.
 type watch struct {
 	namespace string
 	takes     []job.Channel

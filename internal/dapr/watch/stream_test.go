@@ -60,7 +60,7 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 			"nothing":                nil,
 		} {
 			var inv *rouse.Invalid
-			if err := <-join(s, initial).over; !errors.As(err, &inv) {
+			if err := <-join(s, initial).Over; !errors.As(err, &inv) {
 				t.Errorf("%s: the watch ended with %v", name, err)
 			}
 		}
@@ -71,9 +71,9 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 		} {
 			p := join(s, jobsOf("b"))
 			e.deliver(fire(t, app("b"), name))
-			p.requests <- m
+			p.Requests <- m
 			var inv *rouse.Invalid
-			if err := <-p.over; !errors.As(err, &inv) {
+			if err := <-p.Over; !errors.As(err, &inv) {
 				t.Errorf("%s: the watch ended with %v", name, err)
 			}
 			q := join(s, jobsOf("b"))
@@ -81,7 +81,7 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 			_ = q.leave()
 		}
 		first := newPeer()
-		first.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{Result: &schedulerv1.WatchJobsRequestResult{Id: 1}}}
+		first.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{Result: &schedulerv1.WatchJobsRequestResult{Id: 1}}}
 		var inv *rouse.Invalid
 		if err := s.Serve(first); !errors.As(err, &inv) {
 			t.Errorf("a watch without initial ended with %v", err)
@@ -333,11 +333,11 @@ func TestCloseEndsWatches(t *testing.T) {
 		p := join(s, jobsOf("a"))
 		e.deliver(fire(t, app("a"), "1"))
 		s.Close()
-		if err := <-p.over; !errors.Is(err, rouse.ErrClosed) {
+		if err := <-p.Over; !errors.Is(err, rouse.ErrClosed) {
 			t.Errorf("the watch ended with %v", err)
 		}
 		e.want("1", rouse.Deferred)
-		if err := <-join(s, jobsOf("a")).over; !errors.Is(err, rouse.ErrClosed) {
+		if err := <-join(s, jobsOf("a")).Over; !errors.Is(err, rouse.ErrClosed) {
 			t.Errorf("a later one with %v", err)
 		}
 	})
@@ -346,7 +346,7 @@ func TestCloseEndsWatches(t *testing.T) {
 func TestTooManyWatches(t *testing.T) {
 	bubble(t, Options{MaxStreams: 1}, func(t *testing.T, s *Sink, e *engine) {
 		p := join(s, jobsOf("a"))
-		if err := <-join(s, jobsOf("a")).over; !errors.Is(err, rouse.ErrOverloaded) {
+		if err := <-join(s, jobsOf("a")).Over; !errors.Is(err, rouse.ErrOverloaded) {
 			t.Errorf("got %v", err)
 		}
 		if n := s.Counts().Refused; n != 1 {

@@ -1,7 +1,7 @@
-// Package amqp is the transport of pools over RabbitMQ (3.10 or later, with its management plugin): clients publish
-// requests for a key to an exchange, and workers in any language consume them from the queue of their key, without a
-// rouse process in between. Requests without a queue reach the controller as orphans, requests that their queue drops
-// as dead letters.
+// Package amqp is the transport of pools over RabbitMQ (3.10 or later, with its management plugin): clients
+// publish requests for a key to an exchange, and workers in any language consume them from the queue of their
+// key, without a rouse process in between. Requests without a queue reach the controller as orphans, requests
+// that their queue drops as dead letters.
 //
 //	{pool}-req-xchg ──key──► {pool}-req-{key} ──► workers ──► the client's reply queue
 //	       │ no queue is bound                │ expired, delivered too often, rejected
@@ -13,14 +13,14 @@
 //	{pool}-activity-xchg ─► {pool}-activity    reports of workers, activity.go
 //	{pool}-lock    exclusive: its owner leads, lock.go
 //
-// All lasting objects are durable. All tunable parameters are in policies, which setup.go writes before it declares
-// any queue.
+// All lasting objects are durable. All tunable parameters are in policies, which setup.go writes before it
+// declares any queue.
 //
 // Properties of RabbitMQ that shape this package:
 //   - A time to live applies only while a message waits: it never takes a request away from a worker.
 //   - Dead-lettered and returned messages can be forged, so only headers that the broker writes are trusted.
-//   - Quorum queues cannot be deleted under the condition that they are empty and unused, so the queue loop of package
-//     pool verifies both before.
+//   - Quorum queues cannot be deleted under the condition that they are empty and unused, so the queue loop
+//     of package pool verifies both before.
 //   - A connection or queue may refuse a single message. Only that message fails: the session continues.
 //   - Quorum queues do not enforce exclusive consumers, so the lock is an exclusive queue.
 package amqp

@@ -21,9 +21,9 @@ import (
 //	fires ─► Deliver ─► {pool}-req-xchg ─► …                      announced fires: Near ─► {pool}-activity-xchg
 //	   settle ◄─ answers ◄─ amq.rabbitmq.reply-to ◄─ workers, or the controller
 //
-// Each process can have a caller, whichever process leads the pool. A confirmed request is durable at the broker, and
-// its timer remains in the store until the answer: if an answer is lost with its connection, the request is made again
-// with the same correlation id. A Caller is safe for concurrent use.
+// Each process can have a caller, whichever process leads the pool. A confirmed request is durable at the
+// broker, and its timer remains in the store until the answer: if an answer is lost with its connection, the
+// request is made again with the same correlation id. A Caller is safe for concurrent use.
 type Caller struct {
 	c    *Controller
 	opts pool.CallerOptions

@@ -4,32 +4,19 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 	"github.com/rousehq/rouse/sink/sinktest"
 )
-
-// service is the server side of a worker's stream.
-type service struct {
-	rousev1.UnimplementedFiresServer
-	sink *Sink
-}
-
-func (s service) Subscribe(stream rousev1.Fires_SubscribeServer) error {
-	return s.sink.Subscribe(stream)
-}
 
 func TestContract(t *testing.T) {
 	sinktest.Run(t, sinktest.Harness{Open: openPeer, Wrong: []rouse.Spec{
@@ -58,57 +45,13 @@ func openPeer(t *testing.T) *sinktest.Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running, peer sync.WaitGroup
+	var running sync.WaitGroup
 	running.Go(run)
-
-	l := bufconn.Listen(1 << 20)
-	server := grpc.NewServer()
-	rousev1.RegisterFiresServer(server, service{sink: s})
-	running.Go(func() { _ = server.Serve(l) })
-	conn, err := grpc.NewClient("passthrough:bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, stop := hubtest.Serve(t, s.Subscribe)
 	ctx, cut := context.WithCancel(context.Background())
-	stream, err := rousev1.NewFiresClient(conn).Subscribe(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := &rousev1.Open{Channel: p.Vars("42")["WORKER_REQUESTS_QUEUE"], Credits: 1000}
-	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Header(); err != nil {
-		t.Fatal(err)
-	}
-	arrivals := make(chan *sinktest.Arrival, 1000)
-	var sending sync.Mutex
-	peer.Go(func() {
-		for {
-			response, err := stream.Recv()
-			if err != nil {
-				return
-			}
-			for _, f := range response.Fires {
-				arrivals <- &sinktest.Arrival{
-					Fire: rouse.Fire{ID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation, Due: rouse.Instant(f.DueMs),
-						Attempt: f.Attempt, Token: f.Token, Manual: f.Manual, Last: f.Last,
-						Spec: &rouse.Spec{Payload: f.Payload, ContentType: f.ContentType}},
-					Answer: func(a sinktest.Answer) {
-						m := &rousev1.Settle{}
-						if a == sinktest.Take {
-							m.Answers = []*rousev1.Answer{{Tag: f.Tag, Payload: []byte("yes")}}
-						} else {
-							m.Failures = []*rousev1.Failure{{Tag: f.Tag, Permanent: a == sinktest.Reject}}
-						}
-						sending.Lock()
-						defer sending.Unlock()
-						_ = stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: m}})
-					},
-				}
-			}
-		}
+	stream := hubtest.Subscribe(t, ctx, client, &rousev1.Open{Channel: p.Vars("42")["WORKER_REQUESTS_QUEUE"], Credits: 1000})
+	arrivals, wait := hubtest.Arrivals(stream, func(m *rousev1.Settle, tag uint64) {
+		m.Answers = []*rousev1.Answer{{Tag: tag, Payload: []byte("yes")}}
 	})
 	var once sync.Once
 	return &sinktest.Peer{
@@ -117,18 +60,17 @@ func openPeer(t *testing.T) *sinktest.Peer {
 		Next: sinktest.From(arrivals),
 		Vanish: func() {
 			cut()
-			peer.Wait()
+			wait()
 		},
 		Close: func() {
 			once.Do(func() {
 				cut()
 				s.Close()
-				_ = conn.Close()
-				server.Stop()
+				stop()
 				end()
 				running.Wait()
 				s.Wait()
-				peer.Wait()
+				wait()
 			})
 		},
 	}

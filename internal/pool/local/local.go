@@ -5,12 +5,13 @@
 //	                   └─ otherwise it is an orphan and waits ─► Term.Await ─► Open ─► as above                 (stage.go)
 //	Manager ─► Queues: List, Open, Unbind, Load, Delete                                                      (queues.go)
 //
-// Only the timer is durable. The queue of a key is the part of its fires that is in memory: those that wait for a
-// worker, and those that workers hold. When a process ends, its timers remain due, and the next one starts without
-// queues.
+// Only the timer is durable. The queue of a key is the part of its fires that is in memory: those that wait
+// for a worker, and those that workers hold. When a process ends, its timers remain due, and the next one
+// starts without queues.
 //
-// A worker subscribes to the channel in WORKER_REQUESTS_QUEUE. It need not report its activity: the process sees its
-// subscription and the requests sent to it. A group is not idle while one of its workers holds a request.
+// A worker subscribes to the channel in WORKER_REQUESTS_QUEUE. It need not report its activity: the process
+// sees its subscription and the requests sent to it. A group is not idle while one of its workers holds a
+// request.
 package local
 
 import (

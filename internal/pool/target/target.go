@@ -1,5 +1,5 @@
-// Package target is the form of the targets of pools, "pool:NAME/KEY". It is apart from the transports, because every node puts the timers of
-// a key into one bucket, whether it has pools or not.
+// Package target is the form of the targets of pools, "pool:NAME/KEY". It is apart from the transports,
+// because every node puts the timers of a key into one bucket, whether it has pools or not.
 package target
 
 import (

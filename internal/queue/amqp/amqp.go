@@ -1,25 +1,24 @@
-// Package amqp is a queue in RabbitMQ (3.8 or later): a durable quorum queue, whose messages are on the disks of most
-// of its replicas before they are confirmed.
+// Package amqp is a queue in RabbitMQ (3.8 or later): a durable quorum queue, whose messages are on the disks
+// of most of its replicas before they are confirmed.
 //
 //	Publish   to the default exchange, mandatory, persistent, confirmed; many in flight   (publish.go)
 //	Consume   with the broker's own prefetch, on a connection of its own                  (consume.go)
 //	session   a connection and a channel, made again whenever it breaks                   (session.go, link.go)
 //
-// RabbitMQ counts deliveries (x-delivery-count) and would drop a message after a number of them (delivery-limit, 20 by
-// default from 4.0 on). Here the limit is never reached: the consumer counts. RabbitMQ closes the channel of a consumer
-// that has not settled a message within its consumer_timeout (30 minutes by default), and delivers its messages to
-// others: set the timeout to more than the longest attempt takes.
+// RabbitMQ counts deliveries (x-delivery-count) and would drop a message after a number of them
+// (delivery-limit, 20 by default from 4.0 on). Here the limit is never reached: the consumer counts. RabbitMQ
+// closes the channel of a consumer that has not settled a message within its consumer_timeout (30 minutes by
+// default), and delivers its messages to others: set the timeout to more than the longest attempt takes.
 //
-// RabbitMQ 3.10, and maybe other versions, persist a new queue only a moment after the answer. If the broker is killed
-// within the first second of a queue's life, the queue has no leader after the restart: it confirms nothing, and must
-// be deleted.
+// RabbitMQ 3.10, and maybe other versions, persist a new queue only a moment after the answer. If the broker
+// is killed within the first second of a queue's life, the queue has no leader after the restart: it confirms
+// nothing, and must be deleted.
 package amqp
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -45,9 +44,7 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // of links and consumers
-	mu   sync.Mutex     // guards gone, and uses against it
-	gone bool
+	uses queue.Uses // of links and consumers
 }
 
 // Open connects to the RabbitMQ of a URL (amqp:// or amqps://, with user, password and virtual host),
@@ -107,26 +104,11 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 
 // Close ends all consumers and connections.
 func (q *Queue) Close() error {
-	q.mu.Lock()
-	gone := q.gone
-	q.gone = true
-	q.mu.Unlock()
-	if gone {
+	if !q.uses.Close() {
 		return nil
 	}
 	q.end()
 	q.uses.Wait()
-	return nil
-}
-
-// begin registers a consumer, unless the queue is closed.
-func (q *Queue) begin() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.gone {
-		return queue.ErrClosed
-	}
-	q.uses.Add(1)
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, er
 
 // Consume consumes in one session after another.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
-	if err := q.begin(); err != nil {
+	if err := q.uses.Begin(); err != nil {
 		return err
 	}
 	defer q.uses.Done()

@@ -31,7 +31,7 @@ type receipts = held.Set[*receipt, *receipt]
 
 // Consume fetches as many messages as places are free.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
-	if err := q.begin(); err != nil {
+	if err := q.uses.Begin(); err != nil {
 		return err
 	}
 	defer q.uses.Done()

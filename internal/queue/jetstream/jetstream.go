@@ -1,13 +1,14 @@
-// Package jetstream is a queue in a JetStream stream of NATS (2.9 or later): a file-based stream with work-queue
-// retention, and one durable pull consumer shared by all executors.
+// Package jetstream is a queue in a JetStream stream of NATS (2.9 or later): a file-based stream with
+// work-queue retention, and one durable pull consumer shared by all executors.
 //
 //	Publish   asynchronous publishing, many in flight            (publish.go)
 //	Consume   fetches of as many messages as places are free     (consume.go)
 //	          InProgress keeps unsettled messages
 //
-// NATS confirms a message when the kernel has it, and syncs it to disk later (sync_interval, two minutes by default).
-// Confirmed messages survive the end of the process. A power failure may lose some, unless the stream has replicas or
-// sync_interval is "always". A lost fire is sent again when there is no report about it in time.
+// NATS confirms a message when the kernel has it, and syncs it to disk later (sync_interval, two minutes by
+// default). Confirmed messages survive the end of the process. A power failure may lose some, unless the
+// stream has replicas or sync_interval is "always". A lost fire is sent again when there is no report about
+// it in time.
 package jetstream
 
 import (
@@ -16,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -58,9 +58,7 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // of consumers
-	mu   sync.Mutex     // guards gone, and uses against it
-	gone bool
+	uses queue.Uses // of consumers
 }
 
 // Open connects to the NATS of a URL (nats:// or tls://, with user and password or token), creates the stream
@@ -194,11 +192,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 
 // Close ends all consumers and the connection.
 func (q *Queue) Close() error {
-	q.mu.Lock()
-	gone := q.gone
-	q.gone = true
-	q.mu.Unlock()
-	if gone {
+	if !q.uses.Close() {
 		return nil
 	}
 	q.end()
@@ -207,16 +201,5 @@ func (q *Queue) Close() error {
 	_ = q.conn.FlushWithContext(ctx) // flush acknowledgements; lost ones lead to another delivery
 	q.conn.Close()
 	q.uses.Wait()
-	return nil
-}
-
-// begin registers a consumer, unless the queue is closed.
-func (q *Queue) begin() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.gone {
-		return queue.ErrClosed
-	}
-	q.uses.Add(1)
 	return nil
 }

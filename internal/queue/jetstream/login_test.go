@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -62,26 +63,16 @@ func TestALoginThatIsRefusedForAWhile(t *testing.T) {
 			refused.Add(1)
 		}
 	}}}
-	until(t, "the server starts", func() bool {
+	poll.Until(t, "the server starts", func() bool {
 		q, err = Open(t.Context(), "nats://rouse:hush@"+addr, o)
 		return err == nil
 	})
 	defer q.Close()
 	reload("other")
-	until(t, "the login is refused repeatedly", func() bool { return refused.Load() >= 3 || q.conn.IsClosed() })
+	poll.Until(t, "the login is refused repeatedly", func() bool { return refused.Load() >= 3 || q.conn.IsClosed() })
 	reload("hush")
-	until(t, "the queue is back", func() bool {
+	poll.Until(t, "the queue is back", func() bool {
 		errs := q.Publish(t.Context(), []queue.Message{{ID: "a", Body: []byte("a")}})
 		return errs[0] == nil
 	})
-}
-
-// until polls until something holds.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
-	}
 }

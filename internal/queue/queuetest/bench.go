@@ -15,8 +15,9 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Benchmark measures a queue: publishing with confirms, and publishing while a consumer takes and acknowledges. Each iteration is
-// one message of 300 bytes; four publish at a time, each with the batch size in the name.
+// Benchmark measures a queue: publishing with confirms, and publishing while a consumer takes and
+// acknowledges. Each iteration is one message of 300 bytes; four publish at a time, each with the batch size
+// in the name.
 //
 //	go test -run '^$' -bench . -benchtime 50000x
 func Benchmark(b *testing.B, open func(ctx context.Context, o queue.Options) (queue.Queue, error)) {

@@ -34,7 +34,7 @@ type consumer struct {
 
 // Consume passes on new entries, and those of dead consumers.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
-	if err := q.begin(); err != nil {
+	if err := q.uses.Begin(); err != nil {
 		return err
 	}
 	defer q.uses.Done()

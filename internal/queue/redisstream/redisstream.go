@@ -1,5 +1,5 @@
-// Package redisstream is a queue in a Redis stream (6.2 or later): XADD, one consumer group, and entries that are deleted
-// when they are acknowledged.
+// Package redisstream is a queue in a Redis stream (6.2 or later): XADD, one consumer group, and entries that
+// are deleted when they are acknowledged.
 //
 //	Publish   one script: refuses when the stream is full, otherwise XADD      (publish.go)
 //	Consume   XREADGROUP for new entries                                       (consume.go)
@@ -7,9 +7,10 @@
 //	          XCLAIM JUSTID keeps unsettled entries                            (claim.go)
 //	Ack       XACK and XDEL, in batches                                        (settle.go)
 //
-// A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process, but a power
-// failure loses the last second, and a failover what the replica did not have. Open refuses a Redis without an
-// append-only file, and one that evicts keys. A consumer without activity for Options.Visibility counts as dead.
+// A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process,
+// but a power failure loses the last second, and a failover what the replica did not have. Open refuses a
+// Redis without an append-only file, and one that evicts keys. A consumer without activity for
+// Options.Visibility counts as dead.
 package redisstream
 
 import (
@@ -19,7 +20,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,9 +52,7 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // of consumers
-	mu   sync.Mutex     // guards closed, and uses against it
-	gone bool
+	uses queue.Uses // of consumers
 }
 
 // Open connects to the Redis of a URL (redis:// or rediss://, with user, password and database), creates the
@@ -154,28 +152,13 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 
 // Close ends all consumers and the connection.
 func (q *Queue) Close() error {
-	q.mu.Lock()
-	gone := q.gone
-	q.gone = true
-	q.mu.Unlock()
-	if gone {
+	if !q.uses.Close() {
 		return nil
 	}
 	q.end()
 	err := q.client.Close() // also ends calls that wait for an answer
 	q.uses.Wait()
 	return err
-}
-
-// begin registers a consumer, unless the queue is closed.
-func (q *Queue) begin() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.gone {
-		return queue.ErrClosed
-	}
-	q.uses.Add(1)
-	return nil
 }
 
 func (q *Queue) unavailable(err error) error {

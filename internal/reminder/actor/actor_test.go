@@ -21,7 +21,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/note"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -307,7 +307,7 @@ func TestAPlaceIsDecidedOnce(t *testing.T) {
 		met.Add(2)
 		var reads atomic.Int32
 		read := func(keys []rouse.Key) {
-			if strings.HasPrefix(keys[0].Name, keep.Prefix+placeNote) && reads.Add(1) <= 2 {
+			if strings.HasPrefix(keys[0].Name, state.Prefix+placeNote) && reads.Add(1) <= 2 {
 				met.Done()
 				met.Wait()
 			}
@@ -330,8 +330,8 @@ func TestAPlaceIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// A host that disconnects in order is OFF at once, and its actors move with higher generations. When it returns, it
-// has a new life: actors placed in the old one are on no host.
+// A host that disconnects in order is OFF at once, and its actors move with higher generations. When it
+// returns, it has a new life: actors placed in the old one are on no host.
 func TestActorsLeaveAHostThatGoes(t *testing.T) {
 	w := open(t, 2, 2*time.Second)
 	one := w.host(0, "one", "Cat")
@@ -548,7 +548,7 @@ func TestShortNames(t *testing.T) {
 		return string(b) + tail
 	}
 	a, b := short(long("a")), short(long("b"))
-	if a == b || len(a) > rouse.MaxName-len(keep.Prefix) || len(b) > rouse.MaxName-len(keep.Prefix) {
+	if a == b || len(a) > rouse.MaxName-len(state.Prefix) || len(b) > rouse.MaxName-len(state.Prefix) {
 		t.Errorf("%q, %q", a, b)
 	}
 	if short("x") != "x" {

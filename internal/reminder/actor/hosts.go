@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/note"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // maxTypes bounds the actor types of a host.
@@ -29,7 +29,7 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 		return nil, rouse.Refuse("actor_types", "", fmt.Sprintf("has %d types", n), fmt.Sprintf("give 1 to %d", maxTypes))
 	}
 	for i, typ := range r.ActorTypes {
-		if err := form.CheckActor(&reminderv1.Actor{ActorType: typ, ActorId: "x"}); err != nil {
+		if err := convert.CheckActor(&reminderv1.Actor{ActorType: typ, ActorId: "x"}); err != nil {
 			return nil, rouse.Under(fmt.Sprintf("actor_types[%d]", i), err)
 		}
 	}
@@ -50,10 +50,10 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 }
 
 func (k hostKey) check(path string) error {
-	if err := form.CheckApp(path+"app_id", k.app); err != nil {
+	if err := convert.CheckApp(path+"app_id", k.app); err != nil {
 		return err
 	}
-	return form.CheckAddress(path+"address", k.address)
+	return convert.CheckAddress(path+"address", k.address)
 }
 
 // round renews the hosts that are connected here, reads all hosts and the other instances' moves, and sends

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
 // Kinds of notes.
@@ -55,7 +55,7 @@ func actorName(app string, a *reminderv1.Actor) string {
 
 // short returns the name, hashed if it is too long for a timer's name.
 func short(name string) string {
-	const most = rouse.MaxName - len(keep.Prefix)
+	const most = rouse.MaxName - len(state.Prefix)
 	if len(name) <= most {
 		return name
 	}

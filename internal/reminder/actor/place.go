@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/note"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // placement is the host of an actor.
@@ -52,13 +52,13 @@ func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActor
 }
 
 func checkActor(app string, a *reminderv1.Actor) error {
-	if err := form.CheckApp("app_id", app); err != nil {
+	if err := convert.CheckApp("app_id", app); err != nil {
 		return err
 	}
 	if a == nil {
 		return rouse.Refuse("actor", "", "is missing", "give actor_type and actor_id")
 	}
-	return form.CheckActor(a)
+	return convert.CheckActor(a)
 }
 
 // locate reads an actor's placement, and places the actor if it has none.

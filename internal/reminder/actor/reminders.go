@@ -9,7 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 const (
@@ -22,7 +22,7 @@ func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.List
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
-	q := rouse.Query{Namespace: f.opts.Namespace, Labels: map[string]string{form.LabelApp: r.AppId, form.LabelActor: form.ActorLabel(r.Actor)}, Limit: int(r.PageSize)}
+	q := rouse.Query{Namespace: f.opts.Namespace, Labels: map[string]string{convert.LabelApp: r.AppId, convert.LabelActor: convert.ActorLabel(r.Actor)}, Limit: int(r.PageSize)}
 	switch {
 	case q.Limit > maxPage:
 		return nil, rouse.Refuse("page_size", fmt.Sprint(r.PageSize), "is too large", fmt.Sprintf("give at most %d", maxPage))
@@ -43,14 +43,14 @@ func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.List
 	res := &reminderv1.ListActorRemindersResponse{}
 	for i := range timers {
 		t := &timers[i]
-		reminder, err := form.Read(&t.Spec)
+		reminder, err := convert.Read(&t.Spec)
 		if err != nil {
 			return nil, err
 		}
 		if t.Due != 0 && t.Due != rouse.Never {
 			reminder.NextExecutionTime = timestamppb.New(t.Due.Time())
 		}
-		res.Reminders = append(res.Reminders, &reminderv1.ListedReminder{ReminderId: form.Where(&t.Spec).ID, Reminder: reminder})
+		res.Reminders = append(res.Reminders, &reminderv1.ListedReminder{ReminderId: convert.Where(&t.Spec).ID, Reminder: reminder})
 	}
 	if next != nil {
 		res.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(next.Name))

@@ -32,7 +32,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/notify"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
 // Timers are the methods of *timers.Timers that the service uses.
@@ -107,7 +107,7 @@ type Service struct {
 // New returns a service without hosts until Run.
 func New(o Options) *Service {
 	o = o.withDefaults()
-	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: keep.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
+	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: state.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // Placing is a sink of reminders that places actors before it delivers their executions, so that reminders
@@ -92,12 +92,12 @@ func without(n int, list []int) (rest []int) {
 }
 
 func of(f *rouse.Fire) (app string, a *reminderv1.Actor) {
-	return form.Where(f.Spec).App, form.Actor(f.Spec)
+	return convert.Where(f.Spec).App, convert.Actor(f.Spec)
 }
 
 // Obstacle returns why fires of the spec cannot be delivered now.
 func (p *Placing) Obstacle(namespace string, spec *rouse.Spec) string {
-	at, a := form.Where(spec), form.Actor(spec)
+	at, a := convert.Where(spec), convert.Actor(spec)
 	if s := p.Service(); s != nil && a != nil && s.hosted(at.App, a.ActorType) {
 		if _, _, ok := s.choose(at.App, a.ActorType); !ok {
 			return "no host of actors of the type " + a.ActorType + " is connected"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // inner is a sink that looks up the hosts of executions and records them.
@@ -40,7 +40,7 @@ func (n *inner) Deliver(_ context.Context, fires []rouse.Fire, settle func(i int
 // timer is a reminder's timer.
 func timer(t *testing.T, name string, a *reminderv1.Actor) rouse.Timer {
 	t.Helper()
-	made, err := form.New(form.Place{App: app, ID: name, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: name}, a, rouse.At(time.Now()), 128)
+	made, err := convert.New(convert.Place{App: app, ID: name, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: name}, a, rouse.At(time.Now()), 128)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,8 @@ func (s *Service) add(who hostKey, st *stream) error {
 	return nil
 }
 
-// leave removes a stream. A host that disconnected in order is OFF at once, unless it has connected elsewhere.
+// leave removes a stream. A host that disconnected in order is OFF at once, unless it has connected
+// elsewhere.
 func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) {
 	s.mu.Lock()
 	st.over = true

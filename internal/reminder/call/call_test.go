@@ -12,7 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 func ids(list []*reminderv1.ExecuteReminderRequest) string {
@@ -49,7 +49,7 @@ func TestExecutionsGoToTheSidecarOfTheirBucket(t *testing.T) {
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire11", Detail: "busy"})
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 7, Success: true}) // an attempt that was not made
 		o.is("answered", rouse.Done, rouse.Failed, 0, 0)
-		one.cut()
+		one.Cut()
 		demand(t, "what the first had not answered", two, "2 ")
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire2", Attempt: 1, Success: true})
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 1, Success: true})
@@ -94,7 +94,7 @@ func TestSilence(t *testing.T) {
 		demand(t, "it may still be there", two, "")
 		time.Sleep(3 * time.Second)
 		demand(t, "it was silent for too long", two, "1 ")
-		if err := <-one.over; status.Code(err) != codes.DeadlineExceeded {
+		if err := <-one.Over; status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("it is told %v", err)
 		}
 		if s.Counts().Lost != 1 || len(s.Clients()) != 1 {
@@ -142,7 +142,7 @@ func TestASidecarThatConnectsAgainTakesOver(t *testing.T) {
 		deliver(ctx, t, s, fires("x", 1, 2))
 		demand(t, "it had", before, "1 2 ")
 		after := join(s, "x", "one", 0)
-		if err := <-before.over; status.Code(err) != codes.Aborted {
+		if err := <-before.Over; status.Code(err) != codes.Aborted {
 			t.Errorf("the older stream is told %v", err)
 		}
 		demand(t, "the new stream has", after, "1 2 ")
@@ -252,7 +252,7 @@ func TestBounds(t *testing.T) {
 		few := deliver(ctx, t, s, fires("y", 1))
 		few.is("who has few is let in", 0)
 		join(s, "y", "one", 0)
-		if err := <-join(s, "y", "two", 0).over; err == nil {
+		if err := <-join(s, "y", "two", 0).Over; err == nil {
 			t.Error("there is no bound for streams")
 		}
 	})
@@ -264,7 +264,7 @@ func TestWhatCannotBeExecuted(t *testing.T) {
 		list[0].Spec.ContentType = "text/plain"
 		list[1].Spec.Labels["reminder-id"] = "7"
 		deliver(ctx, t, s, list).is("not of a reminder", rouse.Rejected, rouse.Rejected)
-		made, err := form.New(form.Place{App: "x", ID: list[0].Name, Bucket: "A1"}, &reminderv1.Reminder{InitialDelay: "1m", Ttl: timestamppb.New(time.Now().Add(time.Hour))},
+		made, err := convert.New(convert.Place{App: "x", ID: list[0].Name, Bucket: "A1"}, &reminderv1.Reminder{InitialDelay: "1m", Ttl: timestamppb.New(time.Now().Add(time.Hour))},
 			nil, rouse.At(time.Now()), 128)
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +315,7 @@ func TestRemindersOfActorsGoToTheirHosts(t *testing.T) {
 		at["xd"] = "one"
 		waits := deliver(ctx, t, s, of("d", 5))
 		waits.is("its host has no room", 0)
-		one.cut()
+		one.Cut()
 		waits.is("its host has gone", rouse.Deferred)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/hub"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // The parts of the hub: a channel is an app, a subscriber the stream of a sidecar, an item an execution.
@@ -21,9 +21,10 @@ type (
 	execution = hub.Item[string, sidecar, task]
 )
 
-// task is what the sink knows of an execution. It is aside while it is parked by a hold or with another instance.
+// task is what the sink knows of an execution. It is aside while it is parked by a hold or with another
+// instance.
 type task struct {
-	id      book.ID
+	id      allocation.ID
 	host    string // address of the sidecar that hosts its actor; "" if none does
 	request *reminderv1.ExecuteReminderRequest
 
@@ -35,8 +36,8 @@ type task struct {
 // again is the outcome of executions that waited for a sidecar.
 var again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
 
-// Deliver hands executions to streams, or queues them. It returns before they are answered, except for one call
-// per context, which stays to wait for the end of the context.
+// Deliver hands executions to streams, or queues them. It returns before they are answered, except for one
+// call per context, which stays to wait for the end of the context.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	d := s.hub.NewDelivery(ctx, fires, settle)
 	now := s.opts.Now()
@@ -45,13 +46,13 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		if of, o := newTask(e.Fire(), now); of == nil {
 			s.hub.Reject(e, o)
 		} else if e.Of = *of; of.request.Actor != nil {
-			e.Of.host = s.opts.Host(form.Where(e.Fire().Spec).App, of.request.Actor)
+			e.Of.host = s.opts.Host(convert.Where(e.Fire().Spec).App, of.request.Actor)
 		}
 	}
 	s.hub.Take(d)()
 }
 
-func appOf(e *execution) string { return form.Where(e.Fire().Spec).App }
+func appOf(e *execution) string { return convert.Where(e.Fire().Spec).App }
 
 // Outcomes of executions whose actor cannot be reached from here now.
 var (
@@ -61,11 +62,11 @@ var (
 
 // newTask decodes a fire. If it cannot be executed, it returns an outcome instead.
 func newTask(f *rouse.Fire, now rouse.Instant) (*task, rouse.Outcome) {
-	reminder, err := form.Read(f.Spec)
-	at := form.Where(f.Spec)
-	var id book.ID
+	reminder, err := convert.Read(f.Spec)
+	at := convert.Where(f.Spec)
+	var id allocation.ID
 	if err == nil {
-		id, err = book.ParseID(at.ID)
+		id, err = allocation.ParseID(at.ID)
 	}
 	if err != nil {
 		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
@@ -75,7 +76,7 @@ func newTask(f *rouse.Fire, now rouse.Instant) (*task, rouse.Outcome) {
 	}
 	reminder.NextExecutionTime = timestamppb.New(f.Due.Time())
 	return &task{id: id, request: &reminderv1.ExecuteReminderRequest{
-		Reminder: reminder, ReminderId: at.ID, FireId: f.ID, Attempt: f.Attempt, Due: reminder.NextExecutionTime, Actor: form.Actor(f.Spec), Token: f.Token,
+		Reminder: reminder, ReminderId: at.ID, FireId: f.ID, Attempt: f.Attempt, Due: reminder.NextExecutionTime, Actor: convert.Actor(f.Spec), Token: f.Token,
 	}}, rouse.Outcome{}
 }
 

@@ -88,8 +88,8 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	return busy, nil
 }
 
-// park adds reminders to a hold, and puts their executions that were not sent aside. It returns the reminders that other
-// instances execute, by their addresses.
+// park adds reminders to a hold, and puts their executions that were not sent aside. It returns the reminders
+// that other instances execute, by their addresses.
 func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
 	lent = map[string][]string{}
 	for _, timer := range timers {

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/hub"
-	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
 )
 
 // maxLent is the maximum number of executions that other instances run at a time; further ones are deferred.
@@ -85,7 +85,7 @@ func (s *Sink) lend(e *execution, instance string) {
 // returns the outcome: Deferred if nothing was sent or the result is unknown. It returns when ctx ends. timer
 // is the name of the reminder's timer.
 func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest) (rouse.Outcome, error) {
-	id, err := book.ParseID(r.GetReminderId())
+	id, err := allocation.ParseID(r.GetReminderId())
 	if err != nil {
 		return rouse.Outcome{}, rouse.Refuse("request.reminder_id", r.GetReminderId(), "is no id of a reminder", err.Error())
 	}

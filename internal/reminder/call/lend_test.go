@@ -123,7 +123,7 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 			t.Errorf("what was not answered in time: %v", v)
 		}
 		left := execute(ctx, fires("x", 4)[0])
-		one.cut()
+		one.Cut()
 		if v := <-left; v != rouse.Deferred {
 			t.Errorf("of a sidecar that has left: %v", v)
 		}

@@ -3,29 +3,23 @@ package call
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/hub/hubtest"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // peer is a simulated sidecar for tests in virtual time: it is the stream that Serve gets.
 type peer struct {
-	grpc.ServerStream
-	ctx    context.Context
-	cut    context.CancelFunc
-	sends  chan *reminderv1.SidecarStream
-	over   chan error // result of Serve
+	*hubtest.Peer[reminderv1.SidecarStream]
 	silent chan struct{}
 
 	mu      sync.Mutex
@@ -36,41 +30,21 @@ type peer struct {
 
 // join connects a sidecar that sends a message each second. It is connected when the bubble is idle.
 func join(s *Sink, app, address string, concurrency uint32) *peer {
-	p := &peer{sends: make(chan *reminderv1.SidecarStream, 1000), over: make(chan error, 1), silent: make(chan struct{})}
-	p.ctx, p.cut = context.WithCancel(context.Background())
-	go func() {
-		p.over <- s.Serve(p, Client{app, "A", address}, concurrency, nil)
-		p.cut()
-	}()
+	p := &peer{Peer: hubtest.NewPeer[reminderv1.SidecarStream](1000), silent: make(chan struct{})}
 	go func() {
 		for {
 			select {
 			case <-time.After(time.Second):
-				p.sends <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
+				p.Requests <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
 			case <-p.silent:
 				return
-			case <-p.ctx.Done():
+			case <-p.Context().Done():
 				return
 			}
 		}
 	}()
-	synctest.Wait()
+	p.Join(func() error { return s.Serve(p, Client{app, "A", address}, concurrency, nil) })
 	return p
-}
-
-func (p *peer) Context() context.Context     { return p.ctx }
-func (p *peer) SendHeader(metadata.MD) error { return nil }
-
-func (p *peer) Recv() (*reminderv1.SidecarStream, error) {
-	select {
-	case m := <-p.sends:
-		if m == nil {
-			return nil, io.EOF
-		}
-		return m, nil
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
 }
 
 func (p *peer) Send(m *reminderv1.ReminderServiceStream) error {
@@ -84,7 +58,7 @@ func (p *peer) Send(m *reminderv1.ReminderServiceStream) error {
 	default:
 		p.beats++
 	}
-	return p.ctx.Err()
+	return p.Context().Err()
 }
 
 // take returns the messages since the last call, when the bubble is idle.
@@ -98,7 +72,7 @@ func (p *peer) take() []*reminderv1.ExecuteReminderRequest {
 }
 
 func (p *peer) answer(r *reminderv1.ExecuteReminderResponse) {
-	p.sends <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
+	p.Requests <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
 	synctest.Wait()
 }
 
@@ -106,8 +80,8 @@ func (p *peer) answer(r *reminderv1.ExecuteReminderResponse) {
 func fires(app string, tokens ...int32) []rouse.Fire {
 	list := make([]rouse.Fire, len(tokens))
 	for i, token := range tokens {
-		id := book.ID{Prefix: "A", Token: token, Vector: "drftghrq"}.String()
-		made, err := form.New(form.Place{App: app, ID: id, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: fmt.Sprint(token)}, nil, rouse.At(time.Now()), 128)
+		id := allocation.ID{Prefix: "A", Token: token, Vector: "drftghrq"}.String()
+		made, err := convert.New(convert.Place{App: app, ID: id, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: fmt.Sprint(token)}, nil, rouse.At(time.Now()), 128)
 		if err != nil {
 			panic(err)
 		}
@@ -151,15 +125,15 @@ func (o *outcomes) is(what string, want ...rouse.Verdict) {
 }
 
 // tableOf is a table of buckets of ten tokens, each with a sidecar.
-func tableOf(generation uint64, app string, clients ...string) *book.Table {
-	b := book.Book{Generation: generation}
-	seats := map[string]book.Seat{}
+func tableOf(generation uint64, app string, clients ...string) *allocation.Table {
+	b := allocation.Book{Generation: generation}
+	seats := map[string]allocation.Seat{}
 	for i, c := range clients {
 		id := fmt.Sprint("A", i+1)
-		b.Buckets = append(b.Buckets, book.Bucket{ID: id, From: int32(10*i + 1), To: int32(10*i + 10), Vector: "drftghrq", App: app, Prefix: "A", State: book.Open})
-		seats[id] = book.Seat{Client: c, Instance: "i"}
+		b.Buckets = append(b.Buckets, allocation.Bucket{ID: id, From: int32(10*i + 1), To: int32(10*i + 10), Vector: "drftghrq", App: app, Prefix: "A", State: allocation.Open})
+		seats[id] = allocation.Seat{Client: c, Instance: "i"}
 	}
-	return book.NewTable(&b, seats)
+	return allocation.NewTable(&b, seats)
 }
 
 // run runs a test in a bubble with a running sink.

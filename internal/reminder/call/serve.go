@@ -52,7 +52,7 @@ func (s *Sink) send(stream Stream, st *stream) error {
 		update, requests = s.news(st), s.assign(st, requests[:0])
 		return update != nil || len(requests) > 0 || time.Since(last) >= s.opts.Heartbeat/2
 	}
-	return s.hub.Send(st, beat.C, pull, func() error {
+	return s.hub.Send(stream.Context(), st, beat.C, pull, func() error {
 		last = time.Now()
 		if update == nil && len(requests) == 0 {
 			return stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})

@@ -5,18 +5,20 @@
 //	outcomes ◄── answers, silence, the end of a stream, the end of ctx               (stream.go, expire.go)
 //
 // It promises:
-//   - An execution is with one stream at a time: that of the sidecar that has the reminder's bucket, if it is connected
-//     here, else another one of the app, in turn. Executions that were not sent follow when the table changes.
-//   - An execution without a stream goes to another instance that has one (lend.go), or waits in memory. When a stream
-//     comes, the engine immediately checks again whether to execute it: it may have been deleted, replaced or moved.
-//     No attempt is spent.
-//   - When a stream ends, or its sidecar is silent for too long, its unanswered executions go to others at once.
+//   - An execution is with one stream at a time: that of the sidecar that has the reminder's bucket, if it is
+//     connected here, else another one of the app, in turn. Executions that were not sent follow when the
+//     table changes.
+//   - An execution without a stream goes to another instance that has one (lend.go), or waits in memory. When
+//     a stream comes, the engine immediately checks again whether to execute it: it may have been deleted,
+//     replaced or moved. No attempt is spent.
+//   - When a stream ends, or its sidecar is silent for too long, its unanswered executions go to others at
+//     once.
 //   - An execution that is not answered in time has failed, and is retried later.
 //   - A sidecar that reads or answers slowly holds up to its limit, and delays no other sidecar.
 //   - A held reminder is not sent (hold.go): that is how reminders move without being executed.
 //
-// The apps, turns, waits, deadlines and contexts are those of internal/hub. A stream has a handler and two goroutines. Run checks
-// heartbeats and holds.
+// The apps, turns, waits, deadlines and contexts are those of internal/hub. A stream has a handler and two
+// goroutines. Run checks heartbeats and holds.
 package call
 
 import (
@@ -29,8 +31,8 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/hub"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // Options configure a sink. Zero fields have the defaults in their comments.
@@ -97,8 +99,8 @@ func (o Options) withDefaults() Options {
 // outstanding is the maximum number of executions of an app.
 func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
 
-// batch is the maximum number of fires in one Deliver, and maxPutOff how long one is deferred at most that cannot be
-// taken.
+// batch is the maximum number of fires in one Deliver, and maxPutOff how long one is deferred at most that
+// cannot be taken.
 const (
 	batch     = 256
 	maxPutOff = 30 * time.Second
@@ -110,7 +112,7 @@ type Sink struct {
 	lanes hub.Lanes
 	hub   *streams // its lock guards the fields below
 
-	table     *book.Table
+	table     *allocation.Table
 	instances []*reminderv1.ReminderInstance
 	at        map[place]*stream
 	holds     map[string]*hold // by their own names
@@ -139,7 +141,7 @@ type Counts struct {
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	s := &Sink{opts: o.withDefaults(), table: book.NewTable(&book.Book{}, nil), at: map[place]*stream{},
+	s := &Sink{opts: o.withDefaults(), table: allocation.NewTable(&allocation.Book{}, nil), at: map[place]*stream{},
 		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
 	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1, // a sidecar that connects again has two
 		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.arrive,
@@ -171,7 +173,7 @@ func (s *Sink) Rates() map[string]uint64 {
 
 // Check refuses a spec that was not made from a reminder.
 func (s *Sink) Check(spec *rouse.Spec) error {
-	if err := form.Check(spec); err != nil {
+	if err := convert.Check(spec); err != nil {
 		return err
 	}
 	if w := &spec.Webhook; w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
@@ -190,7 +192,7 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 
 // Obstacle reports that no sidecar is connected.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
-	name := form.Where(spec).App
+	name := convert.Where(spec).App
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	if a := s.hub.Find(name); (a == nil || len(a.Subs) == 0) && s.far[name] == nil {
@@ -218,7 +220,7 @@ func (s *Sink) Clients() []Client {
 
 // SetTable sets a new table and the list of all instances. Connected sidecars receive it, and queued
 // executions go where they belong now.
-func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance) {
+func (s *Sink) SetTable(t *allocation.Table, instances []*reminderv1.ReminderInstance) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	s.table, s.instances = t, instances
@@ -247,8 +249,8 @@ func (s *Sink) returnWaiting(a *app, o rouse.Outcome) {
 	}
 }
 
-// Drain defers executions that were not sent, and all new ones, so that a stopping engine does not wait for sidecars.
-// Executions that were sent stay with their streams.
+// Drain defers executions that were not sent, and all new ones, so that a stopping engine does not wait for
+// sidecars. Executions that were sent stay with their streams.
 func (s *Sink) Drain() {
 	s.hub.Drain(func(e *execution) bool { return !e.Sent() && e.Of.lent == "" })
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // Reasons in google.rpc.ErrorInfo.
@@ -99,8 +99,8 @@ func (c *callers) of(ctx context.Context, given *reminderv1.Caller) (caller, err
 }
 
 func (c caller) check(path string) error {
-	if err := form.CheckApp(path+"app_id", c.app); err != nil {
+	if err := convert.CheckApp(path+"app_id", c.app); err != nil {
 		return err
 	}
-	return form.CheckAddress(path+"address", c.address)
+	return convert.CheckAddress(path+"address", c.address)
 }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
-// collectLoop looks for buckets without tokens and without reminders, and for aliases of reminders that are no more, while this instance
-// leads.
+// collectLoop looks for buckets without tokens and without reminders, and for aliases of reminders that are
+// no more, while this instance leads.
 func (s *Service) collectLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, s.opts.Collect) {
 		if !s.opts.Leader() {
@@ -66,10 +66,10 @@ func (s *Service) emptied() map[string]bool {
 // hasReminders reports whether reminders exist that were created in a bucket, or in one that it was a part
 // of. It checks their names, so a divided bucket is kept as long as any of its reminders exists, in whichever
 // bucket.
-func (s *Service) hasReminders(ctx context.Context, b *book.Bucket) (bool, error) {
+func (s *Service) hasReminders(ctx context.Context, b *allocation.Bucket) (bool, error) {
 	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)
 	for _, name := range append([]string{b.ID}, b.Of...) {
-		q := rouse.Query{Namespace: s.opts.Namespace, States: states, Labels: map[string]string{form.LabelBucket: name}, Limit: 1}
+		q := rouse.Query{Namespace: s.opts.Namespace, States: states, Labels: map[string]string{convert.LabelBucket: name}, Limit: 1}
 		for {
 			found, next, err := s.opts.Timers.List(ctx, q)
 			if err != nil || len(found) > 0 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/convert"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
 // instanceServer is what other instances call.
@@ -51,7 +51,7 @@ func (f instanceServer) TakeTokens(ctx context.Context, r *reminderv1.TakeTokens
 			r.TokenBucketId, f.opts.Address, table.Generation), nil, nil)
 	}
 	ids, err := f.take(ctx, row, int(r.Count))
-	if errors.Is(err, keep.ErrSpent) {
+	if errors.Is(err, state.ErrSpent) {
 		return nil, refused(codes.Unavailable, noBucket, "the bucket "+row.ID+" has no tokens left", nil, nil)
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (f instanceServer) TakeTokens(ctx context.Context, r *reminderv1.TakeTokens
 
 // ExecuteHere has a sidecar that is connected here execute a reminder of another instance.
 func (f instanceServer) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
-	if err := form.CheckApp("app_id", r.AppId); err != nil {
+	if err := convert.CheckApp("app_id", r.AppId); err != nil {
 		return nil, err
 	}
 	o, err := f.opts.Calls.Execute(ctx, r.AppId, r.Name, r.Request)

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
 // leader is what an instance remembers while it makes the table.
 type leader struct {
 	leads bool
-	read  *keep.Read           // the book, as long as no other was written
+	read  *state.Read          // the book, as long as no other was written
 	seen  map[caller]time.Time // when each sidecar was last connected to an instance
 	hot   map[string]time.Time // since when buckets are hot
 	gone  map[string]time.Time // when instances with a note were first missing
@@ -24,8 +24,9 @@ func (l *leader) rest() {
 	*l = leader{}
 }
 
-// begin begins to lead: the sidecars that have buckets count as connected just now, as their leaving may not have been seen.
-func (l *leader) begin(t *book.Table, now time.Time) {
+// begin begins to lead: the sidecars that have buckets count as connected just now, as their leaving may not
+// have been seen.
+func (l *leader) begin(t *allocation.Table, now time.Time) {
 	l.leads = true
 	l.seen, l.hot, l.gone = map[caller]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	for i := range t.Rows {
@@ -44,19 +45,19 @@ const (
 )
 
 // lead makes the next table, if it should change.
-func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.Instance) error {
+func (s *Service) lead(ctx context.Context, living []Instance, reported []state.Instance) error {
 	l, now := &s.leader, time.Now()
 	read, err := s.book(ctx)
 	if err != nil {
 		return err
 	}
-	table := book.NewTable(&read.Book, read.Seats)
+	table := allocation.NewTable(&read.Book, read.Seats)
 	begins := !l.leads
 	if begins {
 		l.begin(table, now)
 	}
-	situation := book.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{}, Prefixes: map[string]string{},
-		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]book.Cut{}, Size: int32(s.opts.Size), Most: MostBuckets, Merge: mergeBuckets, Vector: book.Vector}
+	situation := allocation.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{}, Prefixes: map[string]string{},
+		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]allocation.Cut{}, Size: int32(s.opts.Size), Most: MostBuckets, Merge: mergeBuckets, Vector: allocation.Vector}
 	for _, i := range living {
 		situation.Instances = append(situation.Instances, i.Address)
 	}
@@ -102,7 +103,7 @@ func (s *Service) lead(ctx context.Context, living []Instance, reported []keep.I
 	if err != nil {
 		return err
 	}
-	next, seats, changed := book.Plan(situation)
+	next, seats, changed := allocation.Plan(situation)
 	s.watchLimit(len(next.Buckets))
 	if !changed {
 		if !begins {
@@ -154,7 +155,7 @@ func (s *Service) watchLimit(buckets int) {
 }
 
 // book returns the book and its seats, from the store if it is another one there.
-func (s *Service) book(ctx context.Context) (*keep.Read, error) {
+func (s *Service) book(ctx context.Context) (*state.Read, error) {
 	if l := &s.leader; l.read != nil {
 		if changed, err := s.opts.Notes.Changed(ctx, l.read.Revision()); err != nil || !changed {
 			return l.read, err
@@ -185,9 +186,10 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 	delete(s.leader.gone, address)
 }
 
-// cut decides which buckets are divided: those that have had too many executions for a while, where there is another sidecar that could
-// have a part of them. It ends the giving of their tokens, and returns the last of each that may have been given.
-func (s *Service) cut(ctx context.Context, situation *book.Situation, t *book.Table, rates map[string]float64, now time.Time) (map[string]int32, error) {
+// cut decides which buckets are divided: those that have had too many executions for a while, where there is
+// another sidecar that could have a part of them. It ends the giving of their tokens, and returns the last of
+// each that may have been given.
+func (s *Service) cut(ctx context.Context, situation *allocation.Situation, t *allocation.Table, rates map[string]float64, now time.Time) (map[string]int32, error) {
 	hot := s.leader.hot
 	for id := range hot {
 		if rates[id] < s.opts.Hot {
@@ -217,7 +219,7 @@ func (s *Service) cut(ctx context.Context, situation *book.Situation, t *book.Ta
 			continue
 		}
 		given[id] = last
-		situation.Splits[id] = book.Cut{At: row.From + (min(last, row.To)-row.From)/2, Given: last}
+		situation.Splits[id] = allocation.Cut{At: row.From + (min(last, row.To)-row.From)/2, Given: last}
 		s.opts.Log.Info("a token bucket is divided, as it is hot", "bucket", id, "executions a second", rate)
 	}
 	return given, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/convert"
 )
 
 // Moving. A reminder is moved by one conditional write of its timer's target and labels. Before that, the new
@@ -69,7 +69,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 	doubled := map[int]int{}
 	for i, id := range r.ReminderList {
 		t, err := f.find(ctx, id)
-		at := form.Where(&t.Spec)
+		at := convert.Where(&t.Spec)
 		first, twice := same[t.Key.Name]
 		switch {
 		case err != nil:
@@ -106,7 +106,8 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 	return res, nil
 }
 
-// maxUnmoved bounds the results in the error of a call that could not move all, in bytes: they are sent in a header.
+// maxUnmoved bounds the results in the error of a call that could not move all, in bytes: they are sent in a
+// header.
 const maxUnmoved = 4 << 10
 
 // unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
@@ -139,8 +140,8 @@ func unmoved(results []*reminderv1.SubscribeReminderResult) error {
 	return st.Err()
 }
 
-// senders returns for each of some timers, as they were read from the store, the instances that may be executing the reminder, or begin to
-// within the time that its write may take.
+// senders returns for each of some timers, as they were read from the store, the instances that may be
+// executing the reminder, or begin to within the time that its write may take.
 func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
 	if s.opts.Senders == nil {
 		lists := make([][]string, len(timers))
@@ -166,8 +167,8 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	return lists, nil
 }
 
-// detached returns which instances may be executing occurrences that have rows of their own, such as a dead letter that was redriven, by the timers'
-// names; or, if there is too much of it, all instances.
+// detached returns which instances may be executing occurrences that have rows of their own, such as a dead
+// letter that was redriven, by the timers' names; or, if there is too much of it, all instances.
 func (s *Service) detached(ctx context.Context) (at map[string][]string, all []string, err error) {
 	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxDetached}
 	if n, err := s.opts.Timers.Count(ctx, q); err != nil || n == 0 {
@@ -283,7 +284,7 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	}
 	for range moveTries { // executions from before the hold are settled a moment later
 		var left []moving
-		if free, left = s.moveHeld(within, form.Place{App: who.app, Bucket: bucket}, at, free, moved, say); len(left) > 0 {
+		if free, left = s.moveHeld(within, convert.Place{App: who.app, Bucket: bucket}, at, free, moved, say); len(left) > 0 {
 			s.dropAliases(ctx, left)
 			again = append(again, left...)
 		}
@@ -292,9 +293,9 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	return append(again, free...)
 }
 
-// moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that have changed, and those
-// that instances may be executing by now that were not asked.
-func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
+// moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that
+// have changed, and those that instances may be executing by now that were not asked.
+func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -308,7 +309,7 @@ func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list
 	var timers []rouse.Timer
 	for _, m := range list {
 		t, err := s.opts.Timers.Get(ctx, m.timer.Key)
-		if is := form.Where(&t.Spec); err == nil && is != form.Where(&m.timer.Spec) {
+		if is := convert.Where(&t.Spec); err == nil && is != convert.Where(&m.timer.Spec) {
 			err = fmt.Errorf("another call has moved the reminder to %s: %w", is.ID, rouse.ErrConflict)
 		}
 		if err != nil {
@@ -363,8 +364,8 @@ func (s *Service) dropAliases(ctx context.Context, list []moving) {
 }
 
 // moveOne is the one write that moves a reminder, if it has not changed since it was read.
-func (s *Service) moveOne(ctx context.Context, m moving, to form.Place) (rouse.Timer, error) {
+func (s *Service) moveOne(ctx context.Context, m moving, to convert.Place) (rouse.Timer, error) {
 	spec := m.timer.Spec
-	form.Put(&spec, to)
+	convert.Put(&spec, to)
 	return s.opts.Timers.Relabel(ctx, m.timer.Key, m.timer.Revision, spec.Target, spec.Labels)
 }

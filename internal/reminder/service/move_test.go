@@ -92,7 +92,8 @@ func (b *by) set(at, then map[string][]string) {
 	b.at, b.then = at, then
 }
 
-// TestAMoveWaitsForTheInstancesThatMayExecute: a move waits for the instances that may be executing the reminder, whichever these are, and for no others.
+// TestAMoveWaitsForTheInstancesThatMayExecute: a move waits for the instances that may be executing the
+// reminder, whichever these are, and for no others.
 func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 	t.Parallel()
 	far, hangs := newElsewhere(t), newElsewhere(t)

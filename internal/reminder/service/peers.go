@@ -1,24 +1,28 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
 )
 
 // peers are the other instances.
 type peers struct {
-	own string
+	own    string
+	secure *tls.Config // nil: plain text
 
 	mu     sync.Mutex
 	conns  map[string]*grpc.ClientConn
@@ -28,9 +32,32 @@ type peers struct {
 // maxPeers bounds the connections to other instances; beyond it they are closed to make room.
 const maxPeers = 256
 
-func (p *peers) init(own string) { p.own, p.conns = own, map[string]*grpc.ClientConn{} }
+func (p *peers) init(own string, secure *tls.Config) {
+	p.own, p.secure, p.conns = own, secure, map[string]*grpc.ClientConn{}
+}
 
-// to returns a client of another instance.
+// peer returns a client of another instance, which sidecars know by an address.
+func (s *Service) peer(ctx context.Context, address string) (reminderv1.InstanceServiceClient, error) {
+	at := func(list []Instance) string {
+		for _, i := range list {
+			if i.Address == address {
+				return cmp.Or(i.Peer, address)
+			}
+		}
+		return ""
+	}
+	to := at(s.known())
+	if to == "" { // it has come since the last round
+		list, err := s.instances(ctx)
+		if err != nil {
+			return nil, err
+		}
+		to = cmp.Or(at(list), address)
+	}
+	return s.peers.to(to)
+}
+
+// to returns a client of the instance that other instances reach at an address.
 func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,8 +66,12 @@ func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
 	}
 	conn := p.conns[address]
 	if conn == nil {
+		transport := insecure.NewCredentials()
+		if p.secure != nil {
+			transport = credentials.NewTLS(p.secure.Clone())
+		}
 		var err error
-		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithNoProxy()); err != nil {
 			return nil, err
 		}
 		for other, old := range p.conns {
@@ -65,9 +96,9 @@ func (p *peers) close() {
 	}
 }
 
-// take takes tokens of a bucket at the instance that has it.
-func (p *peers) take(ctx context.Context, row *book.Row, n int) ([]string, error) {
-	peer, err := p.to(row.Instance)
+// takeAt takes tokens of a bucket at the instance that has it.
+func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]string, error) {
+	peer, err := s.peer(ctx, row.Instance)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +118,7 @@ const lendAgain = 500 * time.Millisecond
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
 func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
 	var res *reminderv1.ExecuteHereResponse
-	peer, err := s.peers.to(address)
+	peer, err := s.peer(ctx, address)
 	if err == nil {
 		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r})
 	}
@@ -106,9 +137,10 @@ func (s *Service) Lend(ctx context.Context, address, app, timer string, r *remin
 // nothing ends that hold.
 const recallLength = 100 * time.Millisecond
 
-// Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an answer they are waited for.
+// Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an
+// answer they are waited for.
 func (s *Service) Recall(ctx context.Context, address string, timers []string) {
-	peer, err := s.peers.to(address)
+	peer, err := s.peer(ctx, address)
 	if err == nil {
 		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers, Length: durationpb.New(recallLength)})
 	}
@@ -160,7 +192,7 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 		defer cancel()
 		return s.opts.Calls.Hold(within, hold, names, holdLength)
 	}
-	peer, err := s.peers.to(address)
+	peer, err := s.peer(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +218,7 @@ func (s *Service) releaseAll(ctx context.Context, held []string, hold string, mo
 			continue
 		}
 		telling.Go(func() {
-			peer, err := s.peers.to(address)
+			peer, err := s.peer(ctx, address)
 			if err == nil {
 				_, err = peer.ReleaseReminders(ctx, &reminderv1.ReleaseRemindersRequest{Hold: hold, Moved: moved})
 			}

@@ -15,13 +15,14 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/form"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/convert"
+	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// A call waits so long for its caller to have a bucket with tokens, and looks again so often: at once when there is a new table.
+// A call waits so long for its caller to have a bucket with tokens, and looks again so often: at once when
+// there is a new table.
 const (
 	bucketWithin = 5 * time.Second
 	tokensAgain  = 100 * time.Millisecond
@@ -38,7 +39,7 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 	if now == 0 {
 		return nil, rouse.ErrUnavailable
 	}
-	made, err := form.New(form.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata) // before a token is spent on it
+	made, err := convert.New(convert.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata) // before a token is spent on it
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 	if err != nil {
 		return nil, err
 	}
-	form.Put(&made.Spec, form.Place{App: who.app, ID: ids[0], Bucket: bucket})
+	convert.Put(&made.Spec, convert.Place{App: who.app, ID: ids[0], Bucket: bucket})
 	t, err := f.put(ctx, ids[0], made)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 }
 
 // put writes the timer of a new reminder. Its name is new, so nothing of that name exists.
-func (s *Service) put(ctx context.Context, name string, made form.Timer) (rouse.Timer, error) {
+func (s *Service) put(ctx context.Context, name string, made convert.Timer) (rouse.Timer, error) {
 	var results []timers.PutResult
 	var err error
 	if made.First != 0 {
@@ -90,7 +91,7 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 		table, changed := s.now()
 		var others []string
 		giving := slices.Clone(table.Giving(who.app, who.address))
-		slices.SortStableFunc(giving, func(a, b *book.Row) int { // this instance's own first: it can be asked for sure
+		slices.SortStableFunc(giving, func(a, b *allocation.Row) int { // this instance's own first: it can be asked for sure
 			return cmp.Compare(s.distance(a), s.distance(b))
 		})
 		for _, row := range giving {
@@ -99,13 +100,13 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 				continue
 			case row.Instance == s.opts.Address:
 				taken, err := s.take(within, row, n)
-				if errors.Is(err, keep.ErrSpent) {
+				if errors.Is(err, state.ErrSpent) {
 					continue
 				}
 				return texts(taken), row.ID, err
 			case elsewhere:
 				asking, cancel := context.WithTimeout(within, takeWithin)
-				ids, err := s.peers.take(asking, row, n)
+				ids, err := s.takeAt(asking, row, n)
 				cancel()
 				if err == nil {
 					return ids, row.ID, nil
@@ -143,14 +144,14 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 }
 
 // distance orders the rows of this instance before those of others.
-func (s *Service) distance(row *book.Row) int {
+func (s *Service) distance(row *allocation.Row) int {
 	if row.Instance == s.opts.Address {
 		return 0
 	}
 	return 1
 }
 
-func texts(ids []book.ID) []string {
+func texts(ids []allocation.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {
 		list[i] = id.String()
@@ -170,7 +171,7 @@ func (s *Service) connected(who caller) bool {
 
 // find returns the timer of the reminder that has an id, or had it.
 func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
-	if _, err := book.ParseID(id); err != nil {
+	if _, err := allocation.ParseID(id); err != nil {
 		return rouse.Timer{}, rouse.Refuse("reminder_id", id, "is no id of a reminder", err.Error())
 	}
 	t, err := s.opts.Timers.Get(ctx, s.key(id))
@@ -195,13 +196,13 @@ func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetRemind
 	if err != nil {
 		return nil, err
 	}
-	reminder, err := form.Read(&t.Spec)
+	reminder, err := convert.Read(&t.Spec)
 	if err != nil {
 		return nil, err
 	}
 	reminder.NextExecutionTime = stamp(t.Due)
-	at := form.Where(&t.Spec)
-	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App, Actor: form.Actor(&t.Spec),
+	at := convert.Where(&t.Spec)
+	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App, Actor: convert.Actor(&t.Spec),
 		Attempts: t.Attempts, LastError: t.LastError}
 	if row := f.row(at.ID); row != nil {
 		res.TokenBucketId, res.SidecarInstance, res.RemSerInstance = row.ID, row.Client, row.Instance
@@ -210,8 +211,8 @@ func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetRemind
 }
 
 // row returns the row of the table that an id belongs to, or nil.
-func (s *Service) row(id string) *book.Row {
-	parsed, err := book.ParseID(id)
+func (s *Service) row(id string) *allocation.Row {
+	parsed, err := allocation.ParseID(id)
 	if err != nil {
 		return nil
 	}
@@ -221,7 +222,7 @@ func (s *Service) row(id string) *book.Row {
 
 // DeleteReminder ends a reminder.
 func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
-	if _, err := book.ParseID(r.ReminderId); err != nil {
+	if _, err := allocation.ParseID(r.ReminderId); err != nil {
 		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
 	}
 	name := r.ReminderId

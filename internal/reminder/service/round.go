@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
 // round is what the goroutine that looks around remembers between its rounds.
 type round struct {
-	reported keep.Instance // last, to the others
-	when     time.Time     // that was
-	rated    time.Time     // when rates were last asked for
+	reported state.Instance // last, to the others
+	when     time.Time      // that was
+	rated    time.Time      // when rates were last asked for
 	rates    map[string]float64
 	shown    []Instance                   // last, to sidecars
 	moved    time.Time                    // when instances came or went
@@ -77,7 +77,7 @@ func (s *Service) lookAround(ctx context.Context) error {
 		return err
 	}
 	leads := s.opts.Leader()
-	var reported []keep.Instance
+	var reported []state.Instance
 	if leads || len(living) > 1 {
 		if reported, err = s.opts.Notes.Instances(ctx); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *Service) lookAround(ctx context.Context) error {
 }
 
 // elsewhere returns at which other instance each sidecar is connected, by its app and its address.
-func (s *Service) elsewhere(reported []keep.Instance, living []Instance) map[string]map[string]string {
+func (s *Service) elsewhere(reported []state.Instance, living []Instance) map[string]map[string]string {
 	apps := map[string]map[string]string{}
 	for i := range reported {
 		in := &reported[i]
@@ -138,9 +138,9 @@ func (s *Service) instances(ctx context.Context) ([]Instance, error) {
 // say publishes this instance's sidecars and its state to the other instances.
 func (s *Service) say(ctx context.Context) error {
 	s.measure()
-	i := keep.Instance{Address: s.opts.Address, Node: s.opts.Node, Rates: s.round.rates}
+	i := state.Instance{Address: s.opts.Address, Node: s.opts.Node, Rates: s.round.rates}
 	for _, c := range s.opts.Calls.Clients() {
-		i.Clients = append(i.Clients, keep.Client{App: c.App, Prefix: c.Prefix, Address: c.Address})
+		i.Clients = append(i.Clients, state.Client{App: c.App, Prefix: c.Prefix, Address: c.Address})
 	}
 	s.mu.Lock()
 	i.Low, i.Spent, i.Load = slices.Sorted(maps.Keys(s.low)), slices.Sorted(maps.Keys(s.spent)), s.load
@@ -220,8 +220,8 @@ func (s *Service) learn(ctx context.Context, tell bool) error {
 }
 
 // adopt replaces the table by that of a book.
-func (s *Service) adopt(read *keep.Read) *book.Table {
-	table := book.NewTable(&read.Book, read.Seats)
+func (s *Service) adopt(read *state.Read) *allocation.Table {
+	table := allocation.NewTable(&read.Book, read.Seats)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table, s.read = table, read.Revision()

@@ -1,5 +1,5 @@
-// Package service is the reminder service over an engine that it is given: sidecars register, connect, and make, read, delete and move
-// reminders; instances share the token buckets among themselves.
+// Package service is the reminder service over an engine that it is given: sidecars register, connect, and
+// make, read, delete and move reminders; instances share the token buckets among themselves.
 //
 //	gRPC ─► sidecarServer ──┬─ RegisterSidecar, ConnectSidecar, DescribeTable  (connect.go)
 //	                        ├─ CreateReminder, GetReminder, DeleteReminder     (reminders.go) ─► Timers (the engine)
@@ -7,14 +7,15 @@
 //	     ─► instanceServer ─── HoldReminders, ReleaseReminders, TakeTokens     (instance.go) ◄─ other instances
 //	Run  ─► round: instances and sidecars ─► lead: make the table ─► read the table  (round.go, lead.go, collect.go)
 //
-// The state is in the store: timers, and the notes of package keep. The table is a hint: while instances use different ones, reminders are
-// executed by another sidecar of their app, and tokens are skipped.
+// The state is in the store: timers, and the notes of package state. The table is a hint: while instances use
+// different ones, reminders are executed by another sidecar of their app, and tokens are skipped.
 package service
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"sync"
@@ -25,9 +26,9 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/notify"
-	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
 	"github.com/rousehq/rouse/internal/reminder/call"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -47,7 +48,8 @@ var _ Timers = (*timers.Timers)(nil)
 
 // Instance is an instance that lives.
 type Instance struct {
-	Address string
+	Address string // by which sidecars and tables know it
+	Peer    string // where other instances reach it; "" is Address
 	Node    string
 	Leader  bool
 }
@@ -57,15 +59,17 @@ type Instance struct {
 type Options struct {
 	Timers    Timers
 	Calls     *call.Sink // the sink that the engine delivers to
-	Notes     *keep.Notes
+	Notes     *state.Notes
 	Namespace string // of the reminders' timers; default "reminders"
 
-	Address string // where sidecars and other instances reach this one
-	Node    string // its name in the cluster
+	Address string      // where sidecars reach this one
+	PeerTLS *tls.Config // of calls to other instances; nil: plain text
+	Node    string      // its name in the cluster
 	// Instances returns all instances that live, this one included. Nil: there are no others.
 	Instances func(ctx context.Context) ([]Instance, error)
-	// Senders returns for each of some timers, as they were read from the store, the addresses of the instances that may be executing its reminder,
-	// or begin to within a time; none if no instance may. Nil: this one may always, and there are no others.
+	// Senders returns for each of some timers, as they were read from the store, the addresses of the
+	// instances that may be executing its reminder, or begin to within a time; none if no instance may. Nil:
+	// this one may always, and there are no others.
 	Senders func(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error)
 	// Leader reports whether this instance makes the table. Nil is yes.
 	Leader func() bool
@@ -86,7 +90,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "reminders")
-	o.Size = cmp.Or(o.Size, book.DefaultSize)
+	o.Size = cmp.Or(o.Size, allocation.DefaultSize)
 	o.Metadata = cmp.Or(o.Metadata, 128)
 	o.Poll = cmp.Or(o.Poll, 500*time.Millisecond)
 	o.Linger = cmp.Or(o.Linger, 2*o.Calls.Heartbeat())
@@ -121,14 +125,14 @@ type Service struct {
 	kick    chan struct{} // a round is due at once
 
 	mu       sync.Mutex
-	table    *book.Table
+	table    *allocation.Table
 	changed  chan struct{} // closed when the table is another one
 	read     uint64        // the revision of the book that the table was built from
 	living   []Instance
-	givers   map[string]*keep.Dispenser // by bucket, for the buckets of this instance
-	low      map[string]bool            // buckets of which this instance has given nearly all
-	spent    map[string]bool            // of which it has given all
-	empty    map[string]bool            // buckets without tokens and without reminders
+	givers   map[string]*state.Dispenser // by bucket, for the buckets of this instance
+	low      map[string]bool             // buckets of which this instance has given nearly all
+	spent    map[string]bool             // of which it has given all
+	empty    map[string]bool             // buckets without tokens and without reminders
 	load     float64
 	prefixes map[string]string // of apps, once requested
 
@@ -139,10 +143,10 @@ type Service struct {
 // New returns a service that knows no table until Run.
 func New(o Options) *Service {
 	o = o.withDefaults()
-	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1), table: book.NewTable(&book.Book{}, nil), changed: make(chan struct{}),
-		givers: map[string]*keep.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{}, prefixes: map[string]string{}}
+	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1), table: allocation.NewTable(&allocation.Book{}, nil), changed: make(chan struct{}),
+		givers: map[string]*state.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{}, prefixes: map[string]string{}}
 	s.callers.init()
-	s.peers.init(o.Address)
+	s.peers.init(o.Address, o.PeerTLS)
 	return s
 }
 
@@ -151,11 +155,10 @@ func (s *Service) Kick() {
 	notify.Send(s.kick)
 }
 
-// Register adds the service to a gRPC server.
+// Register adds what sidecars call to a gRPC server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	f := &sidecarServer{Service: s}
 	reminderv1.RegisterReminderServiceServer(r, f)
-	reminderv1.RegisterInstanceServiceServer(r, instanceServer{Service: s})
 }
 
 // sidecarServer is what sidecars call.
@@ -183,7 +186,7 @@ func (s *Service) key(name string) rouse.Key {
 }
 
 // now returns the table, and a channel that is closed when the table changes.
-func (s *Service) now() (*book.Table, <-chan struct{}) {
+func (s *Service) now() (*allocation.Table, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table, s.changed
@@ -197,7 +200,7 @@ func (s *Service) Load() float64 {
 }
 
 // Table returns the table as this instance knows it.
-func (s *Service) Table() *book.Table {
+func (s *Service) Table() *allocation.Table {
 	t, _ := s.now()
 	return t
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/poll"
-	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
 	"github.com/rousehq/rouse/internal/reminder/call"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
@@ -33,14 +33,14 @@ type fixture struct {
 	reminderv1.ReminderServiceClient
 	service *Service
 	calls   *call.Sink
-	notes   *keep.Notes
+	notes   *state.Notes
 	listen  *bufconn.Listener
 }
 
 func open(t *testing.T, edit func(*Options)) *fixture {
 	t.Helper()
 	store := mem.New()
-	h := &fixture{notes: keep.New(store, "reminders", 1), listen: bufconn.Listen(1 << 16)}
+	h := &fixture{notes: state.New(store, "reminders", 1), listen: bufconn.Listen(1 << 16)}
 	h.calls = call.New(call.Options{Heartbeat: 2 * time.Second, Changed: func() { h.service.Kick() }})
 	e := timers.New(store, claim.NewSole(1), h.calls, timers.Options{Compile: schedule.Compile})
 	o := Options{Timers: e, Calls: h.calls, Notes: h.notes, Address: "here", Poll: 20 * time.Millisecond, Linger: 200 * time.Millisecond}
@@ -163,11 +163,11 @@ func TestTokensInOrderAndTheNextBucketInTime(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(o *Options) { o.Size = 40 })
 	c := h.connect(t, "x", "one")
-	last := book.ID{}
+	last := allocation.ID{}
 	var buckets []string
 	for range 100 {
 		res := h.make(t, c, &reminderv1.Reminder{InitialDelay: "1h"})
-		id, err := book.ParseID(res.ReminderId)
+		id, err := allocation.ParseID(res.ReminderId)
 		if err != nil || id.Token != last.Token+1 || last.Vector != "" && id.Vector != last.Vector {
 			t.Fatalf("after %v comes %v, %v", last, id, err)
 		}
@@ -245,7 +245,7 @@ func TestUnusedBucketsAreCollected(t *testing.T) {
 		}
 	}
 	poll.Until(t, "the one without reminders is gone", has("A1", "A3"))
-	id, err := book.ParseID(h.make(t, c, &reminderv1.Reminder{InitialDelay: "1h"}).ReminderId)
+	id, err := allocation.ParseID(h.make(t, c, &reminderv1.Reminder{InitialDelay: "1h"}).ReminderId)
 	if err != nil || id.Token != 46 {
 		t.Errorf("the next token is %d, %v", id.Token, err)
 	}

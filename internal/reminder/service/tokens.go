@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/reminder/book"
-	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/allocation"
+	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
-// take takes up to n tokens of a bucket of this instance. It returns keep.ErrSpent if none is left.
-func (s *Service) take(ctx context.Context, row *book.Row, n int) ([]book.ID, error) {
+// take takes up to n tokens of a bucket of this instance. It returns state.ErrSpent if none is left.
+func (s *Service) take(ctx context.Context, row *allocation.Row, n int) ([]allocation.ID, error) {
 	d := s.dispenser(row)
 	tokens, err := d.Take(ctx, n)
-	if errors.Is(err, keep.ErrSpent) {
+	if errors.Is(err, state.ErrSpent) {
 		s.mark(s.spent, row.ID)
 		return nil, err
 	}
@@ -26,9 +26,9 @@ func (s *Service) take(ctx context.Context, row *book.Row, n int) ([]book.ID, er
 	} else if row.To-last <= s.opts.low() {
 		s.mark(s.low, row.ID)
 	}
-	ids := make([]book.ID, len(tokens))
+	ids := make([]allocation.ID, len(tokens))
 	for i, t := range tokens {
-		ids[i] = book.ID{Prefix: row.Prefix, Token: t, Vector: row.Vector}
+		ids[i] = allocation.ID{Prefix: row.Prefix, Token: t, Vector: row.Vector}
 	}
 	return ids, nil
 }
@@ -52,7 +52,7 @@ func (s *Service) out(bucket string) bool {
 }
 
 // dispenser returns the dispenser of a bucket, and creates it if necessary.
-func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
+func (s *Service) dispenser(row *allocation.Row) *state.Dispenser {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.givers[row.ID]
@@ -64,8 +64,8 @@ func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
 }
 
 // keepDispensers closes the dispensers of buckets that this instance no longer has, and deletes their state.
-func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
-	var gone []*keep.Dispenser
+func (s *Service) keepDispensers(ctx context.Context, t *allocation.Table) {
+	var gone []*state.Dispenser
 	s.mu.Lock()
 	for id, d := range s.givers {
 		if row := t.Bucket(id); row == nil || row.Instance != s.opts.Address || !row.State.Gives() {
@@ -102,7 +102,7 @@ func (s *Service) saveLoop(ctx context.Context) {
 	}
 }
 
-func (s *Service) dispensers() (list []*keep.Dispenser) {
+func (s *Service) dispensers() (list []*state.Dispenser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.givers {

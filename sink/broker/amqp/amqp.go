@@ -8,8 +8,8 @@
 //	amqp:CONNECTION/EXCHANGE/ROUTING.KEY
 //	amqp:CONNECTION//QUEUE               the default exchange, which leads to the queue of that name
 //
-// Special characters in names are percent-encoded, including a slash in an exchange. The routing key may be empty.
-// The operator creates exchanges and queues: rouse declares nothing.
+// Special characters in names are percent-encoded, including a slash in an exchange. The routing key may be
+// empty. The operator creates exchanges and queues: rouse declares nothing.
 //
 // # Messages
 //
@@ -33,8 +33,8 @@
 // the user may not write to, with RabbitMQ's code. A message that is too large is rejected. While RabbitMQ
 // blocks publishers, because memory or disk space is low, fires wait.
 //
-// RabbitMQ reports such errors by closing the channel, with all messages in progress on it. So each exchange has its
-// own channels for each namespace: mistakes of one client do not affect the messages of others.
+// RabbitMQ reports such errors by closing the channel, with all messages in progress on it. So each exchange
+// has its own channels for each namespace: mistakes of one client do not affect the messages of others.
 //
 //	amqp.go      the publisher, targets      link.go     a connection, which is restored when it breaks
 //	publish.go   publishing                  channel.go  a channel, its confirms and returns

@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// BenchmarkPublish publishes to a durable classic queue. The bare client's messages are persistent and confirmed, and have no headers.
+// BenchmarkPublish publishes to a durable classic queue. The bare client's messages are persistent and
+// confirmed, and have no headers.
 func BenchmarkPublish(b *testing.B) {
 	url := servers.RabbitMQ(b)
 	ch := dial(b, url)

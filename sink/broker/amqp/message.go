@@ -26,6 +26,9 @@ func publishing(m *broker.Message) amqp091.Publishing {
 	h["rouse-generation"] = generation
 	h["rouse-manual"] = f.Manual
 	h["rouse-last"] = f.Last
+	if f.Traceparent != "" {
+		h["traceparent"] = f.Traceparent
+	}
 	p := amqp091.Publishing{Headers: h, DeliveryMode: amqp091.Persistent, MessageId: f.ID, Type: cloudevent.Type, AppId: "rouse"}
 	if m.Target.Structured {
 		p.ContentType = "application/cloudevents+json"

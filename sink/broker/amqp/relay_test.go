@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/sink/broker/brokertest"
 )
 
-// relay sits between a publisher and RabbitMQ. It forwards the frames of both, but delays the confirms until the test
-// decides what they are.
+// relay sits between a publisher and RabbitMQ. It forwards the frames of both, but delays the confirms until
+// the test decides what they are.
 type relay struct {
 	*brokertest.Relay
 	t testing.TB

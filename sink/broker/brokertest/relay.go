@@ -20,7 +20,8 @@ type Relay struct {
 	conns  []net.Conn
 }
 
-// NewRelay returns a relay to the broker at a URL. For each connection ways returns what forwards each direction until it ends.
+// NewRelay returns a relay to the broker at a URL. For each connection ways returns what forwards each
+// direction until it ends.
 func NewRelay(t testing.TB, server string, ways func(client, server net.Conn) (requests, answers func())) *Relay {
 	t.Helper()
 	u, err := url.Parse(server)

@@ -140,8 +140,8 @@ func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (brok
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Name, c.URL = "there", url
-			if ps := c.Check(); len(ps) > 0 {
-				t.Fatal(ps)
+			if err := c.Check(); err != nil {
+				t.Fatal(err)
 			}
 			p, err := open(c)
 			if err != nil {

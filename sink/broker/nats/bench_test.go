@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// BenchmarkPublish publishes to a stream in a file. The bare client publishes asynchronously, without headers and so without ids.
+// BenchmarkPublish publishes to a stream in a file. The bare client publishes asynchronously, without headers
+// and so without ids.
 func BenchmarkPublish(b *testing.B) {
 	url := servers.NATS(b)
 	conn, js := admin(b, url)

@@ -12,7 +12,7 @@ import (
 // message returns the message of a fire to a subject.
 func message(m *broker.Message, subject string) *natsgo.Msg {
 	f := m.Fire
-	h := header{make(natsgo.Header, 22), make([]string, 0, 22)}
+	h := header{make(natsgo.Header, 23), make([]string, 0, 23)}
 	name, due := cloudevent.Percent(f.Name), f.Due.String()
 	attempt := strconv.FormatUint(uint64(f.Attempt), 10)
 	token, generation := strconv.FormatUint(f.Token, 10), strconv.FormatUint(f.Generation, 10)
@@ -26,6 +26,9 @@ func message(m *broker.Message, subject string) *natsgo.Msg {
 	h.set("rouse-generation", generation)
 	h.set("rouse-manual", strconv.FormatBool(f.Manual))
 	h.set("rouse-last", strconv.FormatBool(f.Last))
+	if f.Traceparent != "" {
+		h.set("traceparent", f.Traceparent)
+	}
 	if m.Target.Structured {
 		h.set("content-type", "application/cloudevents+json")
 		return &natsgo.Msg{Subject: subject, Header: h.h, Data: cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)}

@@ -8,7 +8,8 @@
 //	nats:CONNECTION/SUBJECT             a stream of JetStream has the subject
 //	nats:CONNECTION/SUBJECT?via=core    the current subscribers get it; it is not stored
 //
-// Subjects have no wildcards, and do not begin with '$' or "_INBOX.", which are NATS's own. The operator creates streams.
+// Subjects have no wildcards, and do not begin with '$' or "_INBOX.", which are NATS's own. The operator
+// creates streams.
 //
 // # Messages
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
 	"github.com/rousehq/rouse/test/servers"
@@ -50,19 +51,17 @@ authorization { users = [
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until it has reported its port
+	poll.Until(t, "the server has reported its port", func() bool {
 		var ports struct{ NATS []string }
 		names, _ := filepath.Glob(filepath.Join(dir, "*.ports")) // the pattern is well-formed
 		if len(names) == 1 {
 			if body, err := os.ReadFile(names[0]); err == nil && json.Unmarshal(body, &ports) == nil && len(ports.NATS) > 0 {
 				_, addr, _ = strings.Cut(ports.NATS[0], "://")
-				return addr, f
 			}
 		}
-		if time.Now().After(end) {
-			t.Fatal("the server does not start")
-		}
-	}
+		return addr != ""
+	})
+	return addr, f
 }
 
 func TestAStrictNATS(t *testing.T) {

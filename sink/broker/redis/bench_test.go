@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// BenchmarkPublish adds to a stream. The bare client does so in pipelines of 128, eight at a time, with one field an entry.
+// BenchmarkPublish adds to a stream. The bare client does so in pipelines of 128, eight at a time, with one
+// field an entry.
 func BenchmarkPublish(b *testing.B) {
 	url := servers.Redis(b)
 	client := admin(b, url)

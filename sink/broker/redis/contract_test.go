@@ -99,6 +99,6 @@ func read(values map[string]any) (rouse.Fire, error) {
 		return brokertest.Event([]byte(event))
 	}
 	return brokertest.Facts(map[string]string{"rouse-fire-id": text("id"), "rouse-namespace": text("namespace"), "rouse-timer": text("subject"), "rouse-due": text("time"),
-		"rouse-attempt": text("attempt"), "rouse-token": text("token"), "rouse-generation": text("generation"), "rouse-manual": text("manual"), "rouse-last": text("last")},
+		"rouse-attempt": text("attempt"), "rouse-token": text("token"), "rouse-generation": text("generation"), "rouse-manual": text("manual"), "rouse-last": text("last"), "traceparent": text("traceparent")},
 		text("datacontenttype"), []byte(text("data")))
 }

@@ -14,7 +14,7 @@ type entry struct {
 // entry returns the command that adds a message to the stream of a key.
 func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
 	f := m.Fire
-	args := make([]any, 0, 36)
+	args := make([]any, 0, 38)
 	args = append(args, "XADD", key)
 	if p.c.MaxLength > 0 {
 		args = append(args, "MAXLEN", "~", p.c.MaxLength)
@@ -26,6 +26,9 @@ func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
 	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time", f.Due.String(), "subject", f.Name)
 	if kind := cloudevent.ContentType(f.Spec); kind != "" {
 		args = append(args, "datacontenttype", kind)
+	}
+	if f.Traceparent != "" {
+		args = append(args, "traceparent", f.Traceparent)
 	}
 	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace", f.Namespace,
 		"manual", truth(f.Manual), "last", truth(f.Last), "data", f.Spec.Payload)}

@@ -16,7 +16,8 @@
 //
 //	specversion, id, source, type, time, subject, datacontenttype, attempt, token, generation, namespace, manual, last
 //
-// and the unchanged payload in the field data. In structured mode an entry has the fields id and event, which is the event as JSON.
+// and the unchanged payload in the field data. In structured mode an entry has the fields id and event, which
+// is the event as JSON.
 //
 // # Outcomes
 //

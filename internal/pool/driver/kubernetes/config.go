@@ -125,7 +125,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// podTemplate is the part of a template that the driver reads. The API server checks the rest when it is applied.
+// podTemplate is the part of a template that the driver reads. The API server checks the rest when it is
+// applied.
 type podTemplate struct {
 	Metadata struct{ Labels, Annotations map[string]string }
 	Spec     struct {

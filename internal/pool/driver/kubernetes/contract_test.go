@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/drivertest"
 )
@@ -27,11 +28,7 @@ const patience = 30 * time.Second
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come: %s", what)
-		}
-	}
+	poll.Until(t, what, holds)
 }
 
 // kubeconfig writes a kubeconfig for an API server.

@@ -4,12 +4,13 @@
 //	Drain  ──► it is deleted; its pods have their grace period            own, or by a ScaledObject of KEDA on the group's queue
 //	List   ◄── caches of workloads, pods and scalers, updated by watches, which also feed Changed
 //
-// Workloads outlive this process: Release and Close do not drain them, and the next leader finds them by their labels.
-// Names contain a hash of the instance, the pool and the key, and lists select by a hash of the instance and the pool,
-// so that pools and instances in one namespace do not touch each other's objects.
+// Workloads outlive this process: Release and Close do not drain them, and the next leader finds them by
+// their labels. Names contain a hash of the instance, the pool and the key, and lists select by a hash of the
+// instance and the pool, so that pools and instances in one namespace do not touch each other's objects.
 //
-// A workload has a turn, a random word that is also in its pods and its selector. The workload created for a key after
-// a Drain has another turn than the deleted one, which distinguishes pods that still finish their work from new ones.
+// A workload has a turn, a random word that is also in its pods and its selector. The workload created for a
+// key after a Drain has another turn than the deleted one, which distinguishes pods that still finish their
+// work from new ones.
 //
 // The kubelet restarts workers that end by themselves, with a backoff of up to five minutes.
 package kubernetes

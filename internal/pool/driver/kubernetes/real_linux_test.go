@@ -1,27 +1,24 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	_ "embed"
 	"encoding/pem"
-	"errors"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestWithAKubernetes runs the contract and all scenarios with a real Kubernetes without machines: API
@@ -91,7 +88,7 @@ func (k *kubernetes) away(t *testing.T, w *harness) {
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
 	until(t, d, "it runs", run("k", 1, 0))
-	if err := k.server.end(); err != nil {
+	if err := k.server.End(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "lists fail", func() bool { _, err := d.List(t.Context()); return err != nil })
@@ -124,43 +121,7 @@ type kubernetes struct {
 	dir         string
 	etcd        string
 	adminConfig string
-	server      *program
-}
-
-// program is a process that ends with the test and with the test binary.
-type program struct {
-	cmd *exec.Cmd
-	log *bytes.Buffer
-}
-
-func startProgram(t *testing.T, variable string, args ...string) *program {
-	t.Helper()
-	p := &program{cmd: exec.Command(os.Getenv(variable), args...), log: &bytes.Buffer{}}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // it dies with the test binary
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.end() // it may have ended before
-		if t.Failed() {
-			log := p.log.String()
-			t.Logf("the end of the log of %s:\n%s", variable, log[max(0, len(log)-2000):])
-		}
-	})
-	return p
-}
-
-func (p *program) end() error {
-	if p.cmd.ProcessState != nil {
-		return nil
-	}
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	_ = p.cmd.Wait() // it was killed
-	return nil
+	server      *servers.Program
 }
 
 // free returns an unused address.
@@ -183,7 +144,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 	}
 	k := &kubernetes{dir: t.TempDir(), etcd: "http://" + free(t), url: "https://" + free(t)}
 	peer := "http://" + free(t)
-	startProgram(t, "ROUSE_ETCD", "--name=a", "--data-dir="+k.in("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+	servers.StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.in("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
 	users := adminToken + `,admin,1,"system:masters"` + "\n" + driverToken + ",driver,2\n"
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -204,7 +165,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 	eventually(t, "the API server knows ScaledObjects", func() bool {
 		return k.call(t, http.MethodGet, "apis/keda.sh/v1alpha1/namespaces/workers/scaledobjects", "", "") == nil
 	})
-	startProgram(t, "ROUSE_KUBE_CONTROLLERS", "--kubeconfig="+k.adminConfig, "--leader-elect=false", "--secure-port=0", "--cert-dir="+k.in("certs"),
+	servers.StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"), "--kubeconfig="+k.adminConfig, "--leader-elect=false", "--secure-port=0", "--cert-dir="+k.in("certs"),
 		"--horizontal-pod-autoscaler-sync-period=1s",
 		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller")
 	return k
@@ -216,7 +177,7 @@ func (k *kubernetes) in(name string) string { return filepath.Join(k.dir, name) 
 func (k *kubernetes) startServer(t *testing.T) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.url, "https://"), ":")
-	k.server = startProgram(t, "ROUSE_KUBE_APISERVER", "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
+	k.server = servers.StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.in("certs"), "--token-auth-file="+k.in("users"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.in("key"), "--service-account-signing-key-file="+k.in("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")

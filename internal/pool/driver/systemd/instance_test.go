@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // instance is a private systemd: a real user instance with only the units of the test. It needs root, for a
@@ -202,13 +204,8 @@ func (i *instance) bus() string {
 	}
 	i.systemctl("start", "dbus.service")
 	address := "unix:path=" + filepath.Join(i.dir, "bus")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // systemd takes its name on the bus a moment later
-		if err := i.answers(address); err == nil {
-			return address
-		} else if time.Now().After(deadline) {
-			i.t.Fatal(err)
-		}
-	}
+	poll.Until(i.t, "systemd has its name on the bus", func() bool { return i.answers(address) == nil })
+	return address
 }
 
 // systemctl runs systemctl.

@@ -1,5 +1,5 @@
-// Worker is the worker of the drivers' contract as a program of its own, which can be built without the C library and so needs
-// nothing else in its image.
+// Worker is the worker of the drivers' contract as a program of its own, which can be built without the C
+// library and so needs nothing else in its image.
 package main
 
 import (

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Quotas bound what a namespace may have and do, on all nodes together. What is missing or 0 is unlimited.
+type Quotas struct {
+	Timers       int64    `json:"timers,omitzero" schema:"minimum=0"`             // that exist; those that have ended and are kept count too
+	Bytes        int64    `json:"bytes,omitzero" schema:"minimum=0"`              // that its timers, occurrences and dead letters take
+	DeadLetters  int64    `json:"dead_letters,omitzero" schema:"minimum=0"`       // that are kept, the newest
+	Overlaps     int64    `json:"overlaps,omitzero" schema:"minimum=0"`           // occurrences in progress next to their timers; more are skipped
+	PoolGroups   int64    `json:"pool_groups,omitzero" schema:"minimum=0"`        // groups of workers that its requests have started; further keys wait
+	Creates      float64  `json:"creates_per_second,omitzero" schema:"minimum=0"` // timers that clients write
+	Fires        float64  `json:"fires_per_second,omitzero" schema:"minimum=0"`   // attempts; further ones wait
+	Reads        float64  `json:"reads_per_second,omitzero" schema:"minimum=0"`   // requests that read
+	MinInterval  Duration `json:"min_interval,omitzero"`                          // timers that come due more often are refused
+	ScheduleCost int64    `json:"schedule_cost,omitzero" schema:"minimum=0"`      // steps that the search for the next occurrence of a timer may take
+}
+
+// QuotasOf returns the JSON form.
+func QuotasOf(q rouse.Quotas) Quotas {
+	return Quotas{q.Timers, q.Bytes, q.DeadLetters, q.Overlaps, q.PoolGroups, q.Creates, q.Fires, q.Reads, Duration(q.MinInterval), q.ScheduleCost}
+}
+
+// Words returns the quotas of the form.
+func (q Quotas) Words() rouse.Quotas {
+	return rouse.Quotas{Timers: q.Timers, Bytes: q.Bytes, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps, PoolGroups: q.PoolGroups, Creates: q.Creates,
+		Fires: q.Fires, Reads: q.Reads, MinInterval: time.Duration(q.MinInterval), ScheduleCost: q.ScheduleCost}
+}
+
+// Usage is how much of its quotas a namespace uses. Rates are what was asked for in the last seconds; 0
+// without a quota, as are bytes and pool_groups.
+type Usage struct {
+	Timers      int64   `json:"timers"`
+	Bytes       int64   `json:"bytes"`
+	DeadLetters int64   `json:"dead_letters"`
+	Overlaps    int64   `json:"overlaps"`
+	PoolGroups  int64   `json:"pool_groups"`
+	Creates     float64 `json:"creates_per_second"`
+	Fires       float64 `json:"fires_per_second"`
+	Reads       float64 `json:"reads_per_second"`
+}
+
+// Namespace is a namespace that was created or has timers.
+type Namespace struct {
+	Name     string           `json:"name"`
+	Quotas   Quotas           `json:"quotas"`
+	Updated  Time             `json:"updated"`
+	Revision uint64           `json:"revision"`         // 0: it was not created
+	Usage    *Usage           `json:"usage,omitzero"`   // of a single one
+	Counts   map[string]int64 `json:"counts,omitempty"` // how many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers
+}
+
+// NamespaceOf returns the JSON form.
+func NamespaceOf(n *rouse.Namespace) Namespace {
+	out := Namespace{Name: n.Name, Quotas: QuotasOf(n.Quotas), Updated: TimeOf(n.Updated), Revision: n.Revision}
+	for state, count := range n.Counts {
+		if out.Counts == nil {
+			out.Counts = map[string]int64{}
+		}
+		out.Counts[state.String()] = count
+	}
+	return out
+}
+
+// UsageOf returns the JSON form.
+func UsageOf(u *rouse.Usage) *Usage {
+	return &Usage{u.Timers, u.Bytes, u.DeadLetters, u.Overlaps, u.PoolGroups, u.Creates, u.Fires, u.Reads}
+}
+
+// PutNamespace asks for a namespace with quotas.
+type PutNamespace struct {
+	Quotas Quotas `json:"quotas,omitzero"` // all of them; one that is missing is unlimited
+}
+
+// NamespaceList is a page of namespaces, in the order of their names.
+type NamespaceList struct {
+	Namespaces    []Namespace `json:"namespaces"`
+	NextPageToken string      `json:"next_page_token,omitzero"`
+}

@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Secrets has the secrets and the signing keys of namespaces.
+type Secrets struct{ c *Client }
+
+// Secrets returns the secrets of the server.
+func (c *Client) Secrets() *Secrets { return &Secrets{c} }
+
+// Secret describes a secret of a namespace. Its value is never returned.
+type Secret struct {
+	Name             string
+	Version          uint64 // 1 is the first value
+	Created, Updated rouse.Instant
+	Key              string // id of the key that seals it
+	Unreadable       string // why the node cannot use it; empty if it can
+}
+
+func secretFrom(p *rousev1.Secret) Secret {
+	return Secret{Name: p.GetName(), Version: p.GetVersion(), Created: rouse.Instant(p.GetCreatedMs()), Updated: rouse.Instant(p.GetUpdatedMs()), Key: p.GetKey(),
+		Unreadable: p.GetUnreadable()}
+}
+
+// Put creates a secret, or gives it a new value. Headers of timers of the namespace refer to it as
+// {{secret:NAME}}; all nodes use the new value within five seconds. An empty namespace is "default". It is
+// retried; a value that was written twice counts as two versions.
+func (s *Secrets) Put(ctx context.Context, namespace, name, value string) (Secret, error) {
+	request := &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value}
+	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.Secret, error) { return s.c.secrets.PutSecret(ctx, request) })
+	return secretFrom(p), err
+}
+
+// List describes the secrets of a namespace, ordered by name. It is retried.
+func (s *Secrets) List(ctx context.Context, namespace string) ([]Secret, error) {
+	request := &rousev1.ListSecretsRequest{Namespace: namespace}
+	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListSecretsResponse, error) { return s.c.secrets.ListSecrets(ctx, request) })
+	list := make([]Secret, len(p.GetSecrets()))
+	for i, one := range p.GetSecrets() {
+		list[i] = secretFrom(one)
+	}
+	return list, err
+}
+
+// Delete deletes a secret. Fires of timers that refer to it wait. It is retried: a retry that finds no
+// secret assumes that an earlier try succeeded.
+func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
+	request := &rousev1.DeleteSecretRequest{Namespace: namespace, Name: name}
+	_, err := again(ctx, s.c.opts.Patience, func(unsure bool) (*rousev1.DeleteSecretResponse, error) {
+		response, err := s.c.secrets.DeleteSecret(ctx, request)
+		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+			return &rousev1.DeleteSecretResponse{}, nil
+		}
+		return response, err
+	})
+	return err
+}
+
+// SigningKey is a key that signs the callbacks of a namespace. Package sink/webhook verifies signatures with
+// both of its forms.
+type SigningKey struct {
+	ID             string
+	Created, Until rouse.Instant // Until is when it ends to sign; 0: it has no end
+	Public         string        // "whpk_…", for signatures v1a
+	Secret         string        // "whsec_…", for signatures v1; empty unless it was asked for
+}
+
+func signingFrom(p *rousev1.SigningKeys) []SigningKey {
+	list := make([]SigningKey, len(p.GetKeys()))
+	for i, k := range p.GetKeys() {
+		list[i] = SigningKey{ID: k.Id, Created: rouse.Instant(k.CreatedMs), Until: rouse.Instant(k.UntilMs), Public: k.PublicKey, Secret: k.Secret}
+	}
+	return list
+}
+
+// SigningKeys returns the public keys that verify the callbacks of a namespace, the newest first. It is
+// retried.
+func (s *Secrets) SigningKeys(ctx context.Context, namespace string) ([]SigningKey, error) {
+	request := &rousev1.ListSigningKeysRequest{Namespace: namespace}
+	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys, error) { return s.c.secrets.ListSigningKeys(ctx, request) })
+	return signingFrom(p), err
+}
+
+// RevealSigningKeys returns the same keys with their secrets. It is retried.
+func (s *Secrets) RevealSigningKeys(ctx context.Context, namespace string) ([]SigningKey, error) {
+	request := &rousev1.RevealSigningKeysRequest{Namespace: namespace}
+	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys, error) { return s.c.secrets.RevealSigningKeys(ctx, request) })
+	return signingFrom(p), err
+}
+
+// RotateSigningKeys gives a namespace a new signing key, and returns it, first, with the old ones, which
+// sign, too, for overlap. It is not retried: a second try would make another key.
+func (s *Secrets) RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error) {
+	p, err := s.c.secrets.RotateSigningKeys(ctx, &rousev1.RotateSigningKeysRequest{Namespace: namespace, Overlap: durationpb.New(overlap)})
+	return signingFrom(p), translate(err)
+}

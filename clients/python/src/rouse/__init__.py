@@ -1,0 +1,16 @@
+"""rouse fires durable timers; this package is its client.
+
+`Client` is synchronous, `AsyncClient` asynchronous; both speak the HTTP API. `rouse.webhooks` verifies callbacks,
+`rouse.testing` runs a development server for tests, `rouse.errors` has the errors.
+"""
+
+from . import errors, models, webhooks
+from .aio import AsyncClient
+from .client import Client
+from .errors import *  # noqa: F403
+from .models import *  # noqa: F403
+from .pools import CallAnswer, CallPending
+
+__version__ = "0.1.0"
+
+__all__ = ["AsyncClient", "CallAnswer", "CallPending", "Client", "errors", "models", "webhooks", *errors.__all__, *models.__all__]

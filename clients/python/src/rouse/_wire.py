@@ -1,0 +1,178 @@
+"""How values are sent and read: JSON, times, durations, problems. Nothing here does I/O."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import json
+import re
+import typing
+from datetime import datetime, timedelta, timezone
+from typing import Any, Optional, TypeVar, Union
+from urllib.parse import quote
+
+from . import models
+from .errors import ApiError, error_of
+
+T = TypeVar("T")
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|us|µs|ns|s)")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+
+
+def time_text(t: Union[datetime, str]) -> str:
+    """Returns a time as RFC 3339 has it."""
+    if isinstance(t, str):
+        return t
+    if t.tzinfo is None:
+        raise ValueError(f"{t!r} has no time zone: use datetime.now(timezone.utc), or another one with tzinfo")
+    return t.astimezone(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def time_of(text: str) -> datetime:
+    """Reads a time of RFC 3339; the server's have milliseconds."""
+    m = _TIME.fullmatch(text)
+    if m is None:
+        raise ValueError(f"{text!r} is no time of RFC 3339")
+    t = datetime.fromisoformat(m[1] + (m[3] if m[3] != "Z" else "+00:00"))
+    return t + timedelta(microseconds=int((m[2] or "0").ljust(6, "0")[:6]))
+
+
+def duration_text(d: Union[timedelta, float, str]) -> str:
+    """Returns a duration as the server reads it, such as 90s; numbers are seconds."""
+    if isinstance(d, str):
+        return d
+    micros = round((d.total_seconds() if isinstance(d, timedelta) else d) * 1e6)
+    if micros % 1_000_000 == 0:
+        return f"{micros // 1_000_000}s"
+    return f"{micros // 1000}ms" if micros % 1000 == 0 else f"{micros / 1000}ms"
+
+
+def duration_of(text: str) -> timedelta:
+    """Reads a duration such as 1h30m0s."""
+    sign, rest = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
+    parts = _DURATION.findall(rest)
+    if rest != "0" and "".join(n + unit for n, unit in parts) != rest or not rest:
+        raise ValueError(f"{text!r} is no duration")
+    return timedelta(seconds=sign * sum(float(n) * _UNITS[unit] for n, unit in parts))
+
+
+def encode(value: Any) -> Any:
+    """Returns what a value is in JSON. None is left out of objects."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out: dict[str, Any] = {}
+        for f in dataclasses.fields(value):
+            v, name = getattr(value, f.name), f.metadata.get("json", f.name)
+            if v is None:
+                continue
+            if name == "payload":
+                out.update(payload_members(v))
+            else:
+                out[name] = encode(v)
+        return out
+    if isinstance(value, datetime):
+        return time_text(value)
+    if isinstance(value, timedelta):
+        return duration_text(value)
+    if isinstance(value, dict):
+        return {k: encode(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [encode(v) for v in value]
+    return value
+
+
+def payload_members(payload: Any) -> dict[str, Any]:
+    """Returns the member of a request that has a payload."""
+    if isinstance(payload, (bytes, bytearray, memoryview)):
+        return {"payload_base64": base64.b64encode(bytes(payload)).decode()}
+    return {"payload": payload}
+
+
+def dumps(value: Any) -> bytes:
+    """Returns the body of a request. What JSON does not have, such as NaN, is refused."""
+    return json.dumps(encode(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+@functools.lru_cache(maxsize=None)
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls, vars(models))
+
+
+def decode(cls: type[T], data: Any) -> T:
+    """Reads an object of a class of models. Members that it does not know are of later servers, and left out."""
+    hints = _hints(cls)  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+        name = f.metadata.get("json", f.name)
+        if name == "payload" and "payload_base64" in data:
+            values[f.name] = base64.b64decode(data["payload_base64"])
+        elif name in data:
+            values[f.name] = _value(hints[f.name], data[name])
+        elif f.default is dataclasses.MISSING:
+            values[f.name] = None
+    return cls(**values)
+
+
+def _value(hint: Any, data: Any) -> Any:
+    origin = typing.get_origin(hint)
+    if origin is Union:
+        kinds = [k for k in typing.get_args(hint) if k not in (type(None), str)]
+        return None if data is None else _value(kinds[0], data) if kinds else data
+    if origin is list:
+        return [_value(typing.get_args(hint)[0], v) for v in data]
+    if origin is dict:
+        return {k: _value(typing.get_args(hint)[1], v) for k, v in data.items()}
+    if hint is datetime:
+        return time_of(data)
+    if hint is timedelta:
+        return duration_of(data)
+    return decode(hint, data) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else data
+
+
+def path(*parts: str) -> str:
+    """Returns a path whose parts are escaped, with the verb after a colon in the last one."""
+    return "/v1/" + "/".join(part if part.startswith(":") else quote(part, safe="") for part in parts).replace("/:", ":")
+
+
+def query(**values: Any) -> list[tuple[str, str]]:
+    """Returns the parameters of a query; None and empty ones are left out."""
+    out: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name == "labels":
+            out += [("label", f"{k}={v}") for k, v in value.items()]
+        elif isinstance(value, (list, tuple)):
+            out += [(name, str(v)) for v in value]
+        elif isinstance(value, bool):
+            out.append((name, "true" if value else "false"))
+        elif isinstance(value, timedelta):
+            out.append((name, duration_text(value)))
+        else:
+            out.append((name, time_text(value) if isinstance(value, datetime) else str(value)))
+    return out
+
+
+def problem_of(status: int, content_type: str, body: bytes, retry_after: Optional[str]) -> ApiError:
+    """Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer."""
+    seconds: Optional[float] = None
+    try:
+        seconds = max(0.0, float(retry_after)) if retry_after is not None else None
+    except ValueError:
+        pass  # a date: no server of ours sends it
+    try:
+        if content_type.partition(";")[0].strip() != "application/problem+json":
+            raise ValueError
+        problem = decode(models.Problem, json.loads(body))
+    except (ValueError, AttributeError, TypeError, KeyError):
+        code = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable"}
+        text = body[:200].decode(errors="replace")
+        problem = models.Problem(type="about:blank", title=f"HTTP status {status}", status=status, code=code.get(status, "unexpected"), detail=text or None)
+    return error_of(problem, retry_after=seconds)
+
+
+def error_as(error: ApiError, code: str, detail: str) -> ApiError:
+    """Returns an error as one with another code."""
+    return error_of(models.Problem(type="about:blank", title=error.title, status=error.status, code=code, detail=detail))

@@ -1,0 +1,703 @@
+"""The synchronous client. Made of aio.py by generate.py: do not edit."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Iterator, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
+from urllib.parse import urlencode
+
+import httpx
+
+from . import _wire
+from ._settings import Settings, settings
+from .errors import ApiError, ConflictError, ConnectionFailedError, NotFoundError, RouseError, error_of
+from .models import (
+    Backfilled,
+    BulkProgress,
+    Calendar,
+    CalendarPut,
+    Cause,
+    Clock,
+    Created,
+    Day,
+    Deadline,
+    Deleted,
+    Explanation,
+    Filter,
+    Namespace,
+    Next,
+    Quotas,
+    Ran,
+    Record,
+    RecordGroups,
+    SigningKey,
+    Simulated,
+    Spec,
+    State,
+    Timer,
+    TimerOutcomes,
+    Version,
+    When,
+)
+from .pools import CallAnswer, CallPending, answer_of
+
+__all__ = ["Client"]
+
+Moment = Union[datetime, str]
+Span = Union[timedelta, str]
+
+# Waits between two tries, in seconds: each is up to twice the one before.
+_FIRST, _LONGEST = 0.05, 5.0
+
+
+class Client:
+    """Speaks the HTTP API of a rouse server. It may be used by several tasks or threads at a time.
+
+    Settings that are left out are read from the environment, as the command line reads them: `ROUSE_SERVER`, `ROUSE_NAMESPACE`,
+    `ROUSE_KEY`, `ROUSE_KEY_FILE`, `ROUSE_CA`, `ROUSE_CLIENT_CERT`, `ROUSE_CLIENT_KEY`.
+
+    Args:
+        server: `HOST:PORT` or a URL; several nodes with commas between. Default `127.0.0.1:7411`. Without a scheme, connections to
+            this host are in plain text, others use TLS.
+        namespace: Namespace of the timers; default `default`. `-` is all namespaces, for lists.
+        key: Text of an API key.
+        key_file: File with the API key.
+        ca: PEM file with the authorities of the server's certificate; default the system's.
+        client_cert: PEM file with the certificate of this client, for mutual TLS.
+        client_key: PEM file with its private key.
+        timeout: Seconds that the server may take for one answer.
+        patience: Seconds for which calls are retried. 0 is no retries. Calls that cannot be repeated without harm, such as `run`,
+            are retried only if it is certain that the server did nothing.
+
+    >>> with rouse.Client(server) as c:
+    ...     timer = c.create("hello", rouse.Spec(schedule="@after 1h", target="stream:greetings", payload={"to": "you"}))
+    ...     timer.state
+    'scheduled'
+    """
+
+    def __init__(
+        self,
+        server: Optional[str] = None,
+        *,
+        namespace: Optional[str] = None,
+        key: Optional[str] = None,
+        key_file: Optional[str] = None,
+        ca: Optional[str] = None,
+        client_cert: Optional[str] = None,
+        client_key: Optional[str] = None,
+        timeout: float = 30.0,
+        patience: float = 30.0,
+    ) -> None:
+        self._begin(settings(server, namespace, key, key_file, ca, client_cert, client_key), timeout, patience)
+
+    def _begin(self, s: Settings, timeout: float, patience: float, http: Optional[httpx.Client] = None) -> None:
+        self._settings, self._timeout, self._patience = s, timeout, patience
+        headers = {"Authorization": f"Bearer {s.key}"} if s.key else {}
+        # What the environment holds of proxies and credentials is not for this server. Without https:// there is no TLS to verify.
+        self._http = http or httpx.Client(headers=headers, timeout=timeout, verify=s.tls or False, trust_env=False)
+        self._node = 0  # of s.bases: the one that answered last
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the timers."""
+        return self._settings.namespace
+
+    def within(self, namespace: str) -> Client:
+        """Returns a client for another namespace, which shares the connections of this one.
+
+        >>> client.within("billing").namespace
+        'billing'
+        """
+        c = Client.__new__(Client)
+        s = self._settings
+        c._begin(Settings(s.bases, namespace, s.key, s.tls), self._timeout, self._patience, self._http)
+        return c
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    # Timers
+
+    def create(self, name: Optional[str], spec: Spec, *, idempotency_key: Optional[str] = None) -> Timer:
+        """Creates a timer. If the name exists, it raises `AlreadyExistsError`; without a name, the server makes one.
+
+        The call is retried with one idempotency key, so a lost answer creates no second timer. Give a key of your own, such as the
+        number of an order, to make calls of different processes the same call.
+
+        With `debounce` or `throttle` in place of a schedule, many calls for one name cause few fires; such a call is not retried.
+
+        >>> spec = rouse.Spec(schedule="0 9 1 * *", timezone="Europe/Stockholm", target="stream:invoices", labels={"team": "billing"})
+        >>> client.create("invoice-17", spec).name
+        'invoice-17'
+        >>> client.create("invoice-17", rouse.Spec(schedule="@after 1h", target="stream:other"))
+        Traceback (most recent call last):
+        rouse.errors.AlreadyExistsError: ...
+        """
+        body = _with(spec, name=name)
+        coalesces = spec.debounce is not None or spec.throttle is not None
+        headers = {} if coalesces else {"Idempotency-Key": idempotency_key or uuid.uuid4().hex}
+        try:
+            response = self._call("POST", self._path("timers"), body=body, headers=headers, repeat=not coalesces)
+        except ConflictError as error:
+            if idempotency_key is not None or coalesces:
+                raise
+            # No other call has this key: the name is that of another one.
+            raise _wire.error_as(error, "already_exists", f"the timer {name!r} exists") from error
+        return _wire.decode(Timer, response.json())
+
+    def upsert(self, name: str, spec: Spec, *, if_revision: Optional[int] = None, only_existing: bool = False) -> Timer:
+        """Creates a timer, or replaces the existing one, which begins a new generation.
+
+        `if_revision` replaces only that revision, and raises `ConflictError` if it has another one; such a call is not retried if
+        its answer is lost, because a retry could not tell its own first try from the change of another client. `only_existing`
+        raises `NotFoundError` instead of creating.
+
+        >>> client.upsert("report", rouse.Spec(schedule="@every 1h", target="stream:reports")).generation < client.upsert(
+        ...     "report", rouse.Spec(schedule="@every 2h", target="stream:reports")).generation
+        True
+        """
+        headers = {"If-Match": f'"{if_revision}"'} if if_revision is not None else {"If-Match": "*"} if only_existing else {}
+        try:
+            response = self._call("PUT", self._path("timers", name), body=_with(spec), headers=headers, repeat=if_revision is None)
+        except ConflictError as error:
+            if only_existing and if_revision is None:
+                raise _wire.error_as(error, "not_found", f"there is no timer {name!r}") from error
+            raise
+        return _wire.decode(Timer, response.json())
+
+    def update(self, name: str, change: Callable[[Spec], None]) -> Timer:
+        """Reads a timer, has `change` change its spec, and writes it back, again if another client changed it in between.
+
+        A new generation begins: intervals such as `@every 1h` begin with the update. Use `reschedule` to change only when it fires.
+
+        >>> def slower(spec):
+        ...     spec.schedule = "@every 6h"
+        >>> client.update("report", slower).schedule
+        '@every 6h'
+        """
+        while True:
+            timer = self.get(name)
+            if timer.redacted:
+                raise RouseError(f"{name} cannot be updated: this client may not see its payload, and would remove it")
+            spec = Spec(**{field: getattr(timer, field) for field in Spec.__dataclass_fields__ if hasattr(timer, field)})
+            change(spec)
+            try:
+                return self.upsert(name, spec, if_revision=timer.revision)
+            except ConflictError:
+                continue
+
+    def create_batch(
+        self,
+        timers: Iterable[Tuple[Optional[str], Spec]],
+        *,
+        mode: Literal["create_only", "create_or_replace", "replace_only"] = "create_only",
+    ) -> List[Created]:
+        """Creates up to 5,000 timers in one durable step. Each has an outcome; one with a `problem` was not created.
+
+        It is retried in mode `create_or_replace` with names for all.
+
+        >>> soon = rouse.Spec(schedule="@after 1h", target="stream:x")
+        >>> [c.problem.code if c.problem else "created" for c in client.create_batch([("a", soon), ("b", soon), ("a", soon)])]
+        ['created', 'created', 'already_exists']
+        """
+        list_ = [_with(spec, name=name) for name, spec in timers]
+        repeat = mode == "create_or_replace" and all("name" in t for t in list_)
+        response = self._call("POST", self._path("timers", ":batchCreate"), body={"mode": mode, "timers": list_}, repeat=repeat)
+        return [_wire.decode(Created, c) for c in response.json()["created"]]
+
+    def get(self, name: str) -> Timer:
+        """Reads a timer, or raises `NotFoundError`.
+
+        >>> client.get("report").due > datetime.now(timezone.utc)
+        True
+        """
+        return _wire.decode(Timer, (self._call("GET", self._path("timers", name), repeat=True)).json())
+
+    def list(
+        self,
+        *,
+        prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        states: Optional[Sequence[State]] = None,
+        due_from: Optional[Moment] = None,
+        due_until: Optional[Moment] = None,
+        text: Optional[str] = None,
+        target: Optional[str] = None,
+        code: Optional[int] = None,
+        order_by: Optional[Literal["name", "due", "updated", "ended"]] = None,
+        reverse: Optional[bool] = None,
+        page_size: Optional[int] = None,
+    ) -> Iterator[Timer]:
+        """Lists the timers that match all filters. Pages are read as they are needed.
+
+        >>> [timer.name for timer in client.list(labels={"team": "billing"}, order_by="due")]
+        ['invoice-17']
+        """
+        query = _wire.query(
+            prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until, text=text, target=target, code=code,
+            order_by=order_by, reverse=reverse, page_size=page_size,
+        )  # fmt: skip
+        for timer in self._pages(self._path("timers"), query, "timers"):
+            yield _wire.decode(Timer, timer)
+
+    def count(
+        self,
+        *,
+        prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        states: Optional[Sequence[State]] = None,
+        due_from: Optional[Moment] = None,
+        due_until: Optional[Moment] = None,
+    ) -> int:
+        """Counts the timers that match all filters.
+
+        >>> client.count(prefix="invoice-", states=["scheduled", "paused"])
+        1
+        """
+        query = _wire.query(prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until)
+        return int((self._call("GET", self._path("timers", ":count"), query=query, repeat=True)).json()["count"])
+
+    def delete(self, name: str, *, if_revision: Optional[int] = None) -> Deleted:
+        """Deletes a timer, which cancels its fires: no attempt starts after the answer. `in_flight` means that one had started before.
+
+        If a retry finds no timer, an earlier try of this call deleted it; then the generation is 0.
+
+        >>> client.delete("hello").in_flight
+        False
+        """
+        query = _wire.query(expected_revision=if_revision)
+        response = self._call("DELETE", self._path("timers", name), query=query, repeat=True, deletes=True)
+        return _wire.decode(Deleted, response.json() if response is not None else {"in_flight": True, "generation": 0})
+
+    def pause(self, name: str, *, reason: Optional[str] = None, until: Optional[Moment] = None) -> Timer:
+        """Stops a timer until `resume`, or until a time.
+
+        >>> client.pause("report", reason="the printer is broken").state
+        'paused'
+        """
+        return self._change(name, ":pause", {"reason": reason, "until": until}, repeat=True)
+
+    def resume(self, name: str) -> Timer:
+        """Ends a pause.
+
+        >>> client.resume("report").state
+        'scheduled'
+        """
+        return self._change(name, ":resume", None, repeat=True)
+
+    def run(self, name: str) -> Ran:
+        """Fires now, in addition to the schedule. It is not retried if its answer is lost: that would be another fire.
+
+        >>> client.upsert("hourly", rouse.Spec(schedule="0 * * * *", target="stream:x")).name
+        'hourly'
+        >>> len(client.run("hourly").fire_id)
+        26
+        """
+        return _wire.decode(Ran, (self._call("POST", self._path("timers", name, ":run"))).json())
+
+    def skip(self, name: str, *, count: int = 1, reason: Optional[str] = None) -> Timer:
+        """Skips the next occurrences. It is not retried if its answer is lost: that would skip more.
+
+        >>> before = client.get("hourly").due
+        >>> client.skip("hourly").due > before
+        True
+        """
+        return self._change(name, ":skip", {"count": count, "reason": reason})
+
+    def reschedule(self, name: str, when: When, *, if_revision: Optional[int] = None) -> Timer:
+        """Replaces when a timer fires, and nothing else of it.
+
+        >>> client.reschedule("report", rouse.When(schedule="30 6 * * mon-fri", timezone="Europe/Berlin")).schedule
+        '30 6 * * mon-fri'
+        """
+        body = {**_wire.encode(when), "expected_revision": if_revision}
+        return self._change(name, ":reschedule", body, repeat=if_revision is None)
+
+    def backfill(self, name: str, start: Moment, until: Moment, *, dry_run: bool = False) -> Backfilled:
+        """Fires the past occurrences between two times, with their own fire ids. Only a dry run is retried.
+
+        >>> client.backfill("hourly", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", dry_run=True).count
+        24
+        """
+        body = {"from": start, "until": until, "dry_run": dry_run}
+        response = self._call("POST", self._path("timers", name, ":backfill"), body=body, repeat=dry_run)
+        return _wire.decode(Backfilled, response.json())
+
+    def bulk(
+        self,
+        action: Literal["delete", "pause", "resume", "skip", "reschedule", "redrive", "purge"],
+        filter: Filter,
+        *,
+        dry_run: bool = False,
+        reason: Optional[str] = None,
+        until: Optional[Moment] = None,
+        when: Optional[When] = None,
+        limit: Optional[int] = None,
+        error_contains: Optional[str] = None,
+    ) -> BulkProgress:
+        """Does one thing to all timers that match; `Filter()` is all of the namespace. It returns when all is done.
+
+        If the change is interrupted, the error has the `progress` until then, and what was changed stays changed.
+
+        >>> client.bulk("pause", rouse.Filter(prefix="invoice-"), reason="audit", dry_run=True).names
+        ['invoice-17']
+        """
+        body = {
+            "action": action, "filter": filter, "dry_run": dry_run, "reason": reason, "until": until, "when": when, "limit": limit,
+            "error_contains": error_contains,
+        }  # fmt: skip
+        response = self._call("POST", self._path("timers", ":bulk"), body=body, repeat=dry_run)
+        reports = [_wire.decode(BulkProgress, json.loads(line)) for line in response.text.splitlines()]
+        last = reports[-1]
+        last.failures = [failure for report in reports for failure in report.failures or []] or None
+        last.names = [name for report in reports for name in report.names or []] or None
+        if last.problem is not None:
+            raise error_of(last.problem, progress=last)
+        return last
+
+    # When, and why
+
+    def preview(self, when: When, *, name: Optional[str] = None, start: Optional[Moment] = None, count: int = 5) -> Next:
+        """Returns the next times of a schedule, and what it means in English.
+
+        >>> client.preview(rouse.When(schedule="0 9 * * mon-fri"), start="2027-01-01T12:00:00Z", count=1).next
+        [datetime.datetime(2027, 1, 4, 9, 0, tzinfo=datetime.timezone.utc)]
+        """
+        body = {**_wire.encode(when), "name": name, "from": start, "count": count}
+        return _wire.decode(Next, (self._call("POST", self._path("timers", ":preview"), body=body, repeat=True)).json())
+
+    def explain(self, name: str, *, at: Optional[Moment] = None) -> Explanation:
+        """Explains why a timer fired or did not fire, and what happens next; also of a timer that is gone.
+
+        >>> client.explain("report").reasons[0].code
+        'scheduled'
+        """
+        response = self._call("GET", self._path("timers", name, ":explain"), query=_wire.query(at=at), repeat=True)
+        return _wire.decode(Explanation, response.json())
+
+    def simulate(
+        self, until: Moment, *, filter: Optional[Filter] = None, start: Optional[Moment] = None, limit: Optional[int] = None
+    ) -> Simulated:
+        """Returns what will fire before a time, of all timers that match.
+
+        >>> len(client.simulate(datetime.now(timezone.utc) + timedelta(days=2), filter=rouse.Filter(name="hourly"), limit=3).fires)
+        3
+        """
+        body = {"until": until, "filter": filter, "from": start, "limit": limit}
+        return _wire.decode(Simulated, (self._call("POST", self._path("timers", ":simulate"), body=body, repeat=True)).json())
+
+    # What became of fires
+
+    def records(
+        self,
+        name: Optional[str] = None,
+        *,
+        prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        endings: Optional[Sequence[Literal["fired", "dead", "skipped", "missed"]]] = None,
+        causes: Optional[Sequence[Cause]] = None,
+        start: Optional[Moment] = None,
+        until: Optional[Moment] = None,
+        text: Optional[str] = None,
+        target: Optional[str] = None,
+        code: Optional[int] = None,
+        oldest: Optional[bool] = None,
+        page_size: Optional[int] = None,
+    ) -> Iterator[Record]:
+        """Lists how occurrences ended, newest first: of one timer, or of the namespace. `prefix` and `labels` are for the namespace.
+
+        >>> [record.ending for record in client.records("hourly")]
+        ['skipped']
+        """
+        path = self._path("records") if name is None else self._path("timers", name, "records")
+        query = _wire.query(
+            prefix=prefix, labels=labels, ending=endings, cause=causes, **{"from": start}, until=until, text=text, target=target,
+            code=code, oldest=oldest, page_size=page_size,
+        )  # fmt: skip
+        for record in self._pages(path, query, "records"):
+            yield _wire.decode(Record, record)
+
+    def aggregate(
+        self,
+        by: Literal["time", "target", "ending", "cause", "error", "namespace"],
+        *,
+        step: Optional[Span] = None,
+        name: Optional[str] = None,
+        prefix: Optional[str] = None,
+        start: Optional[Moment] = None,
+        until: Optional[Moment] = None,
+        page_token: Optional[str] = None,
+    ) -> RecordGroups:
+        """Sums up records by a property of theirs; `next_page_token` continues with older ones.
+
+        >>> [(group.key, group.count) for group in client.aggregate("ending").groups]
+        [('skipped', 1)]
+        """
+        query = _wire.query(by=by, step=step, name=name, prefix=prefix, **{"from": start}, until=until, page_token=page_token)
+        return _wire.decode(RecordGroups, (self._call("GET", self._path("records", ":aggregate"), query=query, repeat=True)).json())
+
+    def outcomes(self, names: Sequence[str], *, limit: int = 30) -> List[TimerOutcomes]:
+        """Returns the last endings of each of up to 100 timers.
+
+        >>> [len(timer.outcomes) for timer in client.outcomes(["hourly", "report"])]
+        [1, 0]
+        """
+        response = self._call("POST", self._path("timers", ":outcomes"), body={"names": names, "limit": limit}, repeat=True)
+        return [_wire.decode(TimerOutcomes, t) for t in response.json()["timers"]]
+
+    def dead_letters(
+        self, *, prefix: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, page_size: Optional[int] = None
+    ) -> Iterator[Timer]:
+        """Lists dead letters: fires that ran out of attempts. Each has the timer of that time, and its `fire_id`.
+
+        >>> list(client.dead_letters())
+        []
+        """
+        query = _wire.query(prefix=prefix, labels=labels, page_size=page_size)
+        for timer in self._pages(self._path("dead"), query, "timers"):
+            yield _wire.decode(Timer, timer)
+
+    def dead_letter(self, name: str, fire_id: str) -> Timer:
+        """Reads one dead letter."""
+        return _wire.decode(Timer, (self._call("GET", self._path("timers", name, "dead", fire_id), repeat=True)).json())
+
+    def redrive(self, name: str, fire_id: str) -> None:
+        """Gives a dead letter new attempts, with the same fire id. It is not retried if its answer is lost."""
+        self._call("POST", self._path("timers", name, "dead", fire_id, ":redrive"))
+
+    def purge(self, name: str, fire_id: str) -> None:
+        """Deletes a dead letter."""
+        self._call("DELETE", self._path("timers", name, "dead", fire_id), repeat=True, deletes=True)
+
+    # Reports on fires that a receiver has answered with 202
+
+    def complete(self, name: str, fire_id: str, token: int) -> None:
+        """Reports that the work of a fire is done."""
+        self._call("POST", self._path("timers", name, "fires", fire_id, ":complete"), body={"token": token}, repeat=True)
+
+    def fail(
+        self, name: str, fire_id: str, token: int, *, detail: Optional[str] = None, permanent: bool = False, retry_after: Optional[Span] = None
+    ) -> None:
+        """Reports that the work of a fire has failed. `permanent` makes it a dead letter without further attempts."""
+        body = {"token": token, "detail": detail, "permanent": permanent, "retry_after": retry_after}
+        self._call("POST", self._path("timers", name, "fires", fire_id, ":fail"), body=body, repeat=True)
+
+    def heartbeat(self, name: str, fire_id: str, token: int, extend: Span) -> Deadline:
+        """Reports that the work of a fire goes on, and returns the new deadline."""
+        body = {"token": token, "extend": extend}
+        response = self._call("POST", self._path("timers", name, "fires", fire_id, ":heartbeat"), body=body, repeat=True)
+        return _wire.decode(Deadline, response.json())
+
+    # Calendars
+
+    def calendars(self) -> List[Calendar]:
+        """Returns the calendars that the namespace has besides `weekends`, without their days.
+
+        >>> [calendar.name for calendar in client.calendars()]
+        []
+        """
+        response = self._call("GET", self._path("calendars"), repeat=True)
+        return [_wire.decode(Calendar, c) for c in response.json()["calendars"]]
+
+    def calendar(self, name: str) -> Calendar:
+        """Reads a calendar with its days."""
+        return _wire.decode(Calendar, (self._call("GET", self._path("calendars", name), repeat=True)).json())
+
+    def put_calendar(self, name: str, days: Union[Sequence[Day], bytes]) -> CalendarPut:
+        """Creates or replaces a calendar: its days, or the bytes of an iCalendar file. Timers that use it move.
+
+        >>> client.put_calendar("holidays", [rouse.Day(date="2027-12-24", text="Christmas Eve")]).days
+        1
+        >>> client.calendar("holidays").days
+        [Day(date='2027-12-24', text='Christmas Eve')]
+        """
+        body, headers = ({"days": days}, {}) if not isinstance(days, bytes) else (days, {"Content-Type": "text/calendar"})
+        response = self._call("PUT", self._path("calendars", name), body=body, headers=headers, repeat=True)
+        return _wire.decode(CalendarPut, response.json())
+
+    def delete_calendar(self, name: str) -> None:
+        """Deletes a calendar that no timer uses.
+
+        >>> client.delete_calendar("holidays")
+        """
+        self._call("DELETE", self._path("calendars", name), repeat=True, deletes=True)
+
+    # Pools
+
+    def call(
+        self,
+        pool: str,
+        key: str,
+        body: bytes,
+        *,
+        content_type: str = "application/octet-stream",
+        id: Optional[str] = None,
+        wait: Optional[Span] = None,
+        deadline: Optional[Span] = None,
+        keep: Optional[Span] = None,
+        attempts: Optional[int] = None,
+        timeout: Optional[Span] = None,
+    ) -> Union[CallAnswer, CallPending]:
+        """Sends a request to the workers of a key of a pool, and returns the answer, or `CallPending` if the wait was over before.
+
+        With an id, the call is retried, because a second request with the same id is the same request.
+        """
+        query = _wire.query(id=id, wait=wait, deadline=deadline, keep=keep, attempts=attempts, timeout=timeout)
+        path = self._path("pools", pool, key, ":call")
+        headers = {"Content-Type": content_type}
+        return answer_of(self._call("POST", path, query=query, body=body, headers=headers, repeat=id is not None, wait=wait or "30s"))
+
+    def call_answer(self, id: str, *, wait: Optional[Span] = None) -> Union[CallAnswer, CallPending]:
+        """Returns the answer to a request that was sent before, by its id."""
+        return answer_of(self._call("GET", self._path("calls", id), query=_wire.query(wait=wait), repeat=True, wait=wait))
+
+    # The server
+
+    def put_namespace(self, name: str, quotas: Optional[Quotas] = None) -> Namespace:
+        """Creates a namespace, or replaces its quotas; without quotas it is unlimited.
+
+        >>> client.put_namespace("billing", rouse.Quotas(timers=1000, creates_per_second=50)).quotas.timers
+        1000
+        """
+        response = self._call("PUT", _wire.path("namespaces", name), body={"quotas": quotas}, repeat=True)
+        return _wire.decode(Namespace, response.json())
+
+    def delete_namespace(self, name: str) -> None:
+        """Deletes a namespace that has no timers.
+
+        >>> client.delete_namespace("billing")
+        """
+        self._call("DELETE", _wire.path("namespaces", name), repeat=True, deletes=True)
+
+    def signing_keys(self, *, reveal: bool = False) -> List[SigningKey]:
+        """Returns the public keys that verify the callbacks of the namespace; with `reveal`, which needs the right to, their secrets, too.
+
+        >>> [key.public_key[:5] for key in client.signing_keys()]
+        ['whpk_']
+        """
+        if reveal:
+            response = self._call("POST", self._path("signing-keys", ":reveal"), repeat=True)
+        else:
+            response = self._call("GET", self._path("signing-keys"), repeat=True)
+        return [_wire.decode(SigningKey, k) for k in response.json()["keys"]]
+
+    def clock(self) -> Clock:
+        """Returns the current time of the service.
+
+        >>> client.clock().virtual  # a development server
+        True
+        """
+        return _wire.decode(Clock, (self._call("GET", _wire.path("clock"), repeat=True)).json())
+
+    def advance_clock(self, by: Optional[Span] = None, *, to: Optional[Moment] = None, jump: bool = False) -> Clock:
+        """Moves the clock of a development server, firing what comes due; with `jump`, as if it had been down.
+
+        >>> before = client.clock().now
+        >>> client.advance_clock(timedelta(hours=1)).now - before >= timedelta(hours=1)
+        True
+        """
+        body = {"by": by, "to": to, "jump": jump}
+        return _wire.decode(Clock, (self._call("POST", _wire.path("clock", ":advance"), body=body)).json())
+
+    def version(self) -> Version:
+        """Returns which server answers.
+
+        >>> client.version().api
+        'rouse.v1'
+        """
+        return _wire.decode(Version, (self._call("GET", _wire.path("version"), repeat=True)).json())
+
+    # How requests are sent
+
+    def _path(self, *parts: str) -> str:
+        return _wire.path("namespaces", self._settings.namespace, *parts)
+
+    def _change(self, name: str, verb: str, body: Any, *, repeat: bool = False) -> Timer:
+        return _wire.decode(Timer, (self._call("POST", self._path("timers", name, verb), body=body, repeat=repeat)).json())
+
+    def _pages(self, path: str, query: List[Tuple[str, str]], member: str) -> Iterator[Any]:
+        """Yields the rows of all pages."""
+        token = ""
+        while True:
+            page = (self._call("GET", path, query=query + ([("page_token", token)] if token else []), repeat=True)).json()
+            for row in page[member]:
+                yield row
+            token = page.get("next_page_token", "")
+            if not token:
+                return
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Optional[List[Tuple[str, str]]] = None,
+        body: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        repeat: bool = False,
+        deletes: bool = False,
+        wait: Optional[Span] = None,
+    ) -> Any:
+        """Makes a call and returns the response of httpx. It is retried for as long as the patience lasts: after a refusal that
+        changed nothing, and with repeat after any failure that may pass.
+
+        With deletes, the answer is None if a retry does not find what an earlier try may have deleted.
+        """
+        content = body if isinstance(body, bytes) else _wire.dumps(body) if body is not None else None
+        all_headers = {"Content-Type": "application/json"} if content is not None else {}
+        all_headers.update(headers or {})
+        path += "?" + urlencode(query) if query else ""
+        timeout = self._timeout
+        if wait is not None:
+            timeout += (_wire.duration_of(wait) if isinstance(wait, str) else wait).total_seconds()
+        end = time.monotonic() + self._patience
+        delay, unsure = _FIRST, False
+        while True:
+            error: Union[ApiError, ConnectionFailedError]
+            try:
+                base = self._settings.bases[self._node % len(self._settings.bases)]
+                response = self._http.request(method, base + path, content=content, headers=all_headers, timeout=timeout)
+                if response.status_code < 400:
+                    return response
+                error = _wire.problem_of(
+                    response.status_code, response.headers.get("content-type", ""), response.content, response.headers.get("retry-after")
+                )
+                if deletes and unsure and isinstance(error, NotFoundError):
+                    return None
+                refused = error.status == 429  # before anything was done
+                passes = refused or error.status in (502, 503, 504) and error.code == "unavailable" or error.code == "closed"
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as failure:
+                error = ConnectionFailedError(f"{base} cannot be reached: {failure}", unsure=False)
+                error.__cause__ = failure
+                refused = passes = True
+            except httpx.TransportError as failure:
+                error = ConnectionFailedError(f"the connection to {base} failed: {failure or type(failure).__name__}", unsure=True)
+                error.__cause__ = failure
+                refused, passes = False, True
+            if not refused:
+                unsure = True
+                self._node += 1  # another one may be better
+            elif isinstance(error, ConnectionFailedError):
+                self._node += 1
+            pause = max(getattr(error, "retry_after", None) or 0.0, delay * (0.5 + random.random() / 2))
+            if not passes or not (repeat or refused) or time.monotonic() + pause > end:
+                raise error
+            time.sleep(pause)
+            delay = min(2 * delay, _LONGEST)
+
+
+def _with(spec: Spec, **more: Any) -> dict[str, Any]:
+    """Returns the body of a request with a spec."""
+    return {**_wire.encode(spec), **{k: v for k, v in more.items() if v is not None}}

@@ -1,0 +1,90 @@
+"""How values are sent and read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import rouse
+from rouse import _settings, _wire
+
+HERE = Path(__file__).parent.parent
+
+
+class Values(unittest.TestCase):
+    def test_durations(self) -> None:
+        for text, seconds in {"90s": 90, "1h30m0s": 5400, "24h0m0s": 86400, "250ms": 0.25, "1.5s": 1.5, "0s": 0, "-1m": -60, "2µs": 2e-6}.items():
+            self.assertEqual(_wire.duration_of(text), timedelta(seconds=seconds), text)
+        for bad in ("", "90", "forever", "1h 2m", "s", "1d"):
+            with self.assertRaises(ValueError, msg=bad):
+                _wire.duration_of(bad)
+        for d, want in ((timedelta(hours=1), "3600s"), (timedelta(milliseconds=250), "250ms"), (timedelta(microseconds=1500), "1.5ms")):
+            self.assertEqual(_wire.duration_text(d), want)
+
+    def test_times(self) -> None:
+        t = datetime(2027, 3, 28, 1, 2, 3, 456000, tzinfo=timezone.utc)
+        for text in ("2027-03-28T01:02:03.456Z", "2027-03-28T03:02:03.456+02:00", "2027-03-28T01:02:03.456000000Z"):
+            self.assertEqual(_wire.time_of(text), t)
+        self.assertEqual(_wire.time_of(_wire.time_text(t)), t)
+        with self.assertRaisesRegex(ValueError, "no time zone"):
+            _wire.time_text(datetime(2027, 3, 28))
+
+    def test_specs(self) -> None:
+        spec = rouse.Spec("stream:x", payload=b"\x00\xff", except_=["2027-12-24"], retry=rouse.Retry(timeout=timedelta(seconds=5)), keep="forever")
+        self.assertEqual(
+            _wire.encode(spec),
+            {"target": "stream:x", "payload_base64": "AP8=", "except": ["2027-12-24"], "retry": {"timeout": "5s"}, "keep": "forever"},
+        )
+        self.assertEqual(_wire.encode(rouse.Spec("stream:x", payload=0))["payload"], 0)
+        read = _wire.decode(rouse.Spec, {"target": "stream:x", "payload_base64": "AP8=", "retry": {"timeout": "5s"}, "of_a_later_server": 1})
+        self.assertEqual((read.payload, read.retry), (b"\x00\xff", rouse.Retry(timeout=timedelta(seconds=5))))
+        with self.assertRaises(ValueError):
+            _wire.dumps({"payload": float("nan")})
+
+    def test_paths(self) -> None:
+        self.assertEqual(_wire.path("namespaces", "default", "timers", "a/b:c ü", ":run"), "/v1/namespaces/default/timers/a%2Fb%3Ac%20%C3%BC:run")
+
+    def test_answers_that_are_no_problems(self) -> None:
+        error = _wire.problem_of(502, "text/html", b"<h1>bad gateway</h1>", None)
+        self.assertIsInstance(error, rouse.UnavailableError)
+        self.assertIsInstance(_wire.problem_of(500, "application/problem+json", b"[]", "x"), rouse.ApiError)
+
+
+class Settings(unittest.TestCase):
+    def settings(self, server: str, **given: str) -> _settings.Settings:
+        return _settings.settings(server, *(given.get(n) for n in ("namespace", "key", "key_file", "ca", "client_cert", "client_key")))
+
+    def test_plain_text_is_for_this_host(self) -> None:
+        self.assertEqual(self.settings("127.0.0.1:7411,[::1]:1,localhost:2").bases, ("http://127.0.0.1:7411", "http://[::1]:1", "http://localhost:2"))
+        self.assertEqual(self.settings("rouse.example.com:7411").bases, ("https://rouse.example.com:7411",))
+        for bad in ("ftp://x", "http://", "http://h/path", "http://u:p@h"):
+            with self.assertRaises(ValueError, msg=bad):
+                self.settings(bad)
+
+    def test_a_key_is_sent_under_tls_only(self) -> None:
+        self.assertEqual(self.settings("http://127.0.0.1:1", key="rk_1").key, "rk_1")
+        with self.assertRaisesRegex(ValueError, "only under TLS") as raised:
+            self.settings("http://rouse.example.com", key="rk_secret")
+        self.assertNotIn("rk_secret", str(raised.exception))
+
+
+class Package(unittest.TestCase):
+    def test_generated_files_are_those_of_their_sources(self) -> None:
+        subprocess.run([sys.executable, str(HERE / "generate.py"), "--check"], check=True)
+
+    def test_it_builds_as_a_wheel(self) -> None:
+        with tempfile.TemporaryDirectory() as out:
+            subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out], cwd=HERE, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            (wheel,) = Path(out).glob("rouse-*-py3-none-any.whl")
+            names = zipfile.ZipFile(wheel).namelist()
+        for want in ("rouse/py.typed", "rouse/client.py", "rouse/models.py", f"rouse-{rouse.__version__}.dist-info/licenses/LICENSE"):
+            self.assertIn(want, names)
+
+
+if __name__ == "__main__":
+    unittest.main()

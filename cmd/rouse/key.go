@@ -1,0 +1,396 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/access"
+)
+
+// keyCmd groups the commands for API keys.
+type keyCmd struct {
+	List     keyListCmd     `cmd:"" default:"withargs" help:"List keys."`
+	Create   keyCreateCmd   `cmd:"" help:"Create a key; its text is shown once."`
+	Rotate   keyRotateCmd   `cmd:"" help:"Give a key a new secret; the old one stays valid for a while."`
+	Revoke   keyRevokeCmd   `cmd:"" aliases:"rm" help:"Revoke a key."`
+	Generate keyGenerateCmd `cmd:"" help:"Print a new key for the setting admin-key-file; needs no server."`
+}
+
+func (keyCmd) Help() string {
+	return `A key has roles in a scope of namespaces, targets and labels. It is sent with --key-file, or from the variable ROUSE_KEY.
+
+Examples:
+
+    rouse key create ci --role writer --namespace acme
+    rouse key list
+    rouse key revoke 3k9qv2m7c0ar`
+}
+
+// keyListCmd lists keys.
+type keyListCmd struct {
+	Prefix string `arg:"" optional:"" help:"Only keys whose id or name begins with it."`
+}
+
+func (keyListCmd) Help() string {
+	return `Shows the keys that your own credentials could have created. USED is exact to a minute.
+
+Examples:
+
+    rouse key list
+    rouse key list ci --json`
+}
+
+// Run lists them.
+func (c *keyListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		t := newTable(a, "ID", "NAME", "GRANTS", "CREATED", "EXPIRES", "USED")
+		for token, any := "", false; ; {
+			keys, next, err := s.Access().Keys(ctx, c.Prefix, token)
+			if err != nil {
+				return err
+			}
+			for i := range keys {
+				any = true
+				k := &keys[i]
+				if a.cli.JSON {
+					err = a.printJSON(keyOf(k))
+				} else {
+					err = t.row(k.ID, k.Name, grantsText(k.Grants), stamp(k.Created), stamp(k.Expires), stamp(k.Used))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if token = next; token == "" {
+				if !any && !a.cli.JSON {
+					a.note("no keys")
+				}
+				return t.flush()
+			}
+		}
+	})
+}
+
+func grantsOfAPI(list []client.Grant) []api.Grant {
+	out := make([]api.Grant, len(list))
+	for i, g := range list {
+		out[i] = api.Grant{Role: g.Role, Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels}
+	}
+	return out
+}
+
+func keyOf(k *client.Key) api.AccessKey {
+	out := api.AccessKey{ID: k.ID, Name: k.Name, Grants: grantsOfAPI(k.Grants), Created: api.TimeOf(k.Created), Creator: k.Creator,
+		Expires: api.TimeOf(k.Expires), Used: api.TimeOf(k.Used)}
+	for _, at := range k.Secrets {
+		out.Secrets = append(out.Secrets, api.TimeOf(at))
+	}
+	return out
+}
+
+// grantsText shows grants in one line: "writer in acme, team-*".
+func grantsText(grants []client.Grant) string {
+	parts := make([]string, len(grants))
+	for i, g := range grants {
+		parts[i] = g.Role + " in " + strings.Join(g.Namespaces, ", ")
+		if len(g.Targets) > 0 {
+			parts[i] += " to " + strings.Join(g.Targets, ", ")
+		}
+		if len(g.Labels) > 0 {
+			parts[i] += " with " + labelText(g.Labels)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// keyCreateCmd creates a key.
+type keyCreateCmd struct {
+	Name    string            `arg:"" help:"What the key is for."`
+	Role    []string          `help:"Role of the key: reader, writer, operator, worker, sidecar, admin, or one of your own; can be repeated." placeholder:"ROLE"`
+	Target  []string          `help:"Only timers with this target; with * at the end, with targets that begin so; can be repeated." placeholder:"TARGET" sep:"none"`
+	Label   map[string]string `short:"l" help:"Only timers with this label; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
+	Expires moment            `help:"When the key ends: RFC 3339, or from now such as 90d; default never." placeholder:"TIME"`
+
+	offlineFlags `embed:""`
+}
+
+func (keyCreateCmd) Help() string {
+	return `The key is for the namespaces of --namespace, with commas between; with * at the end of one, for those that begin so; * is all.
+A key can do no more than the credentials that create it.
+
+With --offline the key is written into the store itself. An embedded store is open to one process: create the key before the server starts. A store
+that several nodes share may be served at that time; the nodes accept the key within two seconds.
+
+Examples:
+
+    rouse key create ci --role writer --namespace acme --expires 90d
+    rouse key create mailer --role worker --namespace acme --target stream:mail
+    rouse key create ops --role operator --namespace 'team-*' --json
+    rouse key create first --offline --data /var/lib/rouse > admin.key`
+}
+
+// namespaces returns those of the key.
+func (c *keyCreateCmd) namespaces(a *app) []string { return strings.Split(a.cli.Namespace, ",") }
+
+// Run creates it, and prints its text alone on stdout, so that it can go into a file.
+func (c *keyCreateCmd) Run(a *app) error {
+	switch {
+	case c.Offline:
+		return c.offline(a)
+	case len(c.Role) == 0:
+		return &usage{text: "name the roles of the key with --role", help: "rouse key create --help"}
+	}
+	var grants []client.Grant
+	for _, role := range c.Role {
+		grants = append(grants, client.Grant{Role: role, Namespaces: c.namespaces(a), Targets: c.Target, Labels: c.Label})
+	}
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		k, text, err := s.Access().CreateKey(ctx, c.Name, grants, c.Expires.instant())
+		if err != nil {
+			return err
+		}
+		return a.showKey(&k, text, "created")
+	})
+}
+
+// showKey prints the text of a key, which is not shown again.
+func (a *app) showKey(k *client.Key, text, done string) error {
+	return a.show(api.CreatedAccessKey{AccessKey: keyOf(k), Text: text}, func() error {
+		a.note("%s the key %s (%s): %s; its text is not shown again", done, k.ID, k.Name, grantsText(k.Grants))
+		a.say("%s", text)
+		return nil
+	})
+}
+
+// keyRotateCmd rotates a key.
+type keyRotateCmd struct {
+	ID      string        `arg:"" help:"Id of the key."`
+	Overlap time.Duration `help:"How long the old secret stays valid." default:"24h" placeholder:"DURATION"`
+}
+
+func (keyRotateCmd) Help() string {
+	return `Two secrets are valid at a time: a third one ends the oldest. With --overlap 0s the old one ends at once.
+
+Examples:
+
+    rouse key rotate 3k9qv2m7c0ar > new.key
+    rouse key rotate 3k9qv2m7c0ar --overlap 0s`
+}
+
+// Run rotates it.
+func (c *keyRotateCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		k, text, err := s.Access().RotateKey(ctx, c.ID, c.Overlap)
+		if err != nil {
+			return err
+		}
+		return a.showKey(&k, text, "rotated")
+	})
+}
+
+// keyRevokeCmd revokes a key.
+type keyRevokeCmd struct {
+	ID string `arg:"" help:"Id of the key."`
+}
+
+func (keyRevokeCmd) Help() string {
+	return `All nodes refuse the key within five seconds, and end its streams.
+
+Examples:
+
+    rouse key revoke 3k9qv2m7c0ar`
+}
+
+// Run revokes it.
+func (c *keyRevokeCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Access().RevokeKey(ctx, c.ID); err != nil {
+			return err
+		}
+		return a.show(api.AccessKey{ID: c.ID}, func() error {
+			a.say("revoked %s", c.ID)
+			return nil
+		})
+	})
+}
+
+// keyGenerateCmd prints a key.
+type keyGenerateCmd struct{}
+
+func (keyGenerateCmd) Help() string {
+	return `The key may do everything on a server whose setting admin-key-file names the file. Use it to create keys that may do less.
+
+Examples:
+
+    umask 077; rouse key generate > admin.key
+    rouse serve --admin-key-file admin.key`
+}
+
+// Run prints it.
+func (keyGenerateCmd) Run(a *app) error {
+	a.say("%s", access.GenerateKey())
+	return nil
+}
+
+// roleCmd groups the commands for roles.
+type roleCmd struct {
+	List   roleListCmd   `cmd:"" default:"withargs" help:"List roles and their verbs."`
+	Put    rolePutCmd    `cmd:"" help:"Create or replace a role."`
+	Delete roleDeleteCmd `cmd:"" aliases:"rm" help:"Delete a role that no key has."`
+}
+
+func (roleCmd) Help() string {
+	return `A role is a list of verbs. reader, writer, operator, worker, sidecar and admin always exist.
+
+Examples:
+
+    rouse role list
+    rouse role put pauser timers.read timers.pause`
+}
+
+// roleListCmd lists roles.
+type roleListCmd struct{}
+
+func (roleListCmd) Help() string {
+	return `Examples:
+
+    rouse role list
+    rouse role list --json`
+}
+
+// Run lists them.
+func (roleListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Access().Roles(ctx)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "ROLE", "VERBS")
+		for _, r := range list {
+			if a.cli.JSON {
+				err = a.printJSON(api.AccessRole{Name: r.Name, Verbs: r.Verbs})
+			} else {
+				err = t.row(r.Name, strings.Join(r.Verbs, " "))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return t.flush()
+	})
+}
+
+// rolePutCmd writes a role.
+type rolePutCmd struct {
+	Name  string   `arg:"" help:"Name of the role."`
+	Verbs []string `arg:"" help:"Its verbs, such as timers.pause."`
+}
+
+func (rolePutCmd) Help() string {
+	return `Your own credentials need all of the verbs, in all namespaces. The streams of keys with the role end, and are opened again by
+their clients.
+
+Examples:
+
+    rouse role put pauser timers.read timers.pause
+    rouse role put support timers.read reveal dead.redrive`
+}
+
+// Run writes it.
+func (c *rolePutCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Access().PutRole(ctx, client.Role{Name: c.Name, Verbs: c.Verbs}); err != nil {
+			return err
+		}
+		return a.show(api.AccessRole{Name: c.Name, Verbs: slices.Clone(c.Verbs)}, func() error {
+			a.say("saved role %s: %s", c.Name, some(len(c.Verbs), "verb"))
+			return nil
+		})
+	})
+}
+
+// roleDeleteCmd deletes a role.
+type roleDeleteCmd struct {
+	Name string `arg:"" help:"Name of the role."`
+}
+
+func (roleDeleteCmd) Help() string {
+	return `Examples:
+
+    rouse role delete pauser`
+}
+
+// Run deletes it.
+func (c *roleDeleteCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Access().DeleteRole(ctx, c.Name); err != nil {
+			return err
+		}
+		return a.show(api.AccessRole{Name: c.Name, Verbs: []string{}}, func() error {
+			a.say("deleted role %s", c.Name)
+			return nil
+		})
+	})
+}
+
+// whoamiCmd shows the identity.
+type whoamiCmd struct{}
+
+func (whoamiCmd) Help() string {
+	return `Examples:
+
+    rouse whoami
+    ROUSE_KEY=$(cat ci.key) rouse whoami --json`
+}
+
+// Run shows it.
+func (whoamiCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		w, err := s.Access().WhoAmI(ctx)
+		if err != nil {
+			return err
+		}
+		shown := api.Identity{Access: w.Access, ID: w.ID, Name: w.Name, Source: w.Source, Grants: grantsOfAPI(w.Grants), Expires: api.TimeOf(w.Expires)}
+		return a.show(shown, func() error {
+			if !w.Access {
+				a.say("access control is off: every client may do everything")
+				return nil
+			}
+			a.say("%s (%s): %s", w.ID, w.Name, grantsText(w.Grants))
+			if w.Expires != 0 {
+				a.say("expires %s", when(w.Expires, a.now()))
+			}
+			return nil
+		})
+	})
+}
+
+// keyFlags is how the command line sends a key. There is no flag for the key itself: other users of the
+// machine see command lines.
+type keyFlags struct {
+	KeyFile string `help:"File with the API key to send; without it the key is that of ROUSE_KEY, if any." placeholder:"FILE" env:"ROUSE_KEY_FILE"`
+}
+
+// maxKeyFile bounds the file of a key.
+const maxKeyFile = 4096
+
+// token returns the key to send, "" if there is none.
+func (k *keyFlags) token(a *app, env func(string) string) (string, error) {
+	text := env("ROUSE_KEY")
+	if k.KeyFile != "" {
+		b, err := readUpTo(a.in, "key-file", k.KeyFile, maxKeyFile)
+		if err != nil {
+			return "", err
+		}
+		text, _, _ = strings.Cut(strings.TrimSpace(string(b)), "\n")
+	}
+	if text = strings.TrimSpace(text); text != "" && strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", rouse.Refuse("key-file", k.KeyFile, "is no key", "give a file with a key as rouse key create prints it")
+	}
+	return text, nil
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/node"
+)
+
+// secretCmd groups the commands for secrets.
+type secretCmd struct {
+	List   secretListCmd   `cmd:"" default:"withargs" help:"List secrets, without their values."`
+	Set    secretSetCmd    `cmd:"" help:"Create a secret, or give it a new value."`
+	Delete secretDeleteCmd `cmd:"" aliases:"rm" help:"Delete a secret."`
+	NewKey secretNewKeyCmd `cmd:"" help:"Print a new key that seals secrets, for the setting secret-keys."`
+}
+
+func (secretCmd) Help() string {
+	return `A secret is a value of a namespace that headers of its timers refer to, as {{secret:NAME}}. It is sealed in the store, and never
+shown.
+
+Examples:
+
+    rouse secret set stripe stripe.txt
+    rouse secret
+    rouse secret delete stripe`
+}
+
+// secretListCmd lists secrets.
+type secretListCmd struct{}
+
+func (secretListCmd) Help() string {
+	return `Examples:
+
+    rouse secret list
+    rouse secret list --namespace billing --json`
+}
+
+// Run lists them.
+func (c *secretListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Secrets().List(ctx, a.cli.Namespace)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "NAME", "VERSION", "UPDATED", "SEALED BY", "PROBLEM")
+		for i := range list {
+			one := &list[i]
+			if a.cli.JSON {
+				if err := a.printJSON(secretForm(a.cli.Namespace, one)); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := t.row(one.Name, strconv.FormatUint(one.Version, 10), stamp(one.Updated), one.Key, one.Unreadable); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 && !a.cli.JSON {
+			a.note("no secrets")
+		}
+		return t.flush()
+	})
+}
+
+func secretForm(namespace string, s *client.Secret) api.Secret {
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+}
+
+// secretSetCmd writes a secret.
+type secretSetCmd struct {
+	Name string `arg:"" help:"Name of the secret."`
+	File string `arg:"" optional:"" default:"-" help:"File with the value; - is stdin."`
+}
+
+func (secretSetCmd) Help() string {
+	return `One line end at the end of the value is not part of it. All nodes use a new value within five seconds.
+
+Examples:
+
+    rouse secret set stripe stripe.txt
+    printf %s "$STRIPE_TOKEN" | rouse secret set stripe --namespace billing`
+}
+
+// Run writes it.
+func (c *secretSetCmd) Run(a *app) error {
+	if err := rouse.CheckSecretName(c.Name); err != nil {
+		return err
+	}
+	value, err := readUpTo(a.in, "file", c.File, 2*rouse.MaxSecret)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		one, err := s.Secrets().Put(ctx, a.cli.Namespace, c.Name, text)
+		if err != nil {
+			return named("secret", c.Name, err)
+		}
+		return a.show(secretForm(a.cli.Namespace, &one), func() error {
+			a.say("set secret %s, version %d", c.Name, one.Version)
+			return nil
+		})
+	})
+}
+
+// secretDeleteCmd deletes a secret.
+type secretDeleteCmd struct {
+	Name string `arg:"" help:"Name of the secret."`
+}
+
+func (secretDeleteCmd) Help() string {
+	return `Fires of timers that refer to the secret wait until it is set again, and spend no attempt.
+
+Examples:
+
+    rouse secret delete stripe`
+}
+
+// Run deletes it.
+func (c *secretDeleteCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Secrets().Delete(ctx, a.cli.Namespace, c.Name); err != nil {
+			return named("secret", c.Name, err)
+		}
+		if !a.cli.JSON {
+			a.say("deleted secret %s", c.Name)
+		}
+		return nil
+	})
+}
+
+// secretNewKeyCmd prints a sealing key.
+type secretNewKeyCmd struct{}
+
+func (secretNewKeyCmd) Help() string {
+	return `It needs no server. Give the key to every node of a store, by the setting secret-keys.
+
+Examples:
+
+    rouse secret new-key > secrets.keys`
+}
+
+// Run prints it.
+func (c *secretNewKeyCmd) Run(a *app) error {
+	_, err := fmt.Fprintln(a.out, node.NewSecretKey())
+	return err
+}
+
+// signingCmd groups the commands for signing keys.
+type signingCmd struct {
+	Keys   signingKeysCmd   `cmd:"" default:"withargs" help:"List the public keys that verify callbacks."`
+	Reveal signingRevealCmd `cmd:"" help:"Print the secrets that verify callbacks, one per line."`
+	Rotate signingRotateCmd `cmd:"" help:"Give the namespace a new signing key."`
+}
+
+func (signingCmd) Help() string {
+	return `Each namespace has keys that sign its callbacks. A key has two forms: a secret, for signatures v1, and a public key, for
+signatures v1a.
+
+Examples:
+
+    rouse signing
+    rouse signing reveal --namespace billing
+    rouse signing rotate --overlap 24h`
+}
+
+// signingKeysCmd lists public keys.
+type signingKeysCmd struct{}
+
+func (signingKeysCmd) Help() string {
+	return `Examples:
+
+    rouse signing keys
+    rouse signing keys --namespace billing --json`
+}
+
+// Run lists them.
+func (c *signingKeysCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Secrets().SigningKeys(ctx, a.cli.Namespace)
+		if err != nil {
+			return err
+		}
+		return a.showSigning(list)
+	})
+}
+
+// showSigning prints signing keys without their secrets.
+func (a *app) showSigning(list []client.SigningKey) error {
+	return a.show(signingForm(list), func() error {
+		t := newTable(a, "ID", "CREATED", "UNTIL", "PUBLIC KEY")
+		for _, k := range list {
+			until := "-"
+			if k.Until != 0 {
+				until = stamp(k.Until)
+			}
+			if err := t.row(k.ID, stamp(k.Created), until, k.Public); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 {
+			a.note("no signing keys: this server signs no callbacks")
+		}
+		return t.flush()
+	})
+}
+
+func signingForm(list []client.SigningKey) api.SigningKeys {
+	out := api.SigningKeys{Keys: make([]api.SigningKey, len(list))}
+	for i, k := range list {
+		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until), PublicKey: k.Public, Secret: k.Secret}
+	}
+	return out
+}
+
+// signingRevealCmd prints secrets.
+type signingRevealCmd struct{}
+
+func (signingRevealCmd) Help() string {
+	return `The output is a file for rouse listen --secret-file, the newest secret first.
+
+Examples:
+
+    rouse signing reveal > receiver.secret
+    rouse signing reveal --namespace billing --json`
+}
+
+// Run prints them.
+func (c *signingRevealCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Secrets().RevealSigningKeys(ctx, a.cli.Namespace)
+		if err != nil {
+			return err
+		}
+		return a.show(signingForm(list), func() error {
+			for _, k := range list {
+				fmt.Fprintln(a.out, k.Secret)
+			}
+			return nil
+		})
+	})
+}
+
+// signingRotateCmd makes a key.
+type signingRotateCmd struct {
+	Overlap time.Duration `help:"How long the old keys sign, too; 0s ends them immediately." default:"24h" placeholder:"DURATION"`
+}
+
+func (signingRotateCmd) Help() string {
+	return `During the overlap callbacks have signatures by all keys, so that receivers can change to the new one. rouse signing reveal prints
+its secret.
+
+Examples:
+
+    rouse signing rotate
+    rouse signing rotate --namespace billing --overlap 0s`
+}
+
+// Run makes it.
+func (c *signingRotateCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Secrets().RotateSigningKeys(ctx, a.cli.Namespace, c.Overlap)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			list[i].Secret = ""
+		}
+		return a.showSigning(list)
+	})
+}

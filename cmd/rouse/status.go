@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// targetsCmd lists targets.
+type targetsCmd struct {
+	Target string `arg:"" optional:"" help:"Name of one target, such as https://example.com."`
+	Of     string `help:"Only targets of this namespace." placeholder:"NAMESPACE"`
+	Limit  uint32 `help:"Maximum number of targets." default:"100"`
+	Nodes  bool   `help:"Show what each node does, too."`
+}
+
+func (targetsCmd) Help() string {
+	return `A target is the scheme and host of callbacks, a channel, or a place of a broker. Those with trouble come first: an open circuit,
+failures, fires that wait. Fires, failures and lags are of the current minute and the four before.
+
+Examples:
+
+    rouse targets
+    rouse targets https://example.com --nodes
+    rouse targets --of billing --json`
+}
+
+// Run lists them.
+func (c *targetsCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		got, err := s.Status().Targets(ctx, client.TargetQuery{Namespace: c.Of, Name: c.Target, Limit: c.Limit})
+		if err != nil {
+			return err
+		}
+		a.notAnswered(got.Nodes)
+		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED", "LAG P50", "P99")
+		for i := range got.Targets {
+			if a.cli.JSON {
+				err = a.printJSON(api.TargetOf(&got.Targets[i]))
+			} else {
+				err = c.rows(a, t, &got.Targets[i])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if got.More {
+			a.note("there are more targets: give --of, a target or a higher --limit")
+		}
+		return t.flush()
+	})
+}
+
+func (c *targetsCmd) rows(a *app, t *table, of *rouse.TargetStatus) error {
+	circuit := of.Circuit
+	if of.Since != 0 {
+		circuit += " " + roughly(a.now().Sub(of.Since.Time()))
+	}
+	if err := t.row(of.Namespace, of.Name, orDash(of.Node), circuit, fmt.Sprint(of.Queued), fmt.Sprint(of.InFlight), fmt.Sprint(of.Limit), fmt.Sprint(of.Sent),
+		fmt.Sprint(of.Succeeded), fmt.Sprint(of.Failed), lagText(&of.Lags, 0.5), lagText(&of.Lags, 0.99)); err != nil || !c.Nodes {
+		return err
+	}
+	for i := range of.Nodes {
+		if err := c.rows(a, t, &of.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lagText shows the bound that a part of the lags does not exceed.
+func lagText(l *rouse.Lags, part float64) string {
+	d := l.Quantile(part)
+	if d == 0 {
+		return "-"
+	}
+	return "≤" + d.String()
+}
+
+// notAnswered tells which nodes are missing in an answer.
+func (a *app) notAnswered(nodes []client.StatusNode) {
+	for _, n := range nodes {
+		if n.Error != "" {
+			a.note("node %s is missing: %s", orDash(n.ID), n.Error)
+		}
+	}
+}
+
+// statsCmd shows what happened lately.
+type statsCmd struct {
+	Window time.Duration `help:"How far back, up to 24h." default:"10m"`
+}
+
+func (statsCmd) Help() string {
+	return `Of all nodes together, by steps of 5 s, or of 1 min for more than an hour. Nodes keep this in memory: one that starts begins with nothing.
+
+Examples:
+
+    rouse stats
+    rouse stats --window 24h --json`
+}
+
+// Run shows it.
+func (c *statsCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		got, err := s.Status().Stats(ctx, c.Window)
+		if err != nil {
+			return err
+		}
+		a.notAnswered(got.Nodes)
+		t := newTable(a, "TIME", "FIRES", "OK", "FAILED", "CREATES", "PENDING", "LAG P50", "P99")
+		for i := range got.Points {
+			p := &got.Points[i]
+			if a.cli.JSON {
+				err = a.printJSON(api.StatsPointOf(p))
+			} else {
+				pending := "-"
+				if p.Pending >= 0 {
+					pending = fmt.Sprint(p.Pending)
+				}
+				err = t.row(stamp(p.At), fmt.Sprint(p.Fires), fmt.Sprint(p.Succeeded), fmt.Sprint(p.Failed), fmt.Sprint(p.Creates), pending,
+					lagText(&p.Lags, 0.5), lagText(&p.Lags, 0.99))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return t.flush()
+	})
+}
+
+// bucketsCmd lists buckets.
+type bucketsCmd struct {
+	Timer string `arg:"" optional:"" help:"Name of a timer: its bucket only."`
+}
+
+func (bucketsCmd) Help() string {
+	return `With the strategy bucket, each bucket of the timers has a lease; the node with the lease sends its fires. The epoch grows when another
+node takes it. With the name of a timer it shows which node fires that.
+
+Examples:
+
+    rouse buckets
+    rouse buckets coffee --namespace billing
+    rouse buckets --json`
+}
+
+// Run lists them.
+func (c *bucketsCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		ask := s.Status().Buckets
+		if c.Timer != "" {
+			ask = func(ctx context.Context) ([]rouse.BucketStatus, error) {
+				return s.Status().BucketOf(ctx, a.cli.Namespace, c.Timer)
+			}
+		}
+		list, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "BUCKET", "NODE", "EPOCH", "LEASE ENDS", "FIRES/S")
+		for i := range list {
+			b := &list[i]
+			if a.cli.JSON {
+				err = a.printJSON(api.BucketOf(b))
+			} else {
+				ends := "-"
+				if b.Until != 0 {
+					ends = stamp(b.Until)
+				}
+				err = t.row(fmt.Sprint(b.Bucket), orDash(b.Node), fmt.Sprint(b.Epoch), ends, fmt.Sprintf("%.1f", b.PerSecond))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 && !a.cli.JSON {
+			a.note("the nodes do not share buckets: each timer is claimed by itself")
+		}
+		return t.flush()
+	})
+}

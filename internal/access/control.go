@@ -1,0 +1,179 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+)
+
+// Control decides. A nil *Control allows everything: access control is off.
+type Control struct {
+	refused func(Reason)
+	roles   atomic.Pointer[rolebook]
+}
+
+// NewControl returns a control with the built-in roles. refused is called for each refusal; it may be nil.
+func NewControl(refused func(Reason)) *Control {
+	c := &Control{refused: refused}
+	c.setRoles(nil)
+	return c
+}
+
+func (c *Control) setRoles(custom []Role) {
+	book := newRolebook(custom)
+	c.roles.Store(&book)
+}
+
+// Roles returns all roles.
+func (c *Control) Roles() []Role { return c.roles.Load().roles() }
+
+// HasRole reports whether a role exists. Without access control only the built-in ones do.
+func (c *Control) HasRole(name string) bool {
+	if c == nil {
+		return slices.ContainsFunc(builtIn, func(r Role) bool { return r.Name == name })
+	}
+	return (*c.roles.Load())[name] != nil
+}
+
+// Admit refuses a principal that has a verb nowhere. Doors call it before they read a request.
+func (c *Control) Admit(ctx context.Context, v Verb) error {
+	return c.decide(ctx, v, "", func(*Scope) bool { return true })
+}
+
+// RequireIn refuses a principal that has a verb nowhere in a namespace. Operations that do not know the
+// target and the labels yet call it before Require.
+func (c *Control) RequireIn(ctx context.Context, v Verb, namespace string) error {
+	return c.decide(ctx, v, namespace, func(s *Scope) bool { return s.in(namespace) })
+}
+
+// Require refuses a principal that does not have the verb for a timer with the target and the labels in the
+// namespace. Without a target it is about the whole namespace; without a namespace about the whole store.
+func (c *Control) Require(ctx context.Context, v Verb, namespace, target string, labels map[string]string) error {
+	return c.decide(ctx, v, namespace, func(s *Scope) bool {
+		return s.holds(namespace, target, labels)
+	})
+}
+
+// Allows is Require without the error, for what is left out of a list or redacted. It counts no refusal.
+func (c *Control) Allows(ctx context.Context, v Verb, namespace, target string, labels map[string]string) bool {
+	if c == nil {
+		return true
+	}
+	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.holds(namespace, target, labels) })
+	return ok
+}
+
+// AllowsIn is RequireIn without the error.
+func (c *Control) AllowsIn(ctx context.Context, v Verb, namespace string) bool {
+	if c == nil {
+		return true
+	}
+	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.in(namespace) })
+	return ok
+}
+
+// Restricted reports whether the principal has the verb for some of the timers of a namespace only, by their
+// targets or labels.
+func (c *Control) Restricted(ctx context.Context, v Verb, namespace string) bool {
+	if c == nil {
+		return false
+	}
+	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.in(namespace) && s.all() })
+	return !ok
+}
+
+// granted reports whether a grant has the verb and a scope that fits; some is set if a grant has the verb at
+// all.
+func (c *Control) granted(p *Principal, v Verb, fits func(*Scope) bool) (ok, some bool) {
+	if p == nil {
+		return false, false
+	}
+	if p.system {
+		return true, true
+	}
+	book := *c.roles.Load()
+	for i := range p.Grants {
+		if g := &p.Grants[i]; book[g.Role][v] {
+			if some = true; fits(&g.Scope) {
+				return true, true
+			}
+		}
+	}
+	return false, some
+}
+
+// covers reports whether the principal has a verb, and every verb of a grant, everywhere in the grant's
+// scope.
+func (c *Control) covers(p *Principal, v Verb, g *Grant) bool {
+	has := func(v Verb) bool {
+		ok, _ := c.granted(p, v, func(s *Scope) bool { return s.covers(&g.Scope) })
+		return ok
+	}
+	if !has(v) {
+		return false
+	}
+	for of := range (*c.roles.Load())[g.Role] {
+		if !has(of) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversAll reports whether the principal has a verb wherever grants are, and everything that they give: a
+// principal gives no more than it has.
+func (c *Control) coversAll(ctx context.Context, v Verb, grants []Grant) bool {
+	return c == nil || !slices.ContainsFunc(grants, func(g Grant) bool { return !c.covers(From(ctx), v, &g) })
+}
+
+// requireAll is coversAll with an error.
+func (c *Control) requireAll(ctx context.Context, v Verb, grants []Grant) error {
+	if err := c.Admit(ctx, v); err != nil || c.coversAll(ctx, v, grants) {
+		return err
+	}
+	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+		fmt.Sprintf("%s may do this (%s) with keys only that can do no more than itself; use a credential with all of their roles and scopes", From(ctx).text(), v)})
+}
+
+func (c *Control) decide(ctx context.Context, v Verb, namespace string, fits func(*Scope) bool) error {
+	if c == nil || v == Open {
+		return nil
+	}
+	p := From(ctx)
+	if p == nil {
+		return c.Refuse(Unauthenticated(ReasonNoCredentials, "no credentials were sent; send a key, as \"authorization: Bearer rk_…\""))
+	}
+	if v == Known {
+		return nil
+	}
+	ok, some := c.granted(p, v, fits)
+	switch {
+	case ok:
+		return nil
+	case !some:
+		return c.Refuse(&Refusal{ReasonVerb, rouse.ErrForbidden, fmt.Sprintf("%s has no role with the verb %s; use a credential that has one", p.text(), v)})
+	case namespace == "":
+		return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden, fmt.Sprintf("%s has the verb %s for some namespaces, targets or labels only, and this needs it for all", p.text(), v)})
+	}
+	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+		fmt.Sprintf("%s may not do this (%s) in the namespace %q, or not with this target or these labels; use a credential whose scope has it", p.text(), v, namespace)})
+}
+
+// text names the principal in errors.
+func (p *Principal) text() string {
+	if p.Name == "" {
+		return "the principal " + p.ID
+	}
+	return fmt.Sprintf("the principal %s (%s)", p.ID, rouse.Shorten(p.Name, 64))
+}
+
+// Refuse counts a refusal, and returns it.
+func (c *Control) Refuse(err error) error {
+	if r, ok := err.(*Refusal); ok && c != nil && c.refused != nil {
+		c.refused(r.Reason)
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// Keys are the API keys of a store. It authenticates by them, from memory.
+type Keys struct {
+	shared  *Shared
+	kind    *Kind
+	control *Control
+	log     *slog.Logger
+
+	mu      sync.RWMutex
+	entries map[string]*entry // by id
+}
+
+// entry is a key in memory. It does not change, except for its principal, with the lock of its keys, and its
+// uses.
+type entry struct {
+	stored
+	id        string
+	revision  uint64
+	principal *Principal
+	used      atomic.Int64 // when it was used last, in seconds since 1970; 0 is not since this node runs
+	noted     atomic.Int64 // the used that was stored last
+}
+
+// NewKeys adds the keys to what is shared.
+func NewKeys(shared *Shared, control *Control, log *slog.Logger) *Keys {
+	k := &Keys{shared: shared, control: control, log: log, entries: map[string]*entry{}}
+	k.kind = shared.Kind("keys", k.take)
+	return k
+}
+
+// take puts a note in place of the entry, and ends the streams of the old one if it allowed something else.
+func (k *Keys) take(n note.Note) {
+	e := &entry{id: n.Name, revision: n.Revision}
+	if err := n.Read(&e.stored); err != nil {
+		k.log.Error("a key cannot be read, and is refused", "key", n.Name, "err", err)
+		n.Revision = 0
+	}
+	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants, Expires: e.Expires})
+	k.mu.Lock()
+	old := k.entries[n.Name]
+	if old != nil {
+		e.used.Store(old.used.Load())
+		e.noted.Store(old.noted.Load())
+	}
+	if n.Revision == 0 {
+		delete(k.entries, n.Name)
+	} else {
+		k.entries[n.Name] = e
+	}
+	k.mu.Unlock()
+	if old != nil {
+		old.principal.End() // a stream that may go on is opened again
+	}
+}
+
+func (k *Keys) entry(id string) (*entry, *Principal) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if e := k.entries[id]; e != nil {
+		return e, e.principal
+	}
+	return nil, nil
+}
+
+// Len returns how many keys there are.
+func (k *Keys) Len() int {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return len(k.entries)
+}
+
+// nothing is compared with secrets of unknown keys, so that they take as long as known ones.
+var nothing = []Secret{{Hash: make([]byte, 32)}, {Hash: make([]byte, 32)}}
+
+// Authenticate implements Authenticator. Its cost does not depend on how many keys there are.
+func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, error) {
+	if !IsKey(c.Bearer) {
+		return nil, nil
+	}
+	id, secret, ok := splitKey(c.Bearer)
+	if !ok {
+		return nil, Unauthenticated(ReasonMalformed, "the key is not complete: it has %d characters, from rk_ on", keyLength)
+	}
+	e, p := k.entry(id)
+	secrets := nothing
+	if e != nil {
+		secrets = e.Secrets
+	}
+	now := time.Now()
+	found, expired := valid(secrets, hashOf(secret), now)
+	switch {
+	case expired:
+		return nil, Unauthenticated(ReasonExpired, "the key %s has expired; use a new one", id)
+	case found == nil || e == nil:
+		return nil, Unauthenticated(ReasonUnknown, "the key is not known: it was revoked, or never existed")
+	}
+	if sec := now.Unix(); sec-e.used.Load() >= int64(usedEvery/time.Second) {
+		e.used.Store(sec)
+	}
+	return p, nil
+}
+
+// Create makes a key, and returns the text that its holder sends; it is never shown again.
+func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
+	now := time.Now().UTC().Truncate(time.Second)
+	if err := key.check(now, k.control.HasRole); err != nil {
+		return Key{}, "", err
+	}
+	if err := k.control.requireAll(ctx, KeysCreate, key.Grants); err != nil {
+		return Key{}, "", err
+	}
+	if n := k.Len(); n >= MaxKeys {
+		return Key{}, "", rouse.Refuse("keys", fmt.Sprint(n), "are as many as there can be", "revoke those that are not used")
+	}
+	id := newID()
+	text, hash := newSecret(id)
+	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(), Secrets: []Secret{{Hash: hash, Created: now}}}
+	if p := From(ctx); p != nil {
+		s.Creator = p.ID
+	}
+	if err := k.kind.Write(ctx, Change{id, s, rouse.NoRow}); err != nil {
+		return Key{}, "", err
+	}
+	return s.key(id), text, nil
+}
+
+// Rotate gives a key a new secret, and returns its text. The old one is valid for overlap; one that is older
+// ends at once.
+func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Key, string, error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return Key{}, "", rouse.Refuse("overlap", overlap.String(), "is out of bounds", "use 0s to "+MaxOverlap.String())
+	}
+	s, revision, err := k.get(ctx, KeysRotate, id)
+	if err != nil {
+		return Key{}, "", err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	text, hash := newSecret(id)
+	secrets := []Secret{{Hash: hash, Created: now}}
+	if old := s.live(now); len(old) > 0 && overlap > 0 {
+		last := old[0]
+		if until := now.Add(overlap); last.Expires.IsZero() || last.Expires.After(until) {
+			last.Expires = until
+		}
+		secrets = append(secrets, last)
+	}
+	s.Secrets = secrets[:min(len(secrets), maxSecrets)]
+	if err := k.kind.Write(ctx, Change{id, s, revision}); err != nil {
+		return Key{}, "", fmt.Errorf("the key %s: %w", id, err)
+	}
+	return s.key(id), text, nil
+}
+
+// Revoke deletes a key. It ends on this node at once, on the others within 5 s.
+func (k *Keys) Revoke(ctx context.Context, id string) error {
+	_, revision, err := k.get(ctx, KeysRevoke, id)
+	if err != nil {
+		return err
+	}
+	if err := k.kind.Write(ctx, Change{id, nil, revision}); err != nil {
+		return fmt.Errorf("the key %s: %w", id, err)
+	}
+	_, err = k.shared.notes.Put(ctx, note.Delete(usedPrefix+id, rouse.AnyRevision))
+	return rouse.Unavailable(err)
+}
+
+// get reads a key from the store for a change. A principal changes keys that it could have created only.
+func (k *Keys) get(ctx context.Context, v Verb, id string) (s stored, revision uint64, err error) {
+	if len(id) != idLength || strings.Trim(id, idDigits) != "" {
+		return s, 0, rouse.Refuse("id", id, "is no id of a key", fmt.Sprintf("give the %d characters after rk_", idLength))
+	}
+	if err := k.control.Admit(ctx, v); err != nil {
+		return s, 0, err
+	}
+	notes, err := k.kind.Get(ctx, id)
+	if err != nil {
+		return s, 0, rouse.Unavailable(err)
+	}
+	if notes[0].Revision == 0 {
+		return s, 0, fmt.Errorf("the key %s: %w", id, rouse.ErrNotFound)
+	}
+	if err := notes[0].Read(&s); err != nil {
+		return s, 0, err
+	}
+	return s, notes[0].Revision, k.control.requireAll(ctx, v, s.Grants)
+}
+
+// List returns the keys whose ids or names begin with prefix, in the order of their ids, after an id and at
+// most limit: those that the principal could have created. next is where the next page begins, "" at the end.
+func (k *Keys) List(ctx context.Context, prefix, after string, limit int) (keys []Key, next string, err error) {
+	if err := k.control.Admit(ctx, KeysList); err != nil {
+		return nil, "", err
+	}
+	used, err := k.lastUsed(ctx)
+	if err != nil {
+		return nil, "", rouse.Unavailable(err)
+	}
+	for _, e := range k.sorted() {
+		if e.id <= after || !strings.HasPrefix(e.id, prefix) && !strings.HasPrefix(e.Name, prefix) || !k.control.coversAll(ctx, KeysList, e.Grants) {
+			continue
+		}
+		if len(keys) == limit {
+			return keys, keys[limit-1].ID, nil
+		}
+		key := e.key(e.id)
+		if at := max(e.used.Load(), used[e.id]); at != 0 {
+			key.Used = time.Unix(at, 0).UTC()
+		}
+		keys = append(keys, key)
+	}
+	return keys, "", nil
+}
+
+func (k *Keys) sorted() []*entry {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	list := make([]*entry, 0, len(k.entries))
+	for _, e := range k.entries {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// live returns the secrets that are valid at a time, newest first.
+func (s *stored) live(now time.Time) []Secret {
+	return slices.DeleteFunc(slices.Clone(s.Secrets), func(s Secret) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) })
+}
+
+func (s *stored) key(id string) Key {
+	return Key{ID: id, Name: s.Name, Grants: s.Grants, Created: s.Created, Creator: s.Creator, Expires: s.Expires, Secrets: s.live(time.Now())}
+}

@@ -1,0 +1,187 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// at is an issuer that lets in every person, by the code.
+type at string
+
+func (a at) Place() (issuer, label, console string) { return string(a), "x", "https://console.example" }
+func (a at) SignOut() string                        { return "" }
+
+func (a at) Begin(_ context.Context, try *Attempt) (string, error) {
+	return string(a) + "?" + try.State, nil
+}
+
+func (a at) Finish(_ context.Context, _ *Attempt, answer *Answer) (*Login, error) {
+	return &Login{Issuer: string(a), Subject: answer.Code, Expires: time.Now().Add(time.Hour)}, nil
+}
+
+func (a at) Authenticate(_ context.Context, c *Credentials) (*Principal, error) {
+	if c.Login == nil {
+		return nil, nil
+	}
+	return &Principal{ID: c.Login.Subject, Expires: c.Login.Expires}, nil
+}
+
+// loginNode returns a node of a store.
+func loginNode(t *testing.T, store *mem.Store) (*Gate, *Shared) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	shared := NewShared(store, log)
+	g := &Gate{Authenticators: Chain{at("issuer")}, Sessions: NewSessions(shared, log), Providers: []Provider{at("issuer")}}
+	if err := shared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return g, shared
+}
+
+func begin(t *testing.T, g *Gate) (state, cookie string) {
+	t.Helper()
+	where, cookie, err := g.BeginLogin(t.Context(), "issuer", "/x", "console.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(where, "issuer?"), cookie
+}
+
+// TestLoginsOfTwoNodes: what begins on one node ends on another one, once; what ends on one has ended on the
+// other, with its streams.
+func TestLoginsOfTwoNodes(t *testing.T) {
+	store := mem.New()
+	one, _ := loginNode(t, store)
+	state, cookie := begin(t, one)
+	other, shared := loginNode(t, store)
+	p, text, back, err := other.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: "alice"})
+	if err != nil || p.ID != "alice" || back != "/x" {
+		t.Fatal(p, back, err)
+	}
+	for _, g := range []*Gate{one, other} {
+		if p, _, _, err := g.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: "alice"}); !errors.Is(err, rouse.ErrUnauthenticated) {
+			t.Errorf("the same login again: %v, %v", p, err)
+		}
+	}
+	shown := func(g *Gate, text string) *Login {
+		var c Credentials
+		g.Sessions.Show(text, time.Now(), &c)
+		return c.Login
+	}
+	if shown(one, cookie) != nil || one.Sessions.openAttempt(text, time.Now()) != nil {
+		t.Error("the cookie of a login is a session, or a session is one of a login")
+	}
+	l := shown(one, text)
+	if l == nil || l.Subject != "alice" || shown(other, text) == nil {
+		t.Fatal(l)
+	}
+	state, cookie = begin(t, other)
+	_, second, _, err := one.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, leave := other.Sessions.Bound(t.Context(), l)
+	defer leave()
+	otherStream, leaveOther := other.Sessions.Bound(t.Context(), shown(one, second))
+	defer leaveOther()
+	if err := one.Sessions.End(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if shown(one, text) != nil || stream.Err() != nil {
+		t.Errorf("at once: %v, %v", shown(one, text), stream.Err())
+	}
+	if err := shared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if shown(other, text) != nil || Ended(stream) == nil {
+		t.Errorf("on the other node: %v, %v", shown(other, text), stream.Err())
+	}
+	if shown(other, second) == nil || otherStream.Err() != nil {
+		t.Error("another session of the same person has ended, too")
+	}
+	late, leaveLate := other.Sessions.Bound(t.Context(), l)
+	defer leaveLate()
+	if Ended(late) == nil {
+		t.Error("a request that found the session before it ended goes on")
+	}
+}
+
+// TestWhatIsKeptOfLogins: no more than its limits, and nothing when the sessions are over.
+func TestWhatIsKeptOfLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := loginNode(t, mem.New())
+		login := func(who string) (text string, err error) {
+			state, cookie := begin(t, g)
+			_, text, _, err = g.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: who})
+			return text, err
+		}
+		var texts []string
+		for range MaxLogins {
+			text, err := login("alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		if _, err := login("alice"); !errors.Is(err, rouse.ErrOverloaded) {
+			t.Errorf("a login beyond the limit: %v", err)
+		}
+		if _, err := login("bob"); err != nil {
+			t.Errorf("of another person: %v", err)
+		}
+		time.Sleep(LoginTime)
+		last, err := login("alice")
+		if err != nil {
+			t.Fatalf("after a while: %v", err)
+		}
+		for i, text := range append(texts, last) { // the last one ends all: there is no room for it alone
+			var c Credentials
+			g.Sessions.Show(text, time.Now(), &c)
+			if c.Login == nil {
+				t.Fatalf("session %d has ended", i)
+			}
+			if err := g.Sessions.End(t.Context(), c.Login); err != nil {
+				t.Fatal(err)
+			}
+			c.Login = nil
+			if g.Sessions.Show(text, time.Now(), &c); c.Login != nil {
+				t.Errorf("session %d has not ended", i)
+			}
+		}
+		if text, err := login("alice"); err != nil || text == "" {
+			t.Errorf("after the end of all sessions: %v", err)
+		}
+		state, cookie := begin(t, g)
+		time.Sleep(LoginTime)
+		if _, _, _, err := g.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: "alice"}); !errors.Is(err, rouse.ErrUnauthenticated) {
+			t.Errorf("a login that took too long: %v", err)
+		}
+		time.Sleep(SessionTime + time.Minute)
+		if _, err := login("carol"); err != nil {
+			t.Fatal(err)
+		}
+		if n := g.Sessions.count(); n != 1 {
+			t.Errorf("%d people are kept", n)
+		}
+		g.Sessions.mu.Lock()
+		for i := range MaxPeople {
+			g.Sessions.people[fmt.Sprint(i)] = &person{Until: time.Now().Add(time.Hour)}
+		}
+		g.Sessions.mu.Unlock()
+		if _, err := login("dave"); !errors.Is(err, rouse.ErrOverloaded) {
+			t.Errorf("one person too many: %v", err)
+		}
+		if _, err := login("carol"); err != nil {
+			t.Errorf("a person who is known: %v", err)
+		}
+	})
+}

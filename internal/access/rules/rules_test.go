@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+)
+
+// TestProblems: every wrong rule is reported with its place.
+func TestProblems(t *testing.T) {
+	grant := Grant{Role: "writer", Namespaces: []string{"a"}}
+	good := Issuer{Issuer: "https://login.example.com", Audience: "rouse", Rules: []Claim{{Claim: "sub", Value: "a", Grant: grant}}}
+	issuer := func(edit func(*Issuer)) Config {
+		i := good
+		i.Rules = []Claim{good.Rules[0]}
+		edit(&i)
+		return Config{Issuers: []Issuer{i}}
+	}
+	cert := func(name string, g Grant) Config { return Config{Certificates: []Certificate{{name, g}}} }
+	for want, c := range map[string]Config{
+		"certificates[0].name:":               cert("", grant),
+		"certificates[0].name: ":              cert("spiffe://a*", grant),
+		"certificates[0].name:  ":             cert("*", grant),
+		"certificates[0].name:   ":            cert("*.com", grant),
+		"certificates[0].name:    ":           cert("spiffe://*", grant),
+		"certificates[0].role:":               cert("a.example.com", Grant{Namespaces: []string{"a"}}),
+		"certificates[0].namespaces:":         cert("a.example.com", Grant{Role: "reader"}),
+		"certificates[0].namespaces[0]:":      cert("a.example.com", Grant{Role: "reader", Namespaces: []string{"A b"}}),
+		"certificates[0].targets[0]:":         cert("a.example.com", Grant{Role: "reader", Namespaces: []string{"a"}, Targets: []string{"https://a*"}}),
+		"issuers[0].issuer:":                  issuer(func(i *Issuer) { i.Issuer = "http://login.example.com" }),
+		"issuers[1].issuer:":                  {Issuers: []Issuer{good, good}},
+		"issuers[0].keys:":                    issuer(func(i *Issuer) { i.Keys = "file:///etc/keys" }),
+		"issuers[0].audience:":                issuer(func(i *Issuer) { i.Audience = "" }),
+		"issuers[0].skew:":                    issuer(func(i *Issuer) { i.Skew = time.Hour }),
+		"issuers[0].algorithms:":              issuer(func(i *Issuer) { i.Algorithms = []string{"HS256"} }),
+		"issuers[0].algorithms: ":             issuer(func(i *Issuer) { i.Algorithms = []string{"none"} }),
+		"issuers[0].rules:":                   issuer(func(i *Issuer) { i.Rules = nil }),
+		"issuers[0].rules[0].claim:":          issuer(func(i *Issuer) { i.Rules[0].Claim = "" }),
+		"issuers[0].rules[0].value:":          issuer(func(i *Issuer) { i.Rules[0].Value = "" }),
+		"issuers[0].rules[0].value: ":         issuer(func(i *Issuer) { i.Rules[0].Value = "*a" }),
+		"issuers[0].rules[0].namespaces_from": issuer(func(i *Issuer) { i.Rules[0].NamespacesFrom = "ns" }),
+	} {
+		inv, ok := c.Check().(*rouse.Invalid)
+		if !ok || len(inv.Problems) != 1 || inv.Problems[0].Field != strings.TrimRight(want, ": ") {
+			t.Errorf("%s: %v", want, inv)
+		}
+	}
+	for _, c := range []Config{{}, issuer(func(*Issuer) {}), cert("spiffe://a/*", grant), cert("*.a.example", grant), cert("a@b.example", grant),
+		issuer(func(i *Issuer) { i.Rules[0].Namespaces, i.Rules[0].NamespacesFrom = nil, "ns" }), issuer(func(i *Issuer) { i.Issuer = "http://127.0.0.1:1" })} {
+		if err := c.Check(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestCertificates: which names get which roles.
+func TestCertificates(t *testing.T) {
+	grant := func(role string) Grant { return Grant{Role: role, Namespaces: []string{"a"}} }
+	a := NewCertificates([]Certificate{{"spiffe://td/shop/*", grant("writer")}, {"spiffe://td/shop/admin", grant("admin")}, {"*.hosts.example", grant("worker")}, {"Op@Example.com", grant("operator")}})
+	for name, want := range map[string]string{
+		"spiffe://td/shop/web": "writer", "spiffe://td/shop/admin": "writer admin", "a.hosts.example": "worker", "A.Hosts.Example": "worker", "op@example.com": "operator",
+		"spiffe://td/shop/": "", "spiffe://td/shop": "", "spiffe://td/shopping": "", "spiffe://td/shop/../admin": "", "spiffe://td/shop/%2e%2e/x": "", "spiffe://TD/shop/web": "",
+		"spiffe://td.evil/shop/web": "", "https://td/shop/web": "", "a.b.hosts.example": "", "hosts.example": "", "*.hosts.example": "", ".hosts.example": "", "evil@hosts.example": "",
+		"a.hosts.example.evil": "", "": "",
+	} {
+		leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "a.hosts.example"}, NotAfter: time.Now().Add(time.Hour)}
+		switch u, err := url.Parse(name); {
+		case err == nil && u.Scheme != "":
+			leaf.URIs = []*url.URL{u}
+		case strings.Contains(name, "@"):
+			leaf.EmailAddresses = []string{name}
+		case name != "":
+			leaf.DNSNames = []string{name}
+		}
+		c := &access.Credentials{Certificates: [][]*x509.Certificate{{leaf}}}
+		p, err := a.Authenticate(t.Context(), c)
+		var roles []string
+		if p != nil {
+			for _, g := range p.Grants {
+				roles = append(roles, g.Role)
+			}
+			if again, _ := a.Authenticate(t.Context(), c); again != p || p.ID != "certificate:"+name || !p.Expires.Equal(leaf.NotAfter) {
+				t.Errorf("%q: %+v", name, p)
+			}
+		}
+		if got := strings.Join(roles, " "); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+		c.Bearer = "rk_x"
+		if p, err := a.Authenticate(t.Context(), c); p != nil || err != nil {
+			t.Errorf("%q: a call with a key is taken for its certificate: %v, %v", name, p, err)
+		}
+	}
+	if p, err := a.Authenticate(t.Context(), &access.Credentials{}); p != nil || err != nil {
+		t.Errorf("no certificate: %v, %v", p, err)
+	}
+}
+
+// FuzzMatch: a pattern that is accepted matches no name of another host or trust domain.
+func FuzzMatch(f *testing.F) {
+	f.Add("spiffe://td/shop/x")
+	f.Add("spiffe://td/shop/../x")
+	f.Add("a.hosts.example")
+	a := NewCertificates([]Certificate{{"spiffe://td/shop/*", Grant{}}})
+	f.Fuzz(func(t *testing.T, name string) {
+		u, err := url.Parse(name)
+		if err != nil {
+			return
+		}
+		leaf := &x509.Certificate{URIs: []*url.URL{u}}
+		p, _ := a.Authenticate(t.Context(), &access.Credentials{Certificates: [][]*x509.Certificate{{leaf}}})
+		if p != nil && (u.Scheme != "spiffe" || u.Host != "td" || !strings.HasPrefix(u.EscapedPath(), "/shop/")) {
+			t.Errorf("%q has %v", name, p.Grants)
+		}
+	})
+}

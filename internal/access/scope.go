@@ -1,0 +1,145 @@
+package access
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Grant is a role within a scope.
+type Grant struct {
+	Role  string `json:"role"`
+	Scope Scope  `json:"scope"`
+}
+
+// Scope is what a grant is about. Its patterns are exact texts, or prefixes that end with '*'; "*" alone
+// matches everything.
+type Scope struct {
+	Namespaces []string          `json:"namespaces"`        // at least one
+	Targets    []string          `json:"targets,omitempty"` // empty: all
+	Labels     map[string]string `json:"labels,omitempty"`  // that a timer must have; empty: none
+}
+
+// Bounds of grants.
+const (
+	MaxGrants   = 16 // of a principal
+	MaxPatterns = 32 // of namespaces, and of targets, in one scope
+	maxPattern  = 2048
+)
+
+// Everything is the scope without limits.
+func Everything() Scope { return Scope{Namespaces: []string{"*"}} }
+
+// Check refuses a scope that means nothing, or less than it seems to.
+func (s *Scope) Check() error {
+	if len(s.Namespaces) == 0 {
+		return rouse.Refuse("scope.namespaces", "", "is missing", `name at least one namespace, or "*" for all`)
+	}
+	for _, list := range []struct {
+		name     string
+		patterns []string
+	}{{"namespaces", s.Namespaces}, {"targets", s.Targets}} {
+		if len(list.patterns) > MaxPatterns {
+			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many", fmt.Sprintf("give at most %d", MaxPatterns))
+		}
+	}
+	for i, p := range s.Namespaces {
+		fixed, prefix := strings.CutSuffix(p, "*")
+		if prefix && fixed == "" {
+			continue
+		}
+		if err := rouse.CheckNamespace(fixed); err != nil {
+			return rouse.Refuse(fmt.Sprintf("scope.namespaces[%d]", i), p, "matches no namespace", `give a namespace, the beginning of some with "*" after it, or "*"`)
+		}
+	}
+	for i, p := range s.Targets {
+		if err := checkTarget(fmt.Sprintf("scope.targets[%d]", i), p); err != nil {
+			return err
+		}
+	}
+	return (&rouse.Query{Labels: s.Labels}).Check()
+}
+
+// checkTarget refuses a pattern of targets. A prefix of a URL must include the whole host: https://a.example*
+// also matches https://a.example.other.example/.
+func checkTarget(field, pattern string) error {
+	fixed, prefix := strings.CutSuffix(pattern, "*")
+	scheme, rest, ok := strings.Cut(fixed, ":")
+	switch {
+	case prefix && fixed == "":
+		return nil
+	case len(pattern) > maxPattern || !ok || scheme == "" || strings.Contains(fixed, "*"):
+		return rouse.Refuse(field, pattern, "matches no target", `give a target, or the beginning of some with "*" after it, such as stream:mail or https://hooks.example.com/*`)
+	case prefix && strings.HasPrefix(rest, "//") && !strings.Contains(rest[2:], "/"):
+		return rouse.Refuse(field, pattern, "ends within the host, so that it matches other hosts, too", `write "/*" after the host`)
+	}
+	return nil
+}
+
+// matches reports whether one of the patterns matches.
+func matches(patterns []string, s string) bool {
+	for _, p := range patterns {
+		if fixed, prefix := strings.CutSuffix(p, "*"); prefix && strings.HasPrefix(s, fixed) || p == s {
+			return true
+		}
+	}
+	return false
+}
+
+// all reports whether the scope has all targets and labels of its namespaces.
+func (s *Scope) all() bool {
+	return (len(s.Targets) == 0 || slices.Contains(s.Targets, "*")) && len(s.Labels) == 0
+}
+
+// in reports whether some of a namespace is in the scope.
+func (s *Scope) in(namespace string) bool { return matches(s.Namespaces, namespace) }
+
+// holds reports whether a timer with the target and the labels is in the scope. An empty namespace or target
+// is matched by "*" only.
+func (s *Scope) holds(namespace, target string, labels map[string]string) bool {
+	if !s.in(namespace) || len(s.Targets) > 0 && !matches(s.Targets, target) {
+		return false
+	}
+	for k, v := range s.Labels {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether everything in the scope other is in this one.
+func (s *Scope) covers(other *Scope) bool {
+	within := func(wide, narrow []string) bool {
+		return !slices.ContainsFunc(narrow, func(p string) bool {
+			return !slices.ContainsFunc(wide, func(w string) bool {
+				fixed, prefix := strings.CutSuffix(w, "*")
+				return w == p || prefix && strings.HasPrefix(strings.TrimSuffix(p, "*"), fixed)
+			})
+		})
+	}
+	if !within(s.Namespaces, other.Namespaces) || len(s.Targets) > 0 && (len(other.Targets) == 0 || !within(s.Targets, other.Targets)) {
+		return false
+	}
+	for k, v := range s.Labels {
+		if have, ok := other.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Scope) String() string {
+	text := "namespaces " + strings.Join(s.Namespaces, ", ")
+	if len(s.Targets) > 0 {
+		text += "; targets " + strings.Join(s.Targets, ", ")
+	}
+	for i, k := range slices.Sorted(maps.Keys(s.Labels)) {
+		text += map[bool]string{true: "; labels ", false: ", "}[i == 0] + k + "=" + s.Labels[k]
+	}
+	return text
+}

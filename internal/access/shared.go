@@ -1,0 +1,210 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// Reserved is the namespace of what the nodes of a store share. rouse.CheckNamespace refuses its name, so
+// that no client can name it, and its rows are notes, which no list shows. It is copied with the store.
+const Reserved = rouse.ReservedNamespace
+
+const (
+	// RefreshEvery is how often a node looks for what other nodes have changed: a key that is revoked ends on
+	// all nodes within 5 s.
+	RefreshEvery = 2 * time.Second
+	// reloadEvery is how often it reads everything, in case the note of a change was lost with the node that
+	// made it.
+	reloadEvery = time.Minute
+	// patience limits a call to the store.
+	patience = 10 * time.Second
+)
+
+// Shared keeps what the nodes of a store share, such as keys, roles and sealed secrets: each kind as notes
+// with a name, in memory as well. A change is seen by the node that makes it at once, by the others within
+// RefreshEvery.
+type Shared struct {
+	notes note.Notes
+	log   *slog.Logger
+	kinds []*Kind
+
+	away bool // the last refresh failed; of Run
+}
+
+// NewShared returns what is shared through a store. Its kinds are added before Load.
+func NewShared(store note.Store, log *slog.Logger) *Shared {
+	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience}, log: log}
+}
+
+// Kind is the notes of one kind, such as the keys.
+type Kind struct {
+	shared *Shared
+	name   string
+	take   func(n note.Note)
+	quiet  bool // the audit log does not name its notes: they belong to what the call is about
+
+	mu     sync.Mutex
+	seen   uint64            // revision of the kind's version when all notes were read
+	loaded time.Time         // when
+	known  map[string]uint64 // the revisions of the notes that were taken, by their names
+}
+
+// Kind adds a kind of notes. take gets each note when it is new or has changed, with its name within the
+// kind, and one with Revision 0 when it is gone; one call at a time.
+func (s *Shared) Kind(name string, take func(n note.Note)) *Kind {
+	k := &Kind{shared: s, name: name, take: take, known: map[string]uint64{}}
+	s.kinds = append(s.kinds, k)
+	return k
+}
+
+// Load reads everything.
+func (s *Shared) Load(ctx context.Context) error { return s.refresh(ctx, true) }
+
+// Run refreshes until ctx ends. While the store is away, what was read last stays in force.
+func (s *Shared) Run(ctx context.Context) {
+	tick := time.NewTicker(RefreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := s.refresh(ctx, false)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !s.away {
+			s.log.Warn("keys, roles and secrets cannot be read; those that were read last stay in force", "err", err)
+		}
+		s.away = err != nil
+	}
+}
+
+// refresh reads the kinds that have changed.
+func (s *Shared) refresh(ctx context.Context, all bool) error {
+	if len(s.kinds) == 0 {
+		return nil
+	}
+	names := make([]string, len(s.kinds))
+	for i, k := range s.kinds {
+		names[i] = k.version()
+	}
+	versions, err := s.notes.Get(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for i, k := range s.kinds {
+		if err := k.refresh(ctx, versions[i].Revision, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Kind) version() string { return "version/" + k.name }
+
+// refresh reads all notes, if their version is not the one that was seen. The version was read before: a
+// change after it is found next time.
+func (k *Kind) refresh(ctx context.Context, version uint64, all bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !all && version == k.seen && time.Since(k.loaded) < reloadEvery {
+		return nil
+	}
+	prefix := k.name + "/"
+	there := map[string]bool{}
+	err := k.shared.notes.List(ctx, prefix, func(n note.Note) error {
+		n.Name = strings.TrimPrefix(n.Name, prefix)
+		there[n.Name] = true
+		k.changed(n)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for name := range k.known {
+		if !there[name] {
+			k.changed(note.Note{Name: name})
+		}
+	}
+	k.seen, k.loaded = version, time.Now()
+	return nil
+}
+
+// changed takes a note, unless it was taken before; with k.mu.
+func (k *Kind) changed(n note.Note) {
+	if k.known[n.Name] == n.Revision {
+		return
+	}
+	k.take(n)
+	if k.known[n.Name] = n.Revision; n.Revision == 0 {
+		delete(k.known, n.Name)
+	}
+}
+
+// Change is one conditional change of a note.
+type Change struct {
+	Name  string
+	Value any    // nil deletes the note
+	If    uint64 // the revision that it must have, rouse.NoRow or rouse.AnyRevision
+}
+
+// Get reads notes from the store, in the order of their names.
+func (k *Kind) Get(ctx context.Context, names ...string) ([]note.Note, error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = k.name + "/" + name
+	}
+	notes, err := k.shared.notes.Get(ctx, paths...)
+	for i := range notes {
+		notes[i].Name = names[i]
+	}
+	return notes, err
+}
+
+// Write makes changes, each on its condition, and takes what became of them. A change whose condition does
+// not hold is rouse.ErrConflict.
+func (k *Kind) Write(ctx context.Context, changes ...Change) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	names := make([]string, len(changes))
+	writes := make([]note.Write, 0, len(changes)+1)
+	for i, c := range changes {
+		names[i] = c.Name
+		writes = append(writes, note.Set(k.name+"/"+c.Name, c.Value, c.If))
+	}
+	writes = append(writes, note.Set(k.version(), struct{}{}, rouse.AnyRevision)) // last: who sees the new version sees the changes
+	results, err := k.shared.notes.Put(ctx, writes...)
+	if err != nil {
+		return rouse.Unavailable(err)
+	}
+	notes, err := k.Get(ctx, names...)
+	if err != nil {
+		return rouse.Unavailable(err)
+	}
+	for _, n := range notes {
+		k.changed(n)
+	}
+	for i := range changes {
+		if !results[i].Applied {
+			return rouse.ErrConflict
+		}
+		if k.quiet {
+			continue
+		}
+		namespace, name, ok := strings.Cut(changes[i].Name, "/") // of a secret
+		if !ok {
+			namespace, name = "", changes[i].Name
+		}
+		audit.Touched(ctx, namespace, name, changes[i].If, notes[i].Revision)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Span is a part of the namespaces, in their order: one, or all that begin with a prefix.
+type Span struct {
+	Fixed  string
+	Prefix bool
+}
+
+// Spans returns the namespaces of which a principal has some by a verb, without overlap and in their order.
+// It is refused if there are none.
+func (c *Control) Spans(ctx context.Context, v Verb) ([]Span, error) {
+	all := []Span{{"", true}}
+	if c == nil {
+		return all, nil
+	}
+	if err := c.Admit(ctx, v); err != nil {
+		return nil, err
+	}
+	p := From(ctx)
+	if p.system {
+		return all, nil
+	}
+	var list []Span
+	book := *c.roles.Load()
+	for i := range p.Grants {
+		if !book[p.Grants[i].Role][v] {
+			continue
+		}
+		for _, pattern := range p.Grants[i].Scope.Namespaces {
+			fixed, prefix := strings.CutSuffix(pattern, "*")
+			list = append(list, Span{fixed, prefix})
+		}
+	}
+	slices.SortFunc(list, func(a, b Span) int {
+		if by := cmp.Compare(a.Fixed, b.Fixed); by != 0 || a.Prefix == b.Prefix {
+			return by
+		}
+		if a.Prefix { // the wider one first
+			return -1
+		}
+		return 1
+	})
+	out := list[:0]
+	for _, s := range list {
+		if n := len(out); n == 0 || out[n-1] != s && !out[n-1].Has(s.Fixed) {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// Has reports whether a namespace is in the span.
+func (s Span) Has(namespace string) bool {
+	return namespace == s.Fixed || s.Prefix && strings.HasPrefix(namespace, s.Fixed)
+}
+
+// Whole reports whether the span has all namespaces.
+func (s Span) Whole() bool { return s.Prefix && s.Fixed == "" }
+
+// Uncountable is the refusal of what cannot be told of a part of the timers without reading all of them.
+func (c *Control) Uncountable(ctx context.Context, v Verb, what string) error {
+	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+		fmt.Sprintf("%s has the verb %s for a part of them only, and %s needs all; name a namespace of which you have all targets and labels", From(ctx).text(), v, what)})
+}

@@ -1,0 +1,212 @@
+package access
+
+// Verb is what an RPC does. Roles are lists of verbs.
+type Verb string
+
+// The verbs.
+const (
+	Open  Verb = "open"  // needs no credentials
+	Known Verb = "known" // needs any valid credentials
+
+	TimersRead       Verb = "timers.read" // get, list, count, records, outcomes, explain, simulate, forecast, preview
+	Reveal           Verb = "reveal"      // payloads, headers and answers of what is read
+	TimersCreate     Verb = "timers.create"
+	TimersImport     Verb = "timers.import"
+	TimersDelete     Verb = "timers.delete"
+	TimersPause      Verb = "timers.pause" // and resume
+	TimersRun        Verb = "timers.run"
+	TimersSkip       Verb = "timers.skip"
+	TimersReschedule Verb = "timers.reschedule"
+	TimersBackfill   Verb = "timers.backfill"
+	TimersBulk       Verb = "timers.bulk" // in addition to the verb of what it does to each
+	DeadRedrive      Verb = "dead.redrive"
+	DeadPurge        Verb = "dead.purge"
+	CalendarsRead    Verb = "calendars.read"
+	CalendarsWrite   Verb = "calendars.write"
+
+	FiresSubscribe Verb = "fires.subscribe"
+	FiresReport    Verb = "fires.report"
+	CallsCall      Verb = "calls.call"
+
+	NamespacesRead  Verb = "namespaces.read"
+	NamespacesWrite Verb = "namespaces.write" // create and delete them, and set their quotas
+
+	RemindersUse Verb = "reminders.use" // sidecars and actor hosts of the reminder service
+	NodesCall    Verb = "nodes.call"    // what only nodes of the same store ask of each other
+	DaprUse      Verb = "dapr.use"      // sidecars of Dapr, in the namespaces of their jobs
+
+	NodesRead    Verb = "nodes.read"
+	ClockRead    Verb = "clock.read"
+	ClockAdvance Verb = "clock.advance"
+	BackupRead   Verb = "backup.read"
+	AuditRead    Verb = "audit.read"
+	MetricsRead  Verb = "metrics.read"
+	StatusRead   Verb = "status.read"   // the status page
+	ProfilesRead Verb = "profiles.read" // pprof
+	PoolsRead    Verb = "pools.read"
+	PoolsOperate Verb = "pools.operate"
+
+	KeysCreate  Verb = "keys.create"
+	KeysList    Verb = "keys.list"
+	KeysRotate  Verb = "keys.rotate"
+	KeysRevoke  Verb = "keys.revoke"
+	RolesRead   Verb = "roles.read"
+	RolesWrite  Verb = "roles.write"
+	SecretsRead Verb = "secrets.read" // names and versions; the secrets themselves are never shown
+	SecretsPut  Verb = "secrets.write"
+	SigningShow Verb = "signing.reveal" // the secrets that sign callbacks
+	SigningTurn Verb = "signing.rotate"
+)
+
+// Verbs are those that a role can have.
+var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
+	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport, CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
+	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead, PoolsRead, PoolsOperate,
+	KeysCreate, KeysList, KeysRotate, KeysRevoke, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
+
+// methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
+// offers, by method and path, those of the admin port with "admin" in front. What is not here is refused.
+var methods = map[string]Verb{
+	"/rouse.v1.Timers/Create":           TimersCreate,
+	"/rouse.v1.Timers/BatchCreate":      TimersCreate,
+	"/rouse.v1.Timers/CreateStream":     TimersCreate,
+	"/rouse.v1.Timers/Get":              TimersRead,
+	"/rouse.v1.Timers/List":             TimersRead,
+	"/rouse.v1.Timers/Count":            TimersRead,
+	"/rouse.v1.Timers/Delete":           TimersDelete,
+	"/rouse.v1.Timers/Pause":            TimersPause,
+	"/rouse.v1.Timers/Resume":           TimersPause,
+	"/rouse.v1.Timers/Run":              TimersRun,
+	"/rouse.v1.Timers/Skip":             TimersSkip,
+	"/rouse.v1.Timers/Reschedule":       TimersReschedule,
+	"/rouse.v1.Timers/Backfill":         TimersBackfill,
+	"/rouse.v1.Timers/Explain":          TimersRead,
+	"/rouse.v1.Timers/Simulate":         TimersRead,
+	"/rouse.v1.Timers/Forecast":         TimersRead,
+	"/rouse.v1.Timers/Bulk":             TimersBulk,
+	"/rouse.v1.Timers/Import":           TimersImport,
+	"/rouse.v1.Timers/Preview":          TimersRead,
+	"/rouse.v1.Timers/ListRecords":      TimersRead,
+	"/rouse.v1.Timers/FollowRecords":    TimersRead,
+	"/rouse.v1.Timers/AggregateRecords": TimersRead,
+	"/rouse.v1.Timers/ListOutcomes":     TimersRead,
+	"/rouse.v1.Timers/Redrive":          DeadRedrive,
+	"/rouse.v1.Timers/Purge":            DeadPurge,
+
+	"/rouse.v1.Calendars/PutCalendar":    CalendarsWrite,
+	"/rouse.v1.Calendars/GetCalendar":    CalendarsRead,
+	"/rouse.v1.Calendars/ListCalendars":  CalendarsRead,
+	"/rouse.v1.Calendars/DeleteCalendar": CalendarsWrite,
+
+	"/rouse.v1.Secrets/PutSecret":         SecretsPut,
+	"/rouse.v1.Secrets/ListSecrets":       SecretsRead,
+	"/rouse.v1.Secrets/DeleteSecret":      SecretsPut,
+	"/rouse.v1.Secrets/ListSigningKeys":   Open, // public keys, which receivers ask for
+	"/rouse.v1.Secrets/RevealSigningKeys": SigningShow,
+	"/rouse.v1.Secrets/RotateSigningKeys": SigningTurn,
+
+	"/rouse.v1.Admin/Backup":       BackupRead,
+	"/rouse.v1.Admin/GetClock":     ClockRead,
+	"/rouse.v1.Admin/AdvanceClock": ClockAdvance,
+	"/rouse.v1.Admin/ListNodes":    NodesRead,
+	"/rouse.v1.Admin/ListAudit":    AuditRead,
+	"/rouse.v1.Admin/FollowAudit":  AuditRead,
+
+	"/rouse.v1.Fires/Subscribe": FiresSubscribe,
+	"/rouse.v1.Fires/Report":    FiresReport,
+
+	"/rouse.v1.Calls/Call":  CallsCall,
+	"/rouse.v1.Calls/Fetch": CallsCall,
+
+	"/rouse.v1.Namespaces/PutNamespace":    NamespacesWrite,
+	"/rouse.v1.Namespaces/GetNamespace":    NamespacesRead,
+	"/rouse.v1.Namespaces/ListNamespaces":  NamespacesRead,
+	"/rouse.v1.Namespaces/DeleteNamespace": NamespacesWrite,
+
+	"/rouse.v1.Status/GetStats":    NodesRead,
+	"/rouse.v1.Status/ListTargets": TimersRead,
+	"/rouse.v1.Status/Doctor":      NodesRead,
+	"/rouse.v1.Status/ListBuckets": NodesRead,
+	"/rouse.v1.Status/ListPools":   NodesRead,
+
+	"/rouse.v1.Access/WhoAmI":     Known,
+	"/rouse.v1.Access/CreateKey":  KeysCreate,
+	"/rouse.v1.Access/ListKeys":   KeysList,
+	"/rouse.v1.Access/RotateKey":  KeysRotate,
+	"/rouse.v1.Access/RevokeKey":  KeysRevoke,
+	"/rouse.v1.Access/PutRole":    RolesWrite,
+	"/rouse.v1.Access/ListRoles":  RolesRead,
+	"/rouse.v1.Access/DeleteRole": RolesWrite,
+
+	"/grpc.health.v1.Health/Check": Open,
+	"/grpc.health.v1.Health/List":  Open,
+	"/grpc.health.v1.Health/Watch": Open,
+
+	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": Known,
+
+	"/rouse.reminder.v1.ReminderService/RegisterSidecar":   RemindersUse,
+	"/rouse.reminder.v1.ReminderService/ConnectSidecar":    RemindersUse,
+	"/rouse.reminder.v1.ReminderService/CreateReminder":    RemindersUse,
+	"/rouse.reminder.v1.ReminderService/DeleteReminder":    RemindersUse,
+	"/rouse.reminder.v1.ReminderService/GetReminder":       RemindersUse,
+	"/rouse.reminder.v1.ReminderService/SubscribeReminder": RemindersUse,
+	"/rouse.reminder.v1.ReminderService/DescribeTable":     RemindersUse,
+	"/rouse.reminder.v1.ActorService/RegisterActorHost":    RemindersUse,
+	"/rouse.reminder.v1.ActorService/ConnectActorHost":     RemindersUse,
+	"/rouse.reminder.v1.ActorService/LocateActor":          RemindersUse,
+	"/rouse.reminder.v1.ActorService/DeactivateActor":      RemindersUse,
+	"/rouse.reminder.v1.ActorService/ListActorReminders":   RemindersUse,
+	"/rouse.reminder.v1.InstanceService/HoldReminders":     NodesCall,
+	"/rouse.reminder.v1.InstanceService/ReleaseReminders":  NodesCall,
+	"/rouse.reminder.v1.InstanceService/TakeTokens":        NodesCall,
+	"/rouse.reminder.v1.InstanceService/ExecuteHere":       NodesCall,
+
+	"/dapr.proto.scheduler.v1.Scheduler/ScheduleJob":        DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/GetJob":             DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/DeleteJob":          DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/WatchJobs":          DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/ListJobs":           DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/WatchHosts":         DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/DeleteByMetadata":   DaprUse,
+	"/dapr.proto.scheduler.v1.Scheduler/DeleteByNamePrefix": DaprUse,
+
+	"GET /openapi.yaml":  Open,
+	"GET /v1/version":    Known,
+	"GET /v1/session":    Open, // tells that there is none
+	"POST /v1/session":   Open, // has the credential in its body
+	"DELETE /v1/session": Open,
+
+	// People who sign in have no credentials yet.
+	"GET /v1/session/login":      Open,
+	"GET /v1/session/callback":   Open,
+	"GET /v1/session/signed-out": Open,
+
+	"admin GET /{$}":                 StatusRead,
+	"admin GET /metrics":             MetricsRead,
+	"admin GET /livez":               Open,
+	"admin GET /readyz":              Open,
+	"admin GET /version":             StatusRead,
+	"admin GET /pools":               PoolsRead,
+	"admin GET /pools/":              PoolsRead,
+	"admin /pools":                   PoolsOperate,
+	"admin /pools/":                  PoolsOperate,
+	"admin GET /debug/pprof/":        ProfilesRead,
+	"admin GET /debug/pprof/cmdline": ProfilesRead,
+	"admin GET /debug/pprof/profile": ProfilesRead,
+	"admin GET /debug/pprof/symbol":  ProfilesRead,
+	"admin POST /debug/pprof/symbol": ProfilesRead,
+	"admin GET /debug/pprof/trace":   ProfilesRead,
+}
+
+// whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
+var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
+	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true}
+
+// acting are verbs of services that act for their callers, in namespaces of their own.
+var acting = map[Verb]bool{RemindersUse: true, NodesCall: true}
+
+// VerbOf returns the verb of a method of the table; ok is false if it has none.
+func VerbOf(method string) (v Verb, ok bool) {
+	v, ok = methods[method]
+	return v, ok
+}

@@ -1,0 +1,250 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Caller is a caller as its door knows it.
+type Caller struct {
+	ID, Name, Source string // of its principal; empty: it has none
+	Remote           string // its address
+	Request          string // the id that it gave its request
+	Door             string
+}
+
+// Call is a call in progress, until its End.
+type Call struct {
+	log   *Log
+	began time.Time
+	ended atomic.Bool
+	place bool // in the queue
+
+	mu     sync.Mutex
+	event  Event
+	sum    [2]uint64 // of the hashes of what was touched
+	failed error     // of the first part that failed
+	parts  bool      // the parts of the call have events of their own
+	quiet  bool      // there is an event only if something is revealed
+}
+
+type contextKey struct{}
+
+// logs is how many logs are open in the process: without one, contexts need not be searched.
+var logs atomic.Int32
+
+// from returns the call of a context; nil if it has none.
+func from(ctx context.Context) *Call {
+	if logs.Load() == 0 {
+		return nil
+	}
+	c, _ := ctx.Value(contextKey{}).(*Call)
+	return c
+}
+
+// Begin begins a call, whose End has to be called. err is why its door refused the call: then there is only
+// its event. The error is err, or that no event can be taken now: the call must do nothing then.
+func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller, err error) (context.Context, *Call, error) {
+	if l == nil {
+		return ctx, nil, err
+	}
+	c := &Call{log: l, began: time.Now(), event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request, Principal: short(caller.ID),
+		Name: short(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
+	if full := l.reserve(c); !c.place {
+		return ctx, nil, cmp.Or(err, full)
+	}
+	return context.WithValue(ctx, contextKey{}, c), c, err
+}
+
+// BeginRead begins a call that has an event only if it reveals something, and only if the log is to have
+// such events.
+func (l *Log) BeginRead(ctx context.Context, verb, method string, caller Caller) (context.Context, *Call, error) {
+	if l == nil || !l.opts.Reads {
+		return ctx, nil, nil
+	}
+	ctx, c, err := l.Begin(ctx, verb, method, caller, nil)
+	if c != nil {
+		c.quiet = true
+	}
+	return ctx, c, err
+}
+
+// By notes who called, where the door has not authenticated it.
+func (c *Call) By(id, name, source string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.event.Principal, c.event.Name, c.event.Source = short(id), short(name), source
+}
+
+// About notes what a request asks for. It counts unless the operation touches something.
+func (c *Call) About(namespace string, names ...string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.event.Changed > 0 {
+		return
+	}
+	if namespace != "" {
+		c.event.Namespace = short(namespace)
+	}
+	for _, name := range names {
+		if name != "" && len(c.event.Names) < MaxNames {
+			c.event.Names = append(c.event.Names, short(name))
+		}
+	}
+}
+
+// Touched notes that the call of the context changed something from one revision to another; 0 is that it
+// does not exist, rouse.AnyRevision that the revision is not known. An empty namespace is that of the
+// request.
+func Touched(ctx context.Context, namespace, name string, before, after uint64) {
+	c := from(ctx)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.event
+	first := e.Changed == 0
+	e.Changed++
+	switch namespace = short(namespace); {
+	case first:
+		e.Names, e.Before, e.After = nil, state(before), state(after)
+		e.Namespace = cmp.Or(namespace, e.Namespace)
+	default:
+		e.Before, e.After = "", ""
+		if namespace != "" && e.Namespace != namespace {
+			e.Namespace = Several
+		}
+	}
+	if len(e.Names) < MaxNames {
+		e.Names = append(e.Names, short(name))
+	}
+	add(&c.sum, namespace, name)
+}
+
+// Failed notes that a part of the call of the context failed, such as one timer of a batch.
+func Failed(ctx context.Context, err error) {
+	c := from(ctx)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.event.Failed++; c.failed == nil {
+		c.failed = err
+	}
+}
+
+// Opened ends the call of the context, if it has one: what it opened goes on.
+func Opened(ctx context.Context) error { return from(ctx).End(ctx, nil, nil) }
+
+// Revealed notes that the call of the context shows contents.
+func Revealed(ctx context.Context) {
+	if c := from(ctx); c != nil {
+		c.mu.Lock()
+		c.quiet = false
+		c.mu.Unlock()
+	}
+}
+
+// Part begins a part of the call of the context that has an event of its own, such as a message of a stream.
+func Part(ctx context.Context) (context.Context, *Call, error) {
+	c := from(ctx)
+	if c == nil {
+		return ctx, nil, nil
+	}
+	c.mu.Lock()
+	c.parts = true
+	e := c.event
+	c.mu.Unlock()
+	e.Names, e.Changed, e.Failed, e.Before, e.After = nil, 0, 0, "", ""
+	p := &Call{log: c.log, began: time.Now(), event: e}
+	if err := c.log.reserve(p); err != nil || !p.place {
+		return ctx, nil, err
+	}
+	return context.WithValue(ctx, contextKey{}, p), p, nil
+}
+
+// End ends the call with its error. codes returns the code of an error, and the reason of a refusal. End
+// returns the error that the caller gets: err, or that the event could not be written in time. Only the first
+// End counts.
+func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reason string)) error {
+	if c == nil || !c.ended.CompareAndSwap(false, true) {
+		return err
+	}
+	c.mu.Lock()
+	e := c.event
+	silent := c.parts || c.quiet
+	because := err
+	if because == nil && e.Changed == 0 {
+		because = c.failed
+	}
+	sum := c.sum
+	c.mu.Unlock()
+	if silent {
+		c.log.release()
+		return err
+	}
+	e.Outcome = OK
+	if because != nil {
+		e.Outcome, e.Reason = codes(because)
+	}
+	if e.Outcome == stranger && !c.log.strangers.allows(time.Now()) {
+		c.log.release()
+		c.log.dropped(1, dropFlood)
+		return err
+	}
+	if e.Changed > 1 {
+		e.Hash = hex.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum[0]), sum[1]))
+	}
+	e.Duration = time.Since(c.began)
+	if late := c.log.put(ctx, &e, err == nil); late != nil {
+		return late
+	}
+	return err
+}
+
+// Hash returns the hash of what was changed, as events have it: the sum, modulo 2^64, of each half of the
+// first 16 bytes of SHA-256(namespace, 0, name). It does not depend on the order.
+func Hash(namespace string, names ...string) string {
+	var sum [2]uint64
+	for _, name := range names {
+		add(&sum, namespace, name)
+	}
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum[0]), sum[1]))
+}
+
+func add(sum *[2]uint64, namespace, name string) {
+	var buffer [256]byte
+	h := sha256.Sum256(append(append(append(buffer[:0], namespace...), 0), name...))
+	sum[0] += binary.BigEndian.Uint64(h[:8])
+	sum[1] += binary.BigEndian.Uint64(h[8:16])
+}
+
+func state(revision uint64) string {
+	switch revision {
+	case rouse.NoRow:
+		return None
+	case rouse.AnyRevision:
+		return ""
+	}
+	return strconv.FormatUint(revision, 10)
+}
+
+// short bounds a text that a caller chose.
+func short(s string) string { return rouse.Shorten(s, maxName) }

@@ -1,0 +1,172 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Store is what the rows of events are kept in.
+type Store interface {
+	Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error)
+	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
+	Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error)
+}
+
+// Rows keeps the events of all nodes in their store: a row has the lines of up to rowEvents events, and its
+// name begins with the time of the last one, so that the newest come first. It is a Destination.
+type Rows struct{ Store Store }
+
+const (
+	// prefix begins the names of the rows, in the namespace that no client can name.
+	prefix = "\x01audit/"
+
+	rowEvents = 128
+	rowBytes  = 64 << 10
+	// rowSpan bounds the time between the first and the last event of a row, so that a search by time knows
+	// which rows it has to read.
+	rowSpan = time.Second
+	// writeRows bounds the rows of one write, readRows those of one read.
+	writeRows = 16
+	readRows  = 64
+	trimRows  = 500
+)
+
+// Name implements Destination.
+func (r *Rows) Name() string { return "store" }
+
+// Close implements Destination.
+func (r *Rows) Close() error { return nil }
+
+// Write implements Destination. The same events have the same rows when they are written again.
+func (r *Rows) Write(ctx context.Context, events []Written) (n int, err error) {
+	for n < len(events) {
+		var changes []rouse.Change
+		to := n
+		for to < len(events) && len(changes) < writeRows {
+			size := rowOf(events[to:])
+			changes = append(changes, change(events[to:to+size]))
+			to += size
+		}
+		if _, err := r.Store.Apply(ctx, changes); err != nil {
+			return n, err
+		}
+		n = to
+	}
+	return n, nil
+}
+
+// rowOf returns how many of the events go into one row.
+func rowOf(events []Written) (n int) {
+	size := 0
+	for n < min(len(events), rowEvents) && (n == 0 || size+len(events[n].Line) <= rowBytes && events[n].Time.Sub(events[0].Time) <= rowSpan) {
+		size += len(events[n].Line)
+		n++
+	}
+	return n
+}
+
+func change(events []Written) rouse.Change {
+	var lines []byte
+	for i := range events {
+		lines = append(lines, events[i].Line...)
+	}
+	key := rowKey(newest(events[len(events)-1].Time) + "/" + events[0].ID)
+	return rouse.Change{Key: key, If: rouse.AnyRevision,
+		To: &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, 1), Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: lines}}
+}
+
+func rowKey(name string) rouse.Key {
+	return rouse.Key{Namespace: rouse.ReservedNamespace, Name: prefix + name}
+}
+
+// newest returns the beginning of the names of rows of a time: later ones are smaller.
+func newest(at rouse.Instant) string { return fmt.Sprintf("%016x", uint64(math.MaxInt64-int64(at))) }
+
+// timeOf returns the time of a row.
+func timeOf(name string) rouse.Instant {
+	digits, _, _ := strings.Cut(name, "/")
+	n, _ := strconv.ParseUint(digits, 16, 64)
+	return rouse.Instant(math.MaxInt64 - int64(n))
+}
+
+// row is a row of events as it was read.
+type row struct {
+	name   string
+	events []Event // oldest first
+}
+
+func readRow(r *rouse.Row) (row, error) {
+	out := row{name: strings.TrimPrefix(r.Key.Name, prefix)}
+	for line := range bytes.Lines(r.Body) {
+		e, err := Read(line)
+		if err != nil {
+			return out, fmt.Errorf("the audit events of %v cannot be read: %w: %w", timeOf(out.name), rouse.ErrCorrupt, err)
+		}
+		out.events = append(out.events, e)
+	}
+	return out, nil
+}
+
+// list returns up to limit rows with names after one and before another, in the order of names: the newest
+// first. more is set if there are others.
+func (r *Rows) list(ctx context.Context, after, before string, limit int) (rows []row, more bool, err error) {
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(after), Limit: limit + 1}
+	for {
+		page, err := r.Store.List(ctx, q)
+		if err != nil {
+			return nil, false, rouse.Unavailable(err)
+		}
+		for i := range page.Rows {
+			switch {
+			case page.Rows[i].Key.Name >= prefix+before:
+				return rows, false, nil
+			case len(rows) == limit:
+				return rows, true, nil
+			}
+			row, err := readRow(&page.Rows[i])
+			if err != nil {
+				return nil, false, err
+			}
+			rows = append(rows, row)
+		}
+		if page.Next == nil {
+			return rows, false, nil
+		}
+		q.After = *page.Next
+	}
+}
+
+// last is a name after those of all rows.
+const last = "~"
+
+// Trim deletes the rows whose events are all from before a time.
+func (r *Rows) Trim(ctx context.Context, before rouse.Instant) (n int, err error) {
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(newest(before - 1)), Limit: trimRows}
+	for {
+		page, err := r.Store.List(ctx, q)
+		if err != nil {
+			return n, err
+		}
+		changes := make([]rouse.Change, len(page.Rows))
+		for i := range page.Rows {
+			changes[i] = rouse.Change{Key: page.Rows[i].Key, If: rouse.AnyRevision}
+		}
+		if len(changes) > 0 {
+			if _, err := r.Store.Apply(ctx, changes); err != nil {
+				return n, err
+			}
+			n += len(changes)
+		}
+		if page.Next == nil {
+			return n, nil
+		}
+		q.After = *page.Next
+	}
+}

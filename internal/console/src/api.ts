@@ -1,0 +1,87 @@
+import { signal } from "@preact/signals";
+import type { Problem, Progress } from "./types.ts";
+
+/** Failed is an answer of the server that is an error, or the lack of an answer. */
+export class Failed extends Error {
+  readonly problem: Problem;
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title);
+    this.problem = problem;
+  }
+}
+
+/** ahead is how much the server's clock is ahead of the browser's, in milliseconds. */
+export const ahead = signal(0);
+
+/** reachable turns false when the server does not answer. */
+export const reachable = signal(true);
+
+/** ended is set by the part that knows about sessions: it is called when the server no longer knows the caller. */
+export const onUnknown: { call: () => void } = { call: () => undefined };
+
+export type Query = Record<string, string | number | string[] | undefined>;
+
+/** path escapes the parts of a path, so that names may contain any character. */
+export function path(parts: TemplateStringsArray, ...values: string[]): string {
+  return parts.reduce((all, part, i) => all + encodeURIComponent(values[i - 1] ?? "") + part);
+}
+
+/** withQuery adds the parameters that are set. */
+export function withQuery(url: string, query: Query): string {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const v of Array.isArray(value) ? value : [value]) {
+      if (v !== undefined && v !== "") q.append(name, String(v));
+    }
+  }
+  const text = q.toString();
+  return text ? url + "?" + text : url;
+}
+
+async function send(method: string, url: string, body: unknown, stop: AbortSignal | undefined, accept: string): Promise<Response> {
+  const headers: Record<string, string> = { accept };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const began = Date.now();
+  let answer: Response;
+  try {
+    const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
+    if (body !== undefined) init.body = JSON.stringify(body);
+    if (stop) init.signal = stop;
+    answer = await fetch(url, init);
+  } catch (err) {
+    if (stop?.aborted) throw err;
+    reachable.value = false;
+    throw new Failed({ title: "The server does not answer", status: 0, code: "unreachable", detail: "It may be stopping, or the network is down. The page tries again." });
+  }
+  reachable.value = true;
+  const now = Date.parse(answer.headers.get("rouse-now") ?? "");
+  if (!Number.isNaN(now)) ahead.value = now - (began + Date.now()) / 2;
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => undefined) as Problem | undefined;
+  if (answer.status === 401 && !url.startsWith("/v1/session")) onUnknown.call();
+  throw new Failed(problem?.title ? problem : { title: answer.statusText || "Error", status: answer.status, code: "http_" + answer.status });
+}
+
+/** call makes a request of the API and returns its answer. */
+export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal): Promise<T> {
+  const answer = await send(method, url, body, stop, "application/json");
+  const text = await answer.text();
+  return (text ? JSON.parse(text) : undefined) as T;
+}
+
+export const get = <T>(url: string, stop?: AbortSignal): Promise<T> => call<T>("GET", url, undefined, stop);
+
+/** follow makes a request whose answer is a stream of reports, one line each. */
+export async function follow(url: string, body: unknown, each: (p: Progress) => void, stop?: AbortSignal): Promise<void> {
+  const answer = await send("POST", url, body, stop, "application/x-ndjson");
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    rest += value ?? "";
+    const lines = rest.split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim()) each(JSON.parse(line) as Progress);
+    if (done) return;
+  }
+}

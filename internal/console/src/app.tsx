@@ -1,0 +1,71 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { reachable } from "./api.ts";
+import { refresh } from "./data.ts";
+import { Login } from "./pages/login.tsx";
+import { NotFound } from "./pages/notfound.tsx";
+import { Timer } from "./pages/timer.tsx";
+import { open, views } from "./pages.ts";
+import { go, link, place, segments } from "./route.ts";
+import { session, signedIn } from "./session.ts";
+import { Header } from "./ui/header.tsx";
+import { Menu } from "./ui/menu.tsx";
+import { Palette } from "./ui/palette.tsx";
+import { Shortcuts } from "./ui/shortcuts.tsx";
+import { Toasts } from "./ui/toast.tsx";
+
+function View() {
+  const [first, ns, name, more] = segments.value;
+  if (first === "timers" && ns && name !== undefined && more === undefined) return <Timer key={ns + "/" + name} namespace={ns} name={name} />;
+  const view = views.find((v) => v.path === place.value.path);
+  if (!view) return <NotFound />;
+  if (!open(view)) return <NotFound right={view.right} />;
+  return <view.page key={view.path} />;
+}
+
+const typing = (e: KeyboardEvent) => (e.target as Element).closest?.("input, textarea, select, [contenteditable]");
+
+/** App is the frame around the views. */
+export function App() {
+  const palette = useSignal(false), menu = useSignal(false), help = useSignal(false);
+  useEffect(() => {
+    let chord = 0;
+    const keys = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k") {
+        e.preventDefault();
+        palette.value = true;
+        return;
+      }
+      if (e.ctrlKey || e.metaKey || e.altKey || typing(e) || document.querySelector("dialog[open]")) return;
+      const view = Date.now() - chord < 1200 && views.find((v) => v.key === e.key && open(v));
+      chord = 0;
+      if (view) go(link(view.path));
+      else if (e.key === "g") chord = Date.now();
+      else if (e.key === "r") refresh();
+      else if (e.key === "?") help.value = true;
+      else if (e.key === "/") (document.querySelector("[data-filter]") as HTMLElement | null)?.focus();
+      else return;
+      e.preventDefault();
+    };
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  }, []);
+  if (!session.value) return <p class="loading">Loading …</p>;
+  if (!signedIn.value) return <><Login /><Toasts /></>;
+  return (
+    <>
+      <a class="skip" href="#main">Skip to the content</a>
+      <Header menu={menu} palette={palette} help={help} />
+      <div class="frame">
+        <Menu open={menu} />
+        <main id="main" tabIndex={-1}>
+          {!reachable.value && <div class="problem" role="alert"><strong>The server does not answer.</strong> What is shown is from before; the page tries again.</div>}
+          <View />
+        </main>
+      </div>
+      {palette.value && <Palette close={() => { palette.value = false; }} />}
+      {help.value && <Shortcuts close={() => { help.value = false; }} />}
+      <Toasts />
+    </>
+  );
+}

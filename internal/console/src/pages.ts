@@ -1,0 +1,42 @@
+import type { ComponentType } from "preact";
+import { Access } from "./pages/access.tsx";
+import { Audit } from "./pages/audit.tsx";
+import { Calendars } from "./pages/calendars.tsx";
+import { Cluster } from "./pages/cluster.tsx";
+import { Dead } from "./pages/dead.tsx";
+import { Doctor } from "./pages/doctor.tsx";
+import { Fires, Missed } from "./pages/fires.tsx";
+import { Lab } from "./pages/lab.tsx";
+import { Load } from "./pages/load.tsx";
+import { Namespaces } from "./pages/namespaces.tsx";
+import { Now } from "./pages/now.tsx";
+import { Pools } from "./pages/pools.tsx";
+import { Targets } from "./pages/targets.tsx";
+import { Timers } from "./pages/timers.tsx";
+import { Upcoming } from "./pages/upcoming.tsx";
+import { can } from "./session.ts";
+
+/** open reports whether the user may see a view; some need their right for all namespaces. */
+export const open = (v: View): boolean => !v.right || can(v.right, v.all ? "*" : "-");
+
+/** View is a page of the menu. Those whose right the user does not have are not in it. */
+export interface View { path: string; title: string; key: string; group: string; right: string; page: ComponentType; all?: boolean }
+
+export const views: View[] = [
+  { path: "/", title: "Now", key: "n", group: "Watch", right: "timers.read", page: Now },
+  { path: "/upcoming", title: "Upcoming", key: "u", group: "Watch", right: "timers.read", page: Upcoming },
+  { path: "/load", title: "Coming load", key: "l", group: "Watch", right: "timers.read", page: Load },
+  { path: "/timers", title: "Timers", key: "t", group: "Timers", right: "timers.read", page: Timers },
+  { path: "/fires", title: "Fires", key: "f", group: "Timers", right: "timers.read", page: Fires },
+  { path: "/missed", title: "Missed and skipped", key: "m", group: "Timers", right: "timers.read", page: Missed },
+  { path: "/dead", title: "Dead letters", key: "d", group: "Timers", right: "timers.read", page: Dead },
+  { path: "/targets", title: "Targets", key: "r", group: "Timers", right: "timers.read", page: Targets },
+  { path: "/lab", title: "Schedule lab", key: "s", group: "Plan", right: "timers.read", page: Lab },
+  { path: "/calendars", title: "Calendars", key: "c", group: "Plan", right: "calendars.read", page: Calendars },
+  { path: "/cluster", title: "Cluster", key: "k", group: "Server", right: "nodes.read", page: Cluster, all: true },
+  { path: "/pools", title: "Pools", key: "p", group: "Server", right: "nodes.read", page: Pools, all: true },
+  { path: "/doctor", title: "Doctor", key: "o", group: "Server", right: "nodes.read", page: Doctor, all: true },
+  { path: "/namespaces", title: "Namespaces", key: "e", group: "Server", right: "namespaces.read", page: Namespaces },
+  { path: "/audit", title: "Audit", key: "i", group: "Server", right: "audit.read", page: Audit },
+  { path: "/access", title: "Access", key: "a", group: "Server", right: "", page: Access },
+];

@@ -1,0 +1,60 @@
+import { useEffect, useState } from "preact/hooks";
+import { query, set } from "../route.ts";
+import { Mark } from "./bits.tsx";
+
+/** Choices are the values of a parameter of the query that can be chosen together. */
+export function Choices({ name, values, label }: { name: string; values: string[]; label: string }) {
+  const on = query.value.getAll(name);
+  return (
+    <div class="chips" role="group" aria-label={label}>
+      {values.map((v) => {
+        const is = on.includes(v);
+        return (
+          <button type="button" key={v} class="chip" aria-pressed={is} onClick={() => set({ [name]: is ? on.filter((o) => o !== v) : [...on, v], page: undefined })}>
+            <Mark is={v} />{v}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+/** One is a parameter of which one value is chosen; the first is the default, and not in the URL. */
+export function One({ name, values, label }: { name: string; values: [string, string][]; label: string }) {
+  const is = query.value.get(name) || values[0]![0];
+  return (
+    <div class="chips" role="group" aria-label={label}>
+      {values.map(([v, title]) => <button type="button" key={v} class="chip" aria-pressed={is === v} onClick={() => set({ [name]: v === values[0]![0] ? undefined : v, page: undefined })}>{title}</button>)}
+    </div>
+  );
+}
+
+/** Text is a parameter that is typed. It takes effect a moment after the last key. */
+export function Text({ name, label, hint, wide }: { name: string; label: string; hint: string; wide?: boolean }) {
+  const now = query.value.get(name) ?? "";
+  const [text, put] = useState(now);
+  useEffect(() => put(now), [now]);
+  useEffect(() => {
+    if (text === now) return;
+    const timer = setTimeout(() => set({ [name]: text || undefined, page: undefined }), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return <input type="search" class={"filter" + (wide ? " widest" : "")} data-filter value={text} aria-label={label} placeholder={hint} spellcheck={false} onInput={(e) => put(e.currentTarget.value)} />;
+}
+
+/** Labels are filters by labels: each is a chip, and a field adds one. */
+export function Labels() {
+  const on = query.value.getAll("label");
+  const [text, put] = useState("");
+  const add = (e: Event) => {
+    e.preventDefault();
+    if (text.includes("=") && !on.includes(text)) set({ label: [...on, text.trim()], page: undefined });
+    put("");
+  };
+  return (
+    <form class="chips" onSubmit={add}>
+      {on.map((l) => <button type="button" key={l} class="chip" aria-pressed="true" title="Take this filter out" onClick={() => set({ label: on.filter((o) => o !== l), page: undefined })}>{l} ✕</button>)}
+      <input class="filter" value={text} aria-label="Add a label filter" placeholder="label=value ⏎" spellcheck={false} onInput={(e) => put(e.currentTarget.value)} />
+    </form>
+  );
+}

@@ -1,0 +1,29 @@
+import { signal } from "@preact/signals";
+
+interface Toast { id: number; text: string; bad?: boolean; undo?: (() => void) | undefined }
+
+const toasts = signal<Toast[]>([]);
+let last = 0;
+
+/** tell shows what happened, and how to undo it, for a while. */
+export function tell(text: string, more: { bad?: boolean; undo?: (() => void) | undefined } = {}): void {
+  const id = ++last;
+  toasts.value = [...toasts.value.slice(-2), { id, text, ...more }];
+  setTimeout(() => close(id), more.undo ? 12e3 : 6e3);
+}
+
+const close = (id: number) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map((t) => (
+        <div key={t.id} class={"toast" + (t.bad ? " bad" : "")}>
+          <span>{t.text}</span>
+          {t.undo && <button type="button" class="small" onClick={() => { close(t.id); t.undo!(); }}>Undo</button>}
+          <button type="button" class="small quiet" aria-label="Dismiss" onClick={() => close(t.id)}>✕</button>
+        </div>
+      ))}
+    </div>
+  );
+}

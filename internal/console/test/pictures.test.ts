@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bars } from "../src/pictures/spark.ts";
+import { heat, level } from "../src/pictures/heat.ts";
+import { lag } from "../src/pictures/lag.ts";
+import { nice, stepsOf, waterfall } from "../src/pictures/waterfall.ts";
+
+test("bars are right aligned, and failures are taller than what fired", () => {
+  const got = bars([{ ending: "fired", title: "a" }, { ending: "dead", title: "b" }], 10, 100, 20);
+  assert.deepEqual(got.map((b) => [b.x, b.h]), [[80, 9], [90, 20]]);
+  assert.equal(bars(Array.from({ length: 50 }, () => ({ ending: "fired", title: "" })), 30, 90, 20).length, 30);
+  assert.deepEqual(bars([], 30, 90, 20), []);
+});
+
+test("a waterfall is to scale, within its width, and shows what took no time", () => {
+  const { blocks, ticks } = waterfall([
+    { label: "late", from: 1000, to: 1500, kind: "wait", note: "" },
+    { label: "attempt 1", from: 2000, to: 2000, kind: "ok", note: "" },
+  ], 100);
+  assert.deepEqual(blocks.map((b) => [b.x, b.w]), [[0, 50], [98.5, 1.5]]);
+  assert.equal(ticks[0]!.x, 0);
+  for (const b of blocks) assert.ok(b.x >= 0 && b.x + b.w <= 100);
+  assert.deepEqual(waterfall([], 100).blocks, []);
+});
+
+test("the steps of a record are its wait, its attempts and the delays between them", () => {
+  const t = (s: number) => new Date(Date.UTC(2027, 0, 1, 0, 0, s)).toISOString();
+  const steps = stepsOf({ due: t(0), began: t(1), sent: t(10), ended: t(11), ending: "fired", attempts: 2, code: 200,
+    failures: [{ sent: t(1), took: "2s", code: 503, detail: "busy" }] }, () => 2000);
+  assert.deepEqual(steps.map((s) => [s.label, s.kind, (s.to - s.from) / 1000]),
+    [["late", "wait", 1], ["attempt 1", "fail", 2], ["backoff", "wait", 7], ["attempt 2", "ok", 1]]);
+  assert.deepEqual(stepsOf({ ending: "missed", due: t(0) }, () => 0), []);
+});
+
+test("heat counts by the hour of the zone, and levels are 0 to 5", () => {
+  const day = Date.UTC(2027, 0, 1);
+  const h = heat([{ at: day + 1, count: 1 }, { at: day + 900e3, count: 1 }, { at: day + 3600e3 * 25, count: 1 }, { at: day + 3600e3 * 48, count: 9 }], day, 2, () => 0);
+  assert.equal(h.cells[0]!.count, 2);
+  assert.equal(h.cells[25]!.count, 1);
+  assert.equal(h.cells[25]!.from, day + 25 * 3600e3);
+  assert.equal(h.most, 2);
+  const east = heat([{ at: day + 1, count: 7 }], day, 1, () => 2 * 3600e3);
+  assert.equal(east.cells[2]!.count, 7);
+  const india = heat([{ at: day + 900e3, count: 1 }, { at: day + 1800e3, count: 4 }], day, 1, () => 5.5 * 3600e3); // 05:45 and 06:00
+  assert.deepEqual([india.cells[5]!.count, india.cells[6]!.count], [1, 4]);
+  for (const [count, most] of [[0, 9], [1, 1], [1, 1e6], [1e6, 1e6], [1e3, 1e6]]) assert.ok(level(count!, most!) >= 0 && level(count!, most!) <= 5);
+  assert.equal(level(1e6, 1e6), 5);
+  assert.equal(level(0, 9), 0);
+});
+
+test("the lag plot keeps its dots inside", () => {
+  const p = lag([{ late: 0, ending: "fired", title: "" }, { late: 60e3, ending: "dead", title: "" }], 200, 60);
+  for (const d of p.dots) assert.ok(d.x >= 0 && d.x <= 200 && d.y >= 0 && d.y <= 60);
+  assert.deepEqual(lag([], 200, 60).dots, []);
+  assert.equal(nice(130), 200);
+});

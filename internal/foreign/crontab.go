@@ -1,0 +1,162 @@
+package foreign
+
+import (
+	"maps"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/rousehq/rouse"
+)
+
+var cronNotes = []string{
+	"cron runs a command; rouse calls a target, which gets the command as JSON: {\"command\": …, \"stdin\": …, \"environment\": {…}}.",
+	"cron does not know what it missed while it was down; rouse fires the latest missed occurrence, late. Change it with misfire: skip.",
+	"cron starts a command although an earlier one still runs, and so do these timers: overlap is allow.",
+	"cron mails the output; here the answer of the target decides: an error is retried, then a dead letter is left.",
+}
+
+// command is the payload of an entry of a crontab.
+type command struct {
+	Command     string            `json:"command"`
+	Stdin       string            `json:"stdin,omitempty"`
+	User        string            `json:"user,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// readCrontab returns what reads a crontab as crontab(5) describes it: that of a user, or of the system,
+// which has the user after the times.
+func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
+	return func(in []byte, o *Options) ([]Entry, error) {
+		c := crontab{system: system, zone: o.Timezone, names: unique{}, environment: map[string]string{}}
+		for number, line := range strings.Split(string(in), "\n") {
+			c.line(number+1, strings.TrimSpace(line))
+		}
+		return c.entries, nil
+	}
+}
+
+type crontab struct {
+	system      bool
+	zone        string
+	zoned       bool // the file names the zone
+	names       unique
+	environment map[string]string
+	entries     []Entry
+}
+
+func (c *crontab) line(number int, line string) {
+	if line == "" || line[0] == '#' || c.variable(line) {
+		return
+	}
+	e := Entry{Line: number}
+	fields := 5
+	if line[0] == '@' {
+		fields = 1
+	}
+	times, rest := cut(line, fields)
+	run := command{Environment: maps.Clone(c.environment)}
+	if c.system {
+		run.User, rest = cut(rest, 1)
+	}
+	run.Command, run.Stdin = commandOf(rest)
+	e.Name = c.names.name(nameOf(run.Command))
+	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
+	e.Spec.Payload = payload(run)
+	switch {
+	case run.Command == "":
+		e.Err = rouse.Refuse("line", line, "has no command", "give the times, and then the command")
+	case times == "@reboot":
+		e.Err = rouse.Refuse("schedule", times, "is no time", "start the command with its service manager")
+	case times == "@every_minute":
+		e.Spec.Schedule = "* * * * *"
+	case strings.Contains(times, "~"):
+		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
+	}
+	if e.Err == nil && !c.zoned && c.zone == "" {
+		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
+	}
+	c.entries = append(c.entries, e)
+}
+
+// variable takes a line that sets a variable: NAME = VALUE.
+func (c *crontab) variable(line string) bool {
+	name, value, ok := strings.Cut(line, "=")
+	name = strings.Trim(strings.TrimSpace(name), `"'`)
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		return false
+	}
+	value = strings.TrimSpace(value)
+	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	if name == "CRON_TZ" {
+		c.zone, c.zoned = value, true
+		return true
+	}
+	c.environment[name] = value
+	return true
+}
+
+// cut splits a line after n fields.
+func cut(line string, n int) (fields, rest string) {
+	var list []string
+	for range n {
+		line = strings.TrimLeftFunc(line, unicode.IsSpace)
+		i := strings.IndexFunc(line, unicode.IsSpace)
+		if i < 0 {
+			i = len(line)
+		}
+		list, line = append(list, line[:i]), line[i:]
+	}
+	return strings.Join(list, " "), strings.TrimSpace(line)
+}
+
+// preludes are commands after which the one comes that is meant, wrappers those whose arguments it is.
+var (
+	preludes = map[string]bool{"cd": true, "test": true, "[": true}
+	wrappers = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true, "run-parts": true}
+)
+
+// commandOf splits a command at its first percent sign: what follows is its input, where further ones are
+// ends of lines. A backslash takes the meaning from a percent sign.
+func commandOf(text string) (command, stdin string) {
+	var parts [2]strings.Builder
+	part := 0
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case b == '\\' && i+1 < len(text) && text[i+1] == '%':
+			parts[part].WriteByte('%')
+			i++
+		case b == '%' && part == 0:
+			part = 1
+		case b == '%':
+			parts[part].WriteByte('\n')
+		default:
+			parts[part].WriteByte(b)
+		}
+	}
+	return strings.TrimSpace(parts[0].String()), parts[1].String()
+}
+
+// nameOf returns a name for the timer of a command: that of its program, which may come after a condition.
+func nameOf(command string) string {
+	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 && preludes[strings.Fields(command)[0]] {
+		command = command[i+2:]
+	}
+	for _, word := range strings.Fields(command) {
+		if strings.Contains(word, "=") || word[0] == '-' || wrappers[word] {
+			continue
+		}
+		name := strings.Map(func(r rune) rune {
+			if r == '.' || r == '-' || r == '_' || r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+				return r
+			}
+			return -1
+		}, path.Base(word))
+		if name != "" {
+			return rouse.Shorten(name, 64)
+		}
+	}
+	return "cron"
+}

@@ -1,0 +1,139 @@
+package foreign_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/foreign"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// TestRead: each file of testdata gives the entries that the file next to it has. ROUSE_UPDATE=1 writes them.
+func TestRead(t *testing.T) {
+	for _, kind := range foreign.Formats() {
+		t.Run(kind, func(t *testing.T) {
+			in, err := os.ReadFile(filepath.Join("testdata", kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
+			if err != nil || len(notes) == 0 {
+				t.Fatal(notes, err)
+			}
+			golden(t, kind, shown(t, entries))
+		})
+	}
+}
+
+// golden compares with testdata/KIND.golden.
+func golden(t *testing.T, kind, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", kind+".golden")
+	if os.Getenv("ROUSE_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || got != string(want) {
+		t.Errorf("got, not what %s has: %v\n%s", path, err, got)
+	}
+}
+
+// shown returns entries as a text, and checks that a good one is a timer.
+func shown(t *testing.T, entries []foreign.Entry) string {
+	t.Helper()
+	var out strings.Builder
+	now := rouse.Instant(1_800_000_000_000) // 2027
+	for i := range entries {
+		e := &entries[i]
+		fmt.Fprintf(&out, "%d %s", e.Line, e.Name)
+		if e.Paused {
+			out.WriteString(" paused")
+		}
+		out.WriteString("\n")
+		err := e.Err
+		if err == nil {
+			key := rouse.Key{Namespace: "default", Name: e.Name}
+			var s rouse.Schedule
+			if s, err = schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now}); err == nil {
+				_, err = rouse.NewTimer(key, e.Spec, now, now, s)
+			}
+		}
+		if err != nil {
+			fmt.Fprintf(&out, "  refused: %v\n", err)
+		} else {
+			body, err := json.MarshalIndent(api.SpecOf(&e.Spec), "  ", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "  %s\n", body)
+		}
+		for _, n := range e.Notes {
+			fmt.Fprintf(&out, "  note: %s\n", n)
+		}
+	}
+	return out.String()
+}
+
+// TestTargets: an entry without a target that rouse can reach needs one; another keeps its own, unless one is
+// given.
+func TestTargets(t *testing.T) {
+	in := []byte(`[{"name": "a/jobs/own", "schedule": "0 6 * * *", "httpTarget": {"uri": "https://a.example.com/", "httpMethod": "POST"}},
+		{"name": "a/jobs/none", "schedule": "0 6 * * *", "pubsubTarget": {"topicName": "t"}}]`)
+	entries, _, err := foreign.Read("cloud-scheduler", in, foreign.Options{})
+	if err != nil || entries[0].Spec.Target != "https://a.example.com/" || entries[0].Err != nil {
+		t.Errorf("%+v %v", entries, err)
+	}
+	if err := entries[1].Err; err == nil || !strings.Contains(err.Error(), "target") {
+		t.Error("an entry without a target:", err)
+	}
+	entries, _, err = foreign.Read("cloud-scheduler", in, foreign.Options{Target: "pool:jobs/{name}", Timezone: "Asia/Tokyo"})
+	if err != nil || entries[0].Spec.Target != "pool:jobs/own" || entries[1].Spec.Target != "pool:jobs/none" || entries[1].Spec.Timezone != "Asia/Tokyo" {
+		t.Errorf("%+v %v", entries, err)
+	}
+}
+
+// TestRefused: what cannot be read at all is refused, with the cure.
+func TestRefused(t *testing.T) {
+	for kind, bad := range map[string][]string{
+		"k8s-cronjob":     {"", "kind: [", "kind: Service"},
+		"eventbridge":     {"", "{", "[]", `{"StartDate": "soon"}`, "7"},
+		"cloud-scheduler": {"", "[{]", `{"attemptDeadline": "soon"}`},
+		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
+		"sundial":         {"0 0 * * *"},
+		"crontab":         {strings.Repeat("#", foreign.MaxBytes+1)},
+	} {
+		for _, in := range bad {
+			_, _, err := foreign.Read(kind, []byte(in), foreign.Options{})
+			if inv, ok := err.(*rouse.Invalid); !ok || inv.Problems[0].Cure == "" {
+				t.Errorf("%s %.40q: %v", kind, in, err)
+			}
+		}
+	}
+}
+
+// FuzzRead: no file makes it panic, and no entry without an error has a spec that is refused.
+func FuzzRead(f *testing.F) {
+	for _, kind := range foreign.Formats() {
+		in, err := os.ReadFile(filepath.Join("testdata", kind))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(kind, in)
+	}
+	f.Fuzz(func(t *testing.T, kind string, in []byte) {
+		entries, _, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
+		for i := range entries {
+			if e := &entries[i]; err != nil || e.Err == nil && e.Spec.Check() != nil {
+				t.Errorf("%+v with %v", e, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,309 @@
+// Package quota enforces the quotas of namespaces on all nodes of a store together.
+//
+//	operation ─► Book.Writes, Room, Fit, Read ─► counts of the store, this node's share of a rate ─► *rouse.QuotaError
+//	engine    ─► Book.Of                      ─► this node's share of the rate of fires; bounds of what it keeps
+//	pools     ─► Book.GroupRoom               ─► whether this node may start another group of workers
+//
+// Counts, such as that of timers, are in the store. A node adds at most half of what is left, divided by the
+// number of nodes, before it reads the count again. A rate is divided: each node publishes how much each
+// limited namespace asks of it, and takes a share in proportion. Bytes are measured: see sizes.
+package quota
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// MaxNamespaces bounds the namespaces that are created.
+const MaxNamespaces = 10_000
+
+// Store is what counts and sizes are read from.
+type Store interface {
+	Count(ctx context.Context, q rouse.Query) (int64, error)
+	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
+}
+
+// Options configure a Book.
+type Options struct {
+	Node    func() string                                    // unique name of this node
+	Access  *access.Control                                  // nil: it is off
+	Refused func(namespace, quota string)                    // is called for each refusal; may be nil
+	Now     func(ctx context.Context) (rouse.Instant, error) // the store's clock
+	Fires   func(namespace string) int                       // that this node has sent since the last call, or that wait
+	Groups  func(namespace string) int                       // of workers that this node has started; may be nil
+	Log     *slog.Logger
+}
+
+// Book has the namespaces of a store, and what this node knows of their use. It is safe for concurrent use.
+type Book struct {
+	opts   Options
+	store  Store
+	kind   *access.Kind // of the namespaces
+	shares shares
+	sizes  sizes
+
+	mu     sync.RWMutex
+	spaces map[string]*space
+	use    map[string]rouse.Usage // as the metrics show it
+}
+
+// New returns the book of a store. It is empty until shared is loaded.
+func New(store Store, shared *access.Shared, o Options) *Book {
+	if o.Refused == nil {
+		o.Refused = func(string, string) {}
+	}
+	b := &Book{opts: o, store: store, spaces: map[string]*space{}}
+	b.kind = shared.Kind("namespace", b.take)
+	b.shares.init(b, shared)
+	b.sizes.init(b, shared)
+	return b
+}
+
+// stored is a namespace as a note.
+type stored struct {
+	Quotas  rouse.Quotas  `json:"quotas"`
+	Updated rouse.Instant `json:"updated"`
+}
+
+// take takes a namespace that is new, has changed, or is gone.
+func (b *Book) take(n note.Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var s stored
+	switch err := n.Read(&s); {
+	case n.Revision == 0:
+		delete(b.spaces, n.Name)
+		return
+	case err != nil: // of a later version: what was known stays
+		b.opts.Log.Error("a namespace cannot be read", "namespace", n.Name, "err", err)
+		return
+	}
+	is := rouse.Namespace{Name: n.Name, Quotas: s.Quotas, Updated: s.Updated, Revision: n.Revision}
+	if old := b.spaces[n.Name]; old != nil {
+		old.set(is)
+		return
+	}
+	sp := &space{name: n.Name, nodes: b.shares.nodes()}
+	sp.set(is)
+	b.spaces[n.Name] = sp
+}
+
+func (b *Book) find(namespace string) *space {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.spaces[namespace]
+}
+
+// Put creates or replaces a namespace. revision is the one that it must have, rouse.NoRow or
+// rouse.AnyRevision.
+func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision uint64) (rouse.Namespace, error) {
+	if err := b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil); err != nil {
+		return rouse.Namespace{}, err
+	}
+	var bad rouse.Invalid
+	bad.Add(rouse.CheckNamespace(name))
+	bad.Add(q.Check())
+	if err := bad.Err(); err != nil {
+		return rouse.Namespace{}, err
+	}
+	b.mu.RLock()
+	full := len(b.spaces) >= MaxNamespaces && b.spaces[name] == nil
+	b.mu.RUnlock()
+	if full {
+		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces, rouse.ErrFull)
+	}
+	now, err := b.opts.Now(ctx)
+	if err != nil {
+		return rouse.Namespace{}, rouse.Unavailable(err)
+	}
+	err = b.kind.Write(ctx, access.Change{Name: name, Value: stored{q, now}, If: revision})
+	if errors.Is(err, rouse.ErrConflict) {
+		return rouse.Namespace{}, fmt.Errorf("namespace %q: it was changed, or exists: %w", name, rouse.ErrConflict)
+	}
+	if err != nil {
+		return rouse.Namespace{}, err
+	}
+	return b.get(name)
+}
+
+// Get returns a namespace that has been created, with how much of its quotas it uses.
+func (b *Book) Get(ctx context.Context, name string) (is rouse.Namespace, u rouse.Usage, err error) {
+	if err = rouse.CheckNamespace(name); err == nil {
+		err = b.opts.Access.RequireIn(ctx, access.NamespacesRead, name)
+	}
+	if err == nil {
+		is, err = b.get(name)
+	}
+	if err == nil {
+		u, err = b.usage(ctx, name, false)
+	}
+	return is, u, err
+}
+
+func (b *Book) get(name string) (rouse.Namespace, error) {
+	sp := b.find(name)
+	if sp == nil {
+		return rouse.Namespace{}, fmt.Errorf("namespace %q has not been created: %w", name, rouse.ErrNotFound)
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.is, nil
+}
+
+// Delete deletes a namespace that has no timers.
+func (b *Book) Delete(ctx context.Context, name string) error {
+	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
+		return err
+	}
+	is, err := b.get(name)
+	if err != nil {
+		return err
+	}
+	n, err := b.store.Count(ctx, rouse.Query{Namespace: name, States: rouse.AllStates})
+	switch {
+	case err != nil:
+		return rouse.Unavailable(err)
+	case n > 0:
+		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
+	}
+	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil || is.Quotas.Bytes == 0 {
+		return err
+	}
+	return b.sizes.kind.Write(ctx, access.Change{Name: name, If: rouse.AnyRevision})
+}
+
+// usage reads how much of its quotas a namespace uses. limited: only what is limited is counted.
+func (b *Book) usage(ctx context.Context, name string, limited bool) (u rouse.Usage, err error) {
+	sp := b.find(name)
+	if sp == nil {
+		return u, nil // it was deleted
+	}
+	sp.mu.Lock()
+	q := sp.is.Quotas
+	sp.mu.Unlock()
+	for _, c := range []struct {
+		to     *int64
+		most   int64
+		states []rouse.State
+	}{{&u.Timers, q.Timers, rouse.ListedStates}, {&u.DeadLetters, q.DeadLetters, []rouse.State{rouse.StateDead}},
+		{&u.Overlaps, q.Overlaps, []rouse.State{rouse.StateFiring}}} {
+		if limited && c.most == 0 {
+			continue
+		}
+		if *c.to, err = b.store.Count(ctx, rouse.Query{Namespace: name, States: c.states}); err != nil {
+			return u, rouse.Unavailable(err)
+		}
+	}
+	if q.PoolGroups > 0 {
+		u.PoolGroups = b.shares.groups(name)
+	}
+	u.Bytes = sp.bytes()
+	asked := b.shares.asked(name)
+	u.Creates, u.Fires, u.Reads = asked[creates], asked[fires], asked[reads]
+	return u, nil
+}
+
+// Exists reports whether a namespace has been created.
+func (b *Book) Exists(namespace string) bool { return b.find(namespace) != nil }
+
+// Writes returns how many of n writes of timers a namespace allows now, and why no more.
+func (b *Book) Writes(namespace string, n int) (int, error) {
+	sp := b.find(namespace)
+	if sp == nil {
+		return n, nil
+	}
+	got, err := sp.take(creates, n, time.Now())
+	return got, b.counted(err)
+}
+
+// Room returns how many more timers, of n, there is room for, and why for no more.
+func (b *Book) Room(ctx context.Context, namespace string, n int) (int, error) {
+	sp := b.find(namespace)
+	if sp == nil || n == 0 {
+		return n, nil
+	}
+	got, err := sp.room(ctx, b, n)
+	return got, b.counted(err)
+}
+
+// Read admits a request that reads.
+func (b *Book) Read(namespace string) error {
+	sp := b.find(namespace)
+	if sp == nil {
+		return nil
+	}
+	_, err := sp.take(reads, 1, time.Now())
+	return b.counted(err)
+}
+
+// Fit returns how many writes of timers, by how many bytes each adds, there is room for, and why for no more.
+func (b *Book) Fit(namespace string, sizes []int64) (int, error) {
+	sp := b.find(namespace)
+	if sp == nil {
+		return len(sizes), nil
+	}
+	n, err := sp.fit(sizes)
+	return n, b.counted(err)
+}
+
+// Refuse returns the error of a request beyond a quota of single timers.
+func (b *Book) Refuse(namespace, quota string, limit int64) error {
+	return b.counted(exceeded(namespace, quota, strconv.FormatInt(limit, 10), countAgain))
+}
+
+// GroupRoom reports whether a namespace may start another group of workers on this node. What the others
+// start is known within two rounds of shares, so that a node takes half of its part of what is left in each,
+// and at least one.
+func (b *Book) GroupRoom(namespace string) bool {
+	sp := b.find(namespace)
+	if sp == nil {
+		return true
+	}
+	sp.mu.Lock()
+	most, nodes, began := sp.is.Quotas.PoolGroups, int64(max(1, sp.nodes)), sp.groups
+	sp.mu.Unlock()
+	if most == 0 {
+		return true
+	}
+	mine, others := b.shares.groupsOf(namespace)
+	part := most
+	if nodes > 1 {
+		part = max(1, (most-others-began)/(2*nodes))
+	}
+	return mine+others < most && mine-began < part
+}
+
+// Of returns the quotas of a namespace as this node enforces them: the rates are its shares.
+func (b *Book) Of(namespace string) rouse.Quotas {
+	sp := b.find(namespace)
+	if sp == nil {
+		return rouse.Quotas{}
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	q := sp.is.Quotas
+	q.Creates, q.Fires, q.Reads = sp.rate[creates], sp.rate[fires], sp.rate[reads]
+	return q
+}
+
+// Nodes returns how many nodes share the quotas, as far as this one knows.
+func (b *Book) Nodes() int { return b.shares.nodes() }
+
+// counted counts a refusal.
+func (b *Book) counted(err error) error {
+	var q *rouse.QuotaError
+	if errors.As(err, &q) {
+		b.opts.Refused(q.Namespace, q.Quota)
+	}
+	return err
+}

@@ -1,0 +1,359 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// node is one node of a test: its book, with the shared state behind it.
+type node struct {
+	*Book
+	shared *access.Shared
+	store  *counting
+	groups atomic.Int64
+}
+
+func newNode(t *testing.T, store rouse.Store, name string) *node {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	n := &node{shared: access.NewShared(store, log), store: &counting{Store: store}}
+	n.Book = New(n.store, n.shared, Options{Node: func() string { return name }, Now: store.Now, Log: log,
+		Groups: func(string) int { return int(n.groups.Load()) }})
+	if err := n.shared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// nodes runs nodes until the test ends.
+func nodes(t *testing.T, n int) []*node {
+	t.Helper()
+	store := mem.New()
+	list := make([]*node, n)
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2*n)
+	for i := range list {
+		nd := newNode(t, store, fmt.Sprintf("node-%d", i))
+		list[i] = nd
+		go func() { nd.shared.Run(ctx); done <- struct{}{} }()
+		go func() { nd.Run(ctx, n == 1); done <- struct{}{} }()
+	}
+	t.Cleanup(func() {
+		end()
+		for range 2 * n {
+			<-done
+		}
+	})
+	return list
+}
+
+func (n *node) put(t *testing.T, q rouse.Quotas) {
+	t.Helper()
+	if _, err := n.Put(t.Context(), "acme", q, rouse.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drive asks each node for so many writes a second, for a while, and returns how many were allowed in all.
+func drive(list []*node, perSecond []int, d time.Duration) (allowed int) {
+	const step = 20 * time.Millisecond
+	owed := make([]float64, len(list))
+	for at := time.Duration(0); at < d; at += step {
+		for i, n := range list {
+			for owed[i] += float64(perSecond[i]) * step.Seconds(); owed[i] >= 1; owed[i]-- {
+				got, _ := n.Writes("acme", 1)
+				allowed += got
+			}
+		}
+		time.Sleep(step)
+	}
+	return allowed
+}
+
+// TestARateHoldsOverAllNodes has nodes of which much, little and nothing is asked.
+func TestARateHoldsOverAllNodes(t *testing.T) {
+	for _, asked := range [][]int{{5000}, {1000, 1000, 1000}, {3000, 100, 0}, {150, 10, 10}, {0, 0, 2000}} {
+		t.Run(fmt.Sprint(asked), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				list := nodes(t, len(asked))
+				list[0].put(t, rouse.Quotas{Creates: 200})
+				drive(list, asked, 10*time.Second) // the nodes get to know what is asked
+				got := drive(list, asked, time.Minute)
+				sum := 0
+				for _, n := range asked {
+					sum += n
+				}
+				want := float64(min(sum, 200)) * 60
+				if f := float64(got); f < 0.9*want || f > 1.1*want {
+					t.Errorf("%d in a minute, want %g", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestSharesFollowTheDemand moves all requests to another node, which then gets the rate.
+func TestSharesFollowTheDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := nodes(t, 3)
+		list[0].put(t, rouse.Quotas{Creates: 300})
+		drive(list, []int{1000, 0, 0}, time.Minute)
+		drive(list, []int{0, 1000, 0}, 10*time.Second)
+		if got := drive(list, []int{0, 1000, 0}, 10*time.Second); got < 2700 || got > 3300 {
+			t.Errorf("%d in 10 s, want 3000", got)
+		}
+	})
+}
+
+// TestTheNumberOfTimersHoldsOverAllNodes has three nodes that write as much as they are allowed to.
+func TestTheNumberOfTimersHoldsOverAllNodes(t *testing.T) {
+	for _, batch := range []int{1, 10, 100} {
+		t.Run(fmt.Sprint(batch), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				list := nodes(t, 3)
+				list[0].put(t, rouse.Quotas{Timers: 1000})
+				time.Sleep(2*access.RefreshEvery + 2*publishEvery) // the nodes get to know each other
+				written, refused := 0, 0
+				for range 3000 / batch {
+					for _, n := range list {
+						got, err := n.Room(t.Context(), "acme", batch)
+						if err != nil {
+							refused++
+							var q *rouse.QuotaError
+							var again *rouse.RetryAfter
+							if !errors.As(err, &q) || q.Quota != rouse.QuotaTimers || q.Limit != "1000" || !errors.As(err, &again) {
+								t.Fatal(err)
+							}
+						}
+						for range got {
+							n.write(t, fmt.Sprint(written))
+							written++
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if written < 1000 || written > 1100 || refused == 0 {
+					t.Errorf("%d were written, %d batches were refused", written, refused)
+				}
+			})
+		})
+	}
+}
+
+func (n *node) write(t *testing.T, name string) {
+	t.Helper()
+	key := rouse.Key{Namespace: "acme", Name: name}
+	row := rouse.Row{Key: key, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateScheduled, Body: []byte("x")}
+	if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: key, To: &row}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAFullNamespaceIsNotCountedForEachRequest bounds what refusals cost the store.
+func TestAFullNamespaceIsNotCountedForEachRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(t, 1)[0]
+		n.put(t, rouse.Quotas{Timers: 1})
+		n.write(t, "one")
+		before := n.store.n.Load()
+		for range 1000 {
+			if got, err := n.Room(t.Context(), "acme", 1); got != 0 || !errors.Is(err, rouse.ErrQuota) {
+				t.Fatal(got, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if counts := n.store.n.Load() - before; counts > 10 {
+			t.Errorf("%d counts in a second", counts)
+		}
+		if err := n.Delete(t.Context(), "acme"); !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("a namespace with a timer is deleted: %v", err)
+		}
+	})
+}
+
+type counting struct {
+	rouse.Store
+	n, lists atomic.Int64
+}
+
+func (c *counting) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+	if q.Namespace == "acme" {
+		c.lists.Add(1)
+	}
+	return c.Store.List(ctx, q)
+}
+
+func (c *counting) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	c.n.Add(1)
+	return c.Store.Count(ctx, q)
+}
+
+func TestNamespaces(t *testing.T) {
+	store := mem.New()
+	n := newNode(t, store, "a")
+	if n.Exists("acme") {
+		t.Error("a namespace exists that was not created")
+	}
+	is, err := n.Put(t.Context(), "acme", rouse.Quotas{Timers: 5, MinInterval: time.Minute}, rouse.NoRow)
+	if err != nil || is.Quotas.Timers != 5 || is.Updated == 0 {
+		t.Fatal(is, err)
+	}
+	for want, err := range map[error]error{
+		rouse.ErrConflict: second(n.Put(t.Context(), "acme", rouse.Quotas{}, rouse.NoRow)),
+		rouse.ErrNotFound: third(n.Get(t.Context(), "other")),
+	} {
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	for _, bad := range []error{second(n.Put(t.Context(), "A B", rouse.Quotas{}, rouse.NoRow)), second(n.Put(t.Context(), "b", rouse.Quotas{Timers: -1}, rouse.NoRow)),
+		second(n.Put(t.Context(), "b", rouse.Quotas{Fires: -1}, rouse.NoRow)), second(n.Put(t.Context(), "b", rouse.Quotas{MinInterval: -1}, rouse.NoRow))} {
+		if !errors.As(bad, new(*rouse.Invalid)) {
+			t.Errorf("%v", bad)
+		}
+	}
+	if got, err := n.Writes("acme", 2); got != 2 || err != nil || !n.Exists("acme") {
+		t.Errorf("without a rate: %d, %v", got, err)
+	}
+	other := newNode(t, store, "b")
+	if list, err := other.List(t.Context(), rouse.NamespaceQuery{Limit: 10}); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], is) {
+		t.Errorf("another node sees %+v, %v", list, err)
+	}
+	n.write(t, "one")
+	if got, u, err := other.Get(t.Context(), "acme"); err != nil || !reflect.DeepEqual(got, is) || u.Timers != 1 {
+		t.Errorf("%+v, %+v, %v", got, u, err)
+	}
+	if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rouse.Key{Namespace: "acme", Name: "one"}, If: rouse.AnyRevision}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Delete(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
+	if list, err := n.List(t.Context(), rouse.NamespaceQuery{Limit: 10}); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// TestNamespacesAreForThoseWhoMay has a reader of one namespace, and an administrator.
+func TestNamespacesAreForThoseWhoMay(t *testing.T) {
+	store := mem.New()
+	log := slog.New(slog.DiscardHandler)
+	shared := access.NewShared(store, log)
+	b := New(store, shared, Options{Node: func() string { return "n" }, Now: store.Now, Log: log, Access: access.NewControl(nil)})
+	admin := access.With(t.Context(), &access.Principal{ID: "a", Grants: []access.Grant{{Role: "admin", Scope: access.Everything()}}})
+	reader := access.With(t.Context(), &access.Principal{ID: "r", Grants: []access.Grant{{Role: "reader", Scope: access.Scope{Namespaces: []string{"acme"}}}}})
+	for _, name := range []string{"acme", "other"} {
+		if _, err := b.Put(admin, name, rouse.Quotas{}, rouse.NoRow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := b.List(reader, rouse.NamespaceQuery{Limit: 10})
+	if err != nil || len(list) != 1 || list[0].Name != "acme" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, _, err := b.Get(reader, "acme"); err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"get": third(b.Get(reader, "other")), "put": second(b.Put(reader, "acme", rouse.Quotas{}, rouse.AnyRevision)),
+		"delete": b.Delete(reader, "acme"), "anonymous list": second(b.List(t.Context(), rouse.NamespaceQuery{Limit: 10})),
+	} {
+		if !errors.Is(err, rouse.ErrForbidden) && !errors.Is(err, rouse.ErrUnauthenticated) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestNamespacesWithRowsAreListed has namespaces that were created, that have rows, and both; some have notes
+// only, which are no rows of clients.
+func TestNamespacesWithRowsAreListed(t *testing.T) {
+	store := mem.New()
+	log := slog.New(slog.DiscardHandler)
+	b := New(store, access.NewShared(store, log), Options{Node: func() string { return "n" }, Now: store.Now, Log: log, Access: access.NewControl(nil)})
+	to := func(role string, namespaces, targets []string) context.Context {
+		scope := access.Everything()
+		if namespaces != nil {
+			scope.Namespaces = namespaces
+		}
+		if targets != nil {
+			scope.Targets = targets
+		}
+		return access.With(t.Context(), &access.Principal{ID: role, Grants: []access.Grant{{Role: role, Scope: scope}}})
+	}
+	admin := to("admin", nil, nil)
+	for _, name := range []string{"a", "both", "team-b", "z"} {
+		if _, err := b.Put(admin, name, rouse.Quotas{}, rouse.NoRow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(namespace, name, fire string, state rouse.State) {
+		row := rouse.Row{Key: rouse.Key{Namespace: namespace, Name: name, Fire: fire}, State: state, Visible: rouse.Never}
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"both", "rows", "team-a", "team-b", "team-c"} {
+		for i := range 3 {
+			write(name, fmt.Sprint("timer-", i), "", rouse.StateScheduled)
+		}
+	}
+	write("dead-only", "timer", "fire", rouse.StateDead)
+	write("notes-only", "note", "", rouse.StateNote)
+	all := func(ctx context.Context, l rouse.NamespaceQuery) (names []string) {
+		l.All = true
+		for {
+			list, err := b.List(ctx, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range list {
+				names = append(names, fmt.Sprint(n.Name, n.Counts))
+			}
+			if len(list) < l.Limit {
+				return names
+			}
+			l.After = list[len(list)-1].Name
+		}
+	}
+	every := []string{"a", "both", "dead-only", "rows", "team-a", "team-b", "team-c", "z"}
+	for limit := 1; limit < 10; limit++ {
+		for _, c := range []struct {
+			who  context.Context
+			want []string
+		}{{admin, every}, {to("reader", []string{"team-*", "dead-only"}, nil), []string{"dead-only", "team-a", "team-b", "team-c"}},
+			{to("reader", []string{"team-b", "team-c", "nowhere"}, nil), []string{"team-b", "team-c"}}, {to("reader", []string{"z"}, nil), []string{"z"}}} {
+			var names []string
+			for _, text := range all(c.who, rouse.NamespaceQuery{Limit: limit}) {
+				names = append(names, strings.TrimSuffix(text, "map[]"))
+			}
+			if !slices.Equal(names, c.want) {
+				t.Errorf("%d at a time: %v, want %v", limit, names, c.want)
+			}
+		}
+	}
+	counted := all(admin, rouse.NamespaceQuery{Limit: 3, Counts: true})
+	if want := []string{"amap[]", "bothmap[scheduled:3]", "dead-onlymap[dead:1]", "rowsmap[scheduled:3]"}; !slices.Equal(counted[:4], want) {
+		t.Errorf("%v, want %v", counted[:4], want)
+	}
+	list, err := b.List(to("reader", nil, []string{"https://one.example/*"}), rouse.NamespaceQuery{Limit: 10, All: true, Counts: true})
+	if err != nil || len(list) != len(every) || slices.ContainsFunc(list, func(n rouse.Namespace) bool { return n.Counts != nil }) {
+		t.Errorf("a reader of one target sees %+v, %v", list, err)
+	}
+}

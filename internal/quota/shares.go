@@ -1,0 +1,280 @@
+package quota
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+const (
+	// publishEvery is how often a node publishes what is asked of it, and how often it takes new shares.
+	publishEvery = 2 * time.Second
+	// goneAfter is how long what a node has published counts.
+	goneAfter = 4 * publishEvery
+	// floor is the part of a rate that the nodes have whatever is asked of them, so that one that gets its
+	// first request may serve some.
+	floor = 0.05
+	// least is what is worth being published, in requests a second.
+	least = 0.1
+)
+
+// shares divides rates among nodes by what is asked of them.
+type shares struct {
+	book *Book
+	kind *access.Kind
+
+	mu     sync.Mutex
+	peers  map[string]published // by node, also this one
+	past   map[string]written   // of runs of nodes that have ended
+	live   int
+	leader string // the first of the live nodes, in the order of their names
+}
+
+// maxPast bounds the ended runs whose writes are known. What is lost of them is measured again.
+const maxPast = 256
+
+// written is by how many bytes a run of a node has changed namespaces, since it began.
+type written map[string]int64
+
+// published is what a node publishes: requests a second by namespace and kind, and what it has of what is
+// bounded.
+type published struct {
+	At      rouse.Instant             `json:"at"`
+	Run     string                    `json:"run,omitempty"` // of the node: it begins to count at 0
+	Demand  map[string][kinds]float64 `json:"demand,omitempty"`
+	Written written                   `json:"written,omitempty"`
+	Groups  map[string]int            `json:"groups,omitempty"`
+}
+
+func (s *shares) init(b *Book, shared *access.Shared) {
+	s.book, s.peers, s.past, s.live = b, map[string]published{}, map[string]written{}, 1
+	s.kind = shared.Kind("demand", func(n note.Note) {
+		var p published
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		gone := n.Revision == 0 || n.Read(&p) != nil
+		if old := s.peers[n.Name]; len(old.Written) > 0 && (gone || old.Run != p.Run) {
+			if len(s.past) >= maxPast {
+				clear(s.past)
+			}
+			s.past[old.Run] = old.Written
+		}
+		if gone {
+			delete(s.peers, n.Name)
+			return
+		}
+		s.peers[n.Name] = p
+	})
+}
+
+// written returns by how many bytes each run of a node has changed a namespace, except for this run.
+func (s *shares) written(namespace, except string) map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]int64{}
+	for run, w := range s.past {
+		all[run] = w[namespace]
+	}
+	for _, p := range s.peers {
+		all[p.Run] = p.Written[namespace]
+	}
+	delete(all, except)
+	return all
+}
+
+// groups returns how many groups of workers all nodes have for a namespace.
+func (s *shares) groups(namespace string) (sum int64) {
+	mine, others := s.groupsOf(namespace)
+	return mine + others
+}
+
+// groupsOf returns how many groups of workers this node and the others have for a namespace.
+func (s *shares) groupsOf(namespace string) (mine, others int64) {
+	if s.book.opts.Groups != nil {
+		mine = int64(s.book.opts.Groups(namespace))
+	}
+	node := s.book.opts.Node()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, p := range s.peers {
+		if name != node {
+			others += int64(p.Groups[namespace])
+		}
+	}
+	return mine, others
+}
+
+// nodes returns how many nodes share the rates.
+func (s *shares) nodes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+// Run publishes what is asked of this node, and takes its shares, until ctx ends. alone: no other node uses
+// the store.
+func (b *Book) Run(ctx context.Context, alone bool) {
+	var measuring sync.WaitGroup
+	defer measuring.Wait()
+	measuring.Go(func() { b.measure(ctx) })
+	measuring.Go(func() { b.observe(ctx) })
+	tick := time.NewTicker(publishEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
+			mine := b.published(now, time.Since(last).Seconds())
+			last = time.Now()
+			if b.publish(ctx, mine, alone) == nil {
+				b.divide(now)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if !alone && b.limited() { // the others take this node's shares at once
+				ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishEvery)
+				_ = b.shares.kind.Write(ending, access.Change{Name: b.opts.Node(), If: rouse.AnyRevision})
+				cancel()
+			}
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// publish makes what is asked of this node known. A node of which nothing is asked counts as well: it may be
+// asked next.
+func (b *Book) publish(ctx context.Context, mine published, alone bool) error {
+	if alone || !b.limited() {
+		b.shares.own(b.opts.Node(), mine)
+		return nil
+	}
+	return b.shares.kind.Write(ctx, access.Change{Name: b.opts.Node(), Value: mine, If: rouse.AnyRevision})
+}
+
+// limited reports whether any namespace has been created.
+func (b *Book) limited() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.spaces) > 0
+}
+
+// published returns what this node publishes.
+func (b *Book) published(now rouse.Instant, seconds float64) published {
+	p := published{At: now, Run: b.sizes.run, Demand: b.demand(seconds), Written: written{}, Groups: map[string]int{}}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for name, sp := range b.spaces {
+		sp.mu.Lock()
+		bounded, n := sp.is.Quotas.PoolGroups > 0, sp.written
+		sp.mu.Unlock()
+		if n != 0 {
+			p.Written[name] = n
+		}
+		if bounded && b.opts.Groups != nil {
+			if n := b.opts.Groups(name); n > 0 {
+				p.Groups[name] = n
+			}
+		}
+	}
+	return p
+}
+
+// demand returns what was asked of this node, in requests a second.
+func (b *Book) demand(seconds float64) map[string][kinds]float64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all := map[string][kinds]float64{}
+	for name, sp := range b.spaces {
+		d := sp.published()
+		if b.opts.Fires != nil {
+			if n := b.opts.Fires(name); sp.limits(fires) {
+				d[fires] = float64(n)
+			}
+		}
+		some := false
+		for i := range d {
+			d[i] /= max(seconds, 1e-3)
+			some = some || d[i] >= least
+		}
+		if some {
+			all[name] = d
+		}
+	}
+	return all
+}
+
+func (s *shares) own(node string, p published) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peers[node] = p
+}
+
+// current returns what the live nodes have published.
+func (s *shares) current(now rouse.Instant) map[string]published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := map[string]published{}
+	for node, p := range s.peers {
+		if p.At.Add(goneAfter) > now {
+			live[node] = p
+		}
+	}
+	s.live, s.leader = max(1, len(live)), ""
+	for node := range live {
+		if s.leader == "" || node < s.leader {
+			s.leader = node
+		}
+	}
+	return live
+}
+
+// asked returns what is asked for a namespace of all nodes, in requests a second.
+func (s *shares) asked(namespace string) (sum [kinds]float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.peers {
+		for i, d := range p.Demand[namespace] {
+			sum[i] += d
+		}
+	}
+	return sum
+}
+
+// divide gives each namespace this node's parts of its rates. All nodes divide by the same numbers, so that
+// the parts are one whole and the floor.
+func (b *Book) divide(now rouse.Instant) {
+	peers := b.shares.current(now)
+	mine, known := peers[b.opts.Node()]
+	nodes := float64(len(peers))
+	if !known { // nothing has been asked of this node
+		nodes++
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for name, sp := range b.spaces {
+		var part [kinds]float64
+		for i := range part {
+			sum := 0.0
+			for _, p := range peers {
+				sum += p.Demand[name][i]
+			}
+			switch {
+			case nodes == 1:
+				part[i] = 1
+			case sum > 0:
+				part[i] = mine.Demand[name][i]/sum + floor/nodes
+			default:
+				part[i] = 1 / nodes
+			}
+		}
+		sp.share(part, int(nodes))
+		b.weigh(sp)
+		if b.opts.Groups != nil {
+			sp.began(int64(b.opts.Groups(name)))
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package quota
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
+)
+
+// Kinds of rates.
+const (
+	creates = iota
+	fires
+	reads
+	kinds
+)
+
+var kindNames = [kinds]string{rouse.QuotaCreates, rouse.QuotaFires, rouse.QuotaReads}
+
+// countAgain is when a client that has reached a count should try again.
+const countAgain = 10 * time.Second
+
+// freshFor is how long a count is used at most.
+const freshFor = 2 * time.Second
+
+// fullFor is how long a namespace stays full without another count.
+const fullFor = 200 * time.Millisecond
+
+// space is what this node knows of one namespace.
+type space struct {
+	name string
+
+	mu      sync.Mutex
+	is      rouse.Namespace
+	rate    [kinds]float64 // this node's shares; 0 is unlimited
+	buckets [kinds]throttle.TokenBucket
+	demand  [kinds]float64 // asked of this node since the last time it was published
+	nodes   int            // that share the rates
+
+	written int64 // bytes by which this node has changed the namespace since it began
+	spent   int64 // of them, since it took its last share
+	weight  int64 // bytes without them
+	groups  int64 // of workers on this node when it took its last share
+
+	counting sync.Mutex // held while the timers are counted
+	count    int64      // of timers, when they were counted
+	added    int64      // since then, by this node
+	until    time.Time  // when they are counted again
+}
+
+func (sp *space) set(is rouse.Namespace) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	first := sp.is.Revision == 0
+	old := rates(&sp.is.Quotas)
+	sp.is = is
+	sp.until = time.Time{}
+	for i, r := range rates(&is.Quotas) {
+		switch {
+		case first || old[i] == 0 || r == 0:
+			sp.rate[i] = r / float64(max(1, sp.nodes))
+		default:
+			sp.rate[i] *= r / old[i]
+		}
+	}
+}
+
+func rates(q *rouse.Quotas) [kinds]float64 { return [kinds]float64{q.Creates, q.Fires, q.Reads} }
+
+// share sets this node's shares of the rates.
+func (sp *space) share(part [kinds]float64, nodes int) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.nodes, sp.spent = nodes, 0
+	for i, r := range rates(&sp.is.Quotas) {
+		sp.rate[i] = r * part[i]
+	}
+}
+
+// published returns what was asked since the last call.
+func (sp *space) published() (demand [kinds]float64) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	demand, sp.demand = sp.demand, [kinds]float64{}
+	for i, r := range rates(&sp.is.Quotas) {
+		if r == 0 {
+			demand[i] = 0
+		}
+	}
+	return demand
+}
+
+// limits reports whether there is a quota of a rate.
+func (sp *space) limits(kind int) bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return rates(&sp.is.Quotas)[kind] != 0
+}
+
+// take takes up to n from a rate.
+func (sp *space) take(kind, n int, now time.Time) (int, error) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.demand[kind] += float64(n)
+	if sp.rate[kind] == 0 {
+		return n, nil
+	}
+	b := &sp.buckets[kind]
+	b.Set(sp.rate[kind], 0, now)
+	got := b.Allows(n, now)
+	b.Take(got)
+	if got == n {
+		return n, nil
+	}
+	limit := rates(&sp.is.Quotas)[kind]
+	return got, exceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(), time.Millisecond))
+}
+
+// room returns how many of n timers there is room for. A node adds at most half of its part of what is left
+// before it counts again, as the others add timers, too.
+func (sp *space) room(ctx context.Context, b *Book, n int) (int, error) {
+	got, err, known := sp.roomKnown(n, false)
+	if known {
+		return got, err
+	}
+	if err := sp.recount(ctx, b); err != nil {
+		return 0, err
+	}
+	got, err, _ = sp.roomKnown(n, true)
+	return got, err
+}
+
+// roomKnown is room by the last count; known is false if the timers have to be counted first.
+func (sp *space) roomKnown(n int, counted bool) (got int, err error, known bool) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	most, nodes := sp.is.Quotas.Timers, int64(max(1, sp.nodes))
+	if most == 0 {
+		return n, nil, true
+	}
+	now := time.Now()
+	left := max(0, most-sp.count-sp.added)
+	if nodes > 1 && int64(n) > left/nodes { // others may take what is left at the same time
+		left = max(left/nodes, min(left, 1))
+	}
+	part := most - sp.count
+	if nodes > 1 {
+		part /= 2 * nodes
+	}
+	switch fresh := now.Before(sp.until); {
+	case counted || fresh && sp.added+int64(n) <= part || fresh && left == 0 && now.Before(sp.until.Add(fullFor-freshFor)):
+	default:
+		return 0, nil, false
+	}
+	got = int(min(int64(n), left))
+	sp.added += int64(got)
+	if got < n {
+		err = exceeded(sp.name, rouse.QuotaTimers, strconv.FormatInt(most, 10), countAgain)
+	}
+	return got, err, true
+}
+
+// recount reads how many timers there are. What is added during that may count twice until the next time,
+// which refuses too much rather than too little.
+func (sp *space) recount(ctx context.Context, b *Book) error {
+	sp.counting.Lock()
+	defer sp.counting.Unlock()
+	sp.mu.Lock()
+	before := sp.added
+	sp.mu.Unlock()
+	n, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: rouse.ListedStates})
+	if err != nil {
+		return rouse.Unavailable(err)
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.count, sp.added, sp.until = n, sp.added-before, time.Now().Add(freshFor)
+	return nil
+}
+
+// exceeded is the error of a request beyond a quota.
+func exceeded(namespace, name, limit string, after time.Duration) error {
+	return &rouse.RetryAfter{Err: &rouse.QuotaError{Namespace: namespace, Quota: name, Limit: limit}, After: after}
+}
+
+// began takes how many groups of workers this node has as its share begins.
+func (sp *space) began(groups int64) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.groups = groups
+}

@@ -1,0 +1,69 @@
+package secret
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+)
+
+// resealBatch is how many notes are sealed again in one write.
+const resealBatch = 100
+
+// reseal seals what an older key has sealed, while everything is served. Of several nodes that do so at a
+// time, one succeeds with each note. It seals what is in memory, and only if the note still has the revision
+// that was read.
+func (s *Secrets) reseal(ctx context.Context) {
+	values, signing, newest := s.stale()
+	sealed, err := 0, error(nil)
+	for _, of := range []struct {
+		kind    *access.Kind
+		changes []access.Change
+	}{{s.values, values}, {s.signing, signing}} {
+		for len(of.changes) > 0 && err == nil {
+			n := min(len(of.changes), resealBatch)
+			err = of.kind.Write(ctx, of.changes[:n]...)
+			if errors.Is(err, rouse.ErrConflict) { // another node was faster with some
+				err = nil
+			}
+			of.changes, sealed = of.changes[n:], sealed+n
+		}
+	}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		s.opts.Log.Warn("secrets not sealed again yet", "error", err)
+	case sealed > 0:
+		s.opts.Log.Info("secrets sealed with the newest key", "secrets", sealed, "key", newest, "left", s.Stats().Stale)
+	}
+}
+
+// stale returns the changes that seal again what an older key has sealed.
+func (s *Secrets) stale() (values, signing []access.Change, newest string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.ring == nil {
+		return nil, nil, ""
+	}
+	for name, v := range s.known {
+		if s.ring.stale(v.Sealed) && v.err == nil {
+			next := v.stored
+			next.Sealed = s.ring.seal(valuePlace(name), []byte(v.plain))
+			values = append(values, access.Change{Name: name, Value: &next, If: v.revision})
+		}
+	}
+	for name, n := range s.keys {
+		if n.err != nil {
+			continue
+		}
+		next, old := &signNote{Keys: append([]signKey(nil), n.Keys...)}, false
+		for i, k := range next.Keys {
+			old = old || s.ring.stale(k.Sealed)
+			next.Keys[i].Sealed = s.ring.seal(signPlace(name), n.seeds[i])
+		}
+		if old {
+			signing = append(signing, access.Change{Name: name, Value: next, If: n.revision})
+		}
+	}
+	return values, signing, s.ring.newest
+}

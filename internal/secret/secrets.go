@@ -1,0 +1,408 @@
+package secret
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// Limits of secrets.
+const (
+	MaxPerNamespace = 100    // secrets of one namespace
+	MaxAll          = 10_000 // secrets of a store: all nodes have all of them in memory
+)
+
+// every is how often the sealing keys are read again.
+const every = 2 * time.Second
+
+// Options configure Secrets. Zero fields have the defaults that their comments name.
+type Options struct {
+	Shared  *access.Shared        // what the nodes of the store share; required
+	Control *access.Control       // who may do what; nil: everybody everything
+	Signing bool                  // callbacks are signed
+	Keys    func() (*Ring, error) // returns the sealing keys, nil for none; it is called again and again; default none
+	Now     func() time.Time      // default time.Now
+	Log     *slog.Logger          // default none
+
+	// Fresh means that Keys were made just now, as there were none: what other keys have sealed cannot be
+	// opened any more. Signing keys that cannot be opened are then replaced, as callbacks would wait forever.
+	Fresh bool
+}
+
+// Secrets are the secrets of a store. They are safe for concurrent use.
+type Secrets struct {
+	opts    Options
+	values  *access.Kind // notes NAMESPACE/NAME
+	signing *access.Kind // notes NAMESPACE, and rootNote
+
+	mu      sync.RWMutex
+	ring    *Ring
+	known   map[string]*value // by the name of the note
+	count   map[string]int    // secrets of each namespace
+	keys    map[string]*signNote
+	cache   map[string]*SigningSet // of namespaces whose callbacks were signed
+	keyErr  string                 // the last error of Keys, which is logged once
+	changed chan struct{}          // has an element after the value of a secret changed
+}
+
+// value is a secret with its value.
+type value struct {
+	stored
+	revision uint64
+	plain    string
+	err      error // why it cannot be opened
+}
+
+// stored is the note of a secret.
+type stored struct {
+	Version uint64 `json:"version"`
+	Created int64  `json:"created"` // Unix milliseconds
+	Updated int64  `json:"updated"`
+	Sealed  box    `json:"sealed"`
+}
+
+// Info describes a secret without its value.
+type Info struct {
+	Name             string
+	Version          uint64 // 1 is the first value
+	Created, Updated rouse.Instant
+	Key              string // id of the key that seals it
+	Unreadable       string // why this node cannot use it; "" if it can
+}
+
+// New returns the secrets of a store. They are read when Shared is loaded, and follow it.
+func New(o Options) (*Secrets, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Keys == nil {
+		o.Keys = func() (*Ring, error) { return nil, nil }
+	}
+	ring, err := o.Keys()
+	if err != nil {
+		return nil, err
+	}
+	s := &Secrets{opts: o, ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{}, changed: make(chan struct{}, 1)}
+	s.values = o.Shared.Kind("secret", s.takeValue)
+	s.signing = o.Shared.Kind("signing", s.takeSigning)
+	return s, nil
+}
+
+// Begin completes what has been loaded: the first node of a store makes its signing keys.
+func (s *Secrets) Begin(ctx context.Context) error {
+	if !s.opts.Signing {
+		return nil
+	}
+	s.mu.RLock()
+	root, ring := s.keys[rootNote], s.ring
+	s.mu.RUnlock()
+	revision := rouse.NoRow
+	switch {
+	case root != nil && (root.err == nil || !s.opts.Fresh):
+		return nil
+	case root != nil: // such as in a store that was restored from a backup, which does not have the sealing keys
+		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are gone: give receivers the new ones")
+		revision = root.revision
+		if err := s.dropClosed(ctx); err != nil {
+			return err
+		}
+	}
+	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.seal(signPlace(rootNote), newSeed())}
+	err := s.signing.Write(ctx, access.Change{Name: rootNote, Value: &signNote{Keys: []signKey{k}}, If: revision})
+	if errors.Is(err, rouse.ErrConflict) {
+		return nil // another node has just done so, and its keys were taken
+	}
+	return err
+}
+
+// dropClosed deletes the signing keys of namespaces that cannot be opened: those of the store take their
+// place.
+func (s *Secrets) dropClosed(ctx context.Context) error {
+	var changes []access.Change
+	s.mu.RLock()
+	for name, n := range s.keys {
+		if name != rootNote && n.err != nil {
+			changes = append(changes, access.Change{Name: name, If: n.revision})
+		}
+	}
+	s.mu.RUnlock()
+	if len(changes) == 0 {
+		return nil
+	}
+	return s.signing.Write(ctx, changes...)
+}
+
+// Run follows the sealing keys until ctx ends, and seals again what an older key has sealed.
+func (s *Secrets) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		s.readKeys()
+		s.reseal(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Changed returns a channel with an element after values of secrets changed.
+func (s *Secrets) Changed() <-chan struct{} { return s.changed }
+
+func (s *Secrets) announce() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// readKeys takes over the present sealing keys, and opens with them what could not be opened before.
+func (s *Secrets) readKeys() {
+	ring, err := s.opts.Keys()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if err.Error() != s.keyErr {
+			s.opts.Log.Warn("sealing keys not read again; the old ones stay in force", "error", err)
+		}
+		s.keyErr = err.Error()
+		return
+	}
+	s.keyErr = ""
+	if ring == nil || ring.same(s.ring) {
+		return
+	}
+	s.ring = ring
+	s.opts.Log.Info("sealing keys read", "keys", len(ring.keys), "newest", ring.newest)
+	for place, v := range s.known {
+		if v.err != nil {
+			s.open(place, v)
+		}
+	}
+	for name, n := range s.keys {
+		if n.err != nil {
+			n.open(name, ring)
+		}
+	}
+	s.cache = nil
+	s.announce()
+}
+
+// takeValue takes a note of a secret into memory. A value that was open stays open as long as its version is
+// the same: another node may have sealed it with a key that this node gets in a moment.
+func (s *Secrets) takeValue(n note.Note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.known[n.Name]
+	namespace, _, _ := strings.Cut(n.Name, "/")
+	if old != nil {
+		s.count[namespace]--
+	}
+	if n.Revision == 0 {
+		delete(s.known, n.Name)
+		if s.count[namespace] == 0 {
+			delete(s.count, namespace)
+		}
+		s.announce()
+		return
+	}
+	v := &value{revision: n.Revision}
+	if v.err = n.Read(&v.stored); v.err == nil {
+		s.open(n.Name, v)
+	}
+	same := old != nil && old.Version == v.Version && old.Created == v.Created
+	if v.err != nil && same && old.err == nil {
+		v.plain, v.err = old.plain, nil
+	}
+	if v.err != nil {
+		s.opts.Log.Error("a secret cannot be opened: fires that need it wait", "secret", n.Name, "error", v.err)
+	}
+	s.known[n.Name] = v
+	s.count[namespace]++
+	if !same {
+		s.announce()
+	}
+}
+
+// open opens a secret. It requires s.mu.
+func (s *Secrets) open(place string, v *value) {
+	plain, err := s.ring.open(valuePlace(place), v.Sealed)
+	v.plain, v.err = string(plain), err
+}
+
+// valuePlace is what the value of a note is sealed for.
+func valuePlace(name string) string { return "secret/" + name }
+
+// Value returns a secret. Its errors are for users, and do not contain secrets.
+func (s *Secrets) Value(namespace, name string) (string, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v := s.known[namespace+"/"+name]
+	switch {
+	case v == nil:
+		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace, rouse.Shorten(name, 64))
+	case v.err != nil:
+		return "", fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
+	}
+	return v.plain, nil
+}
+
+// Check refuses a spec whose headers refer to secrets that the namespace does not have. One that is not in
+// memory is looked up in the store: another node may just have written it.
+func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec) error {
+	for _, ref := range spec.Webhook.SecretNames() {
+		s.mu.RLock()
+		known := s.known[namespace+"/"+ref.Name] != nil
+		s.mu.RUnlock()
+		if known {
+			continue
+		}
+		list, err := s.values.Get(ctx, namespace+"/"+ref.Name)
+		if err != nil {
+			return rouse.Unavailable(err)
+		}
+		if list[0].Revision == 0 {
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "names a secret that the namespace "+namespace+" does not have",
+				"set it first, with rouse secret set "+ref.Name)
+		}
+	}
+	return nil
+}
+
+// checkKey refuses what cannot be the name of a secret.
+func checkKey(namespace, name string) error {
+	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckSecretName(name))
+}
+
+// Put creates a secret, or gives it a new value.
+func (s *Secrets) Put(ctx context.Context, namespace, name, plain string) (Info, error) {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+		return Info{}, err
+	}
+	switch {
+	case plain == "" || len(plain) > rouse.MaxSecret:
+		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)), fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
+	case !rouse.IsHeaderValue(plain):
+		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header", "use printable ASCII, without line ends, and without spaces at the ends")
+	}
+	place := namespace + "/" + name
+	for {
+		list, err := s.values.Get(ctx, place)
+		if err != nil {
+			return Info{}, rouse.Unavailable(err)
+		}
+		now := s.opts.Now().UnixMilli()
+		next := stored{Created: now}
+		if err := list[0].Read(&next); err != nil {
+			return Info{}, err
+		}
+		s.mu.RLock()
+		ring, ofNamespace, all := s.ring, s.count[namespace], len(s.known)
+		s.mu.RUnlock()
+		switch {
+		case ring == nil:
+			return Info{}, rouse.Refuse("secret-keys", "", "is not set, and secrets are kept only if they are sealed",
+				"give each node of the store the same sealing key: rouse secret new-key prints one")
+		case list[0].Revision == 0 && ofNamespace >= MaxPerNamespace:
+			return Info{}, fmt.Errorf("the namespace %s has %d secrets, as many as it may: delete one: %w", namespace, ofNamespace, rouse.ErrFull)
+		case list[0].Revision == 0 && all >= MaxAll:
+			return Info{}, fmt.Errorf("the store has %d secrets, as many as it may: delete one: %w", all, rouse.ErrFull)
+		}
+		next.Version, next.Updated, next.Sealed = next.Version+1, now, ring.seal(valuePlace(place), []byte(plain))
+		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: revisionOf(list[0])})
+		if !errors.Is(err, rouse.ErrConflict) {
+			return next.info(name, nil), err
+		}
+	}
+}
+
+// Delete deletes a secret. Fires of timers that refer to it wait.
+func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+		return err
+	}
+	for {
+		list, err := s.values.Get(ctx, namespace+"/"+name)
+		if err != nil {
+			return rouse.Unavailable(err)
+		}
+		if list[0].Revision == 0 {
+			return fmt.Errorf("secret %q: %w", name, rouse.ErrNotFound)
+		}
+		err = s.values.Write(ctx, access.Change{Name: list[0].Name, If: list[0].Revision})
+		if !errors.Is(err, rouse.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// revisionOf is the condition that a note is as it was read.
+func revisionOf(n note.Note) uint64 {
+	if n.Revision == 0 {
+		return rouse.NoRow
+	}
+	return n.Revision
+}
+
+// List describes the secrets of a namespace, ordered by name.
+func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SecretsRead, namespace, "", nil)); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var infos []Info
+	for place, v := range s.known {
+		if name, ok := strings.CutPrefix(place, namespace+"/"); ok {
+			infos = append(infos, v.info(name, v.err))
+		}
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+func (st *stored) info(name string, unreadable error) Info {
+	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Key: st.Sealed.Key}
+	if unreadable != nil {
+		i.Unreadable = unreadable.Error()
+	}
+	return i
+}
+
+// Stats are numbers for metrics.
+type Stats struct{ Secrets, Unreadable, Stale int }
+
+// Stats returns how many secrets there are, and, together with signing keys, how many this node cannot open,
+// and how many an older key seals.
+func (s *Secrets) Stats() (st Stats) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	count := func(err error, sealed ...box) {
+		if err != nil {
+			st.Unreadable++
+		}
+		if slices.ContainsFunc(sealed, s.ring.stale) {
+			st.Stale++
+		}
+	}
+	for _, v := range s.known {
+		count(v.err, v.Sealed)
+	}
+	for _, n := range s.keys {
+		count(n.err, n.boxes()...)
+	}
+	st.Secrets = len(s.known)
+	return st
+}

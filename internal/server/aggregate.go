@@ -1,0 +1,126 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// aggregateOps are the operations of this file.
+type aggregateOps interface {
+	Aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration) (rouse.RecordGroups, error)
+	Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error)
+}
+
+// aggregate sums up a history, and returns the token with which the rest of it can be.
+func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration, token string) (rouse.RecordGroups, string, error) {
+	first := q
+	if err := cursorOf(token, &q); err != nil {
+		return rouse.RecordGroups{}, "", err
+	}
+	if !s.simulate.TryAcquire(1) {
+		return rouse.RecordGroups{}, "", overloaded("simulations")
+	}
+	defer s.simulate.Release(1)
+	g, err := s.timers.Aggregate(ctx, q, by, step)
+	return g, cursorToken(g.Next, &first), err
+}
+
+// outcomes returns the last endings of timers.
+func (s *service) outcomes(ctx context.Context, namespace string, names []string, limit uint32) ([]rouse.Outcomes, error) {
+	keys := make([]rouse.Key, len(names))
+	for i, name := range names {
+		keys[i] = rouse.Key{Namespace: namespace, Name: name}
+		if namespace == everywhere {
+			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
+		}
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, overloaded("reads")
+	}
+	defer s.reads.Release(1)
+	return s.timers.Outcomes(ctx, keys, int(cmp.Or(limit, rouse.MaxOutcomes)))
+}
+
+func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
+	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	step, err := rousev1.DurationFromProto("step", r.Step)
+	if err != nil {
+		return nil, err
+	}
+	a, token, err := f.aggregate(ctx, q, r.By, step, r.PageToken)
+	if err != nil {
+		return nil, renamed(err, recordMessage)
+	}
+	out := &rousev1.AggregateRecordsResponse{Other: a.Other, Searched: a.Searched, NextPageToken: token}
+	for i := range a.Groups {
+		out.Groups = append(out.Groups, rousev1.RecordGroupToProto(&a.Groups[i]))
+	}
+	return out, nil
+}
+
+func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
+	list, err := f.outcomes(ctx, cmp.Or(r.Namespace, defaultNamespace), r.Names, r.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListOutcomesResponse{}
+	for i := range list {
+		out.Timers = append(out.Timers, &rousev1.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name, Outcomes: rousev1.RecordsToProto(list[i].Records)})
+	}
+	return out, nil
+}
+
+var aggregateRoutes = []route{
+	{method: "GET", path: nsPath + "/records:aggregate", serve: (*httpHandler).aggregateRecords, rpc: "Timers/AggregateRecords",
+		params: slices.Concat(historyNames, []string{"name", "by", "step", "page_token"}), answer: api.RecordGroups{},
+		summary: `Sums up how the occurrences of a namespace ended; the namespace "-" is all of them.`, means: "The groups."},
+	{method: "POST", path: timersPath + ":outcomes", serve: (*httpHandler).listOutcomes, rpc: "Timers/ListOutcomes", body: api.ListOutcomes{}, answer: api.OutcomesList{},
+		summary: `Reads the last endings of each of some timers, one call for a page of them; in the namespace "-" names are NAMESPACE/NAME.`,
+		means:   "The endings, in the order of the names."},
+}
+
+func (f *httpHandler) aggregateRecords(c *call) error {
+	q, err := c.params.history(c.namespace())
+	if err != nil {
+		return err
+	}
+	q.Name = c.params.text("name")
+	var step api.Duration
+	if s := c.params.text("step"); s != "" {
+		if err := step.UnmarshalText([]byte(s)); err != nil {
+			return malformed("step", shown(s), "is no duration", "give one such as 1m or 1h")
+		}
+	}
+	a, token, err := f.aggregate(c.ctx, q, c.params.text("by"), time.Duration(step), c.params.text("page_token"))
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.RecordGroupsOf(&a, token))
+}
+
+func (f *httpHandler) listOutcomes(c *call) error {
+	var body api.ListOutcomes
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	list, err := f.outcomes(c.ctx, c.namespace(), body.Names, body.Limit)
+	if err != nil {
+		return err
+	}
+	out := api.OutcomesList{Timers: make([]api.TimerOutcomes, len(list))}
+	for i := range list {
+		out.Timers[i] = api.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name, Outcomes: api.RecordsOf(list[i].Records)}
+	}
+	return c.reply(http.StatusOK, out)
+}

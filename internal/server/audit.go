@@ -1,0 +1,249 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
+)
+
+// auditQuery completes a query of the audit log by what the caller may see, and checks it.
+func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
+	if s.opts.Events == nil {
+		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w", rousev1.ErrFailedPrecondition)
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	control := s.control()
+	if !strings.HasSuffix(q.Namespace, "*") && q.Namespace != "" && q.Namespace != audit.Several {
+		if err := control.Require(ctx, access.AuditRead, q.Namespace, "", nil); err != nil {
+			return err
+		}
+	} else if err := control.Admit(ctx, access.AuditRead); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	q.Allowed = func(namespace string) bool {
+		if namespace == audit.Several {
+			namespace = ""
+		}
+		ok, known := seen[namespace]
+		if !known {
+			ok = control.Allows(ctx, access.AuditRead, namespace, "", nil)
+			seen[namespace] = ok
+		}
+		return ok
+	}
+	return nil
+}
+
+// searchAudit returns a page of the audit log.
+func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, token string) (page audit.Page, err error) {
+	if q.Limit, err = pageSize(asked); err != nil {
+		return page, err
+	}
+	if q.After, err = audit.ParseCursor(token); err != nil {
+		return page, err
+	}
+	if err := s.auditQuery(ctx, &q); err != nil {
+		return page, err
+	}
+	if !s.reads.TryAcquire(1) {
+		return page, overloaded("reads")
+	}
+	defer s.reads.Release(1)
+	return s.opts.Events.Search(ctx, q, s.clock().now)
+}
+
+// Events of other nodes, and of this one, are written up to lateEvents after their time.
+const (
+	lateEvents  = 10 * time.Second
+	followEvery = time.Second
+)
+
+// followAudit calls f with events as they happen, until ctx ends, the server drains, or f fails. It calls
+// begin once the request can no longer be refused.
+func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error, f func([]audit.Event) error) error {
+	if q.From != 0 || q.Until != 0 {
+		return rouse.Refuse("from", "", "does not go with following", "leave it out, and list what was before")
+	}
+	if err := s.auditQuery(ctx, &q); err != nil {
+		return err
+	}
+	if !s.follow.TryAcquire(1) {
+		return overloaded("followers")
+	}
+	defer s.follow.Release(1)
+	since := s.clock().now
+	if err := begin(); err != nil {
+		return err
+	}
+	ctx, cancel := s.untilDrained(ctx)
+	defer cancel()
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	seen := map[string]rouse.Instant{}
+	for {
+		select {
+		case <-ctx.Done():
+			return s.ended(ctx.Err())
+		case <-tick.C:
+		}
+		now := s.clock().now
+		q.From, q.After, q.Oldest, q.Limit = max(since, now.Add(-lateEvents)), audit.Cursor{}, true, maxFollowed
+		for more := true; more; {
+			page, err := s.opts.Events.Search(ctx, q, now)
+			if err != nil {
+				return s.ended(err)
+			}
+			fresh := page.Events[:0]
+			for _, e := range page.Events {
+				if _, old := seen[e.ID]; !old {
+					fresh = append(fresh, e)
+				}
+				seen[e.ID] = e.Instant()
+			}
+			if len(fresh) > 0 {
+				if err := f(fresh); err != nil {
+					return err
+				}
+			}
+			if more = page.Next != nil; more {
+				q.After = *page.Next
+			}
+		}
+		for id, at := range seen {
+			if at < now.Add(-2*lateEvents) {
+				delete(seen, id)
+			}
+		}
+	}
+}
+
+// maxFollowed bounds the events of one message.
+const maxFollowed = 500
+
+func auditFromProto(f *rousev1.AuditFilter) audit.Query {
+	return audit.Query{Namespace: f.GetNamespace(), Principal: f.GetPrincipal(), Verb: f.GetVerb(), Name: f.GetName(), Outcome: f.GetOutcome(),
+		From: rouse.Instant(f.GetFromMs()), Until: rouse.Instant(f.GetUntilMs())}
+}
+
+func auditToProto(events []audit.Event) []*rousev1.AuditEvent {
+	out := make([]*rousev1.AuditEvent, len(events))
+	for i := range events {
+		e := &events[i]
+		out[i] = &rousev1.AuditEvent{Id: e.ID, TimeMs: int64(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestId: e.Request, Principal: e.Principal,
+			PrincipalName: e.Name, PrincipalSource: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names, Changed: e.Changed,
+			Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: durationpb.New(e.Duration)}
+	}
+	return out
+}
+
+func (f *adminServer) ListAudit(ctx context.Context, r *rousev1.ListAuditRequest) (*rousev1.ListAuditResponse, error) {
+	q := auditFromProto(r.Filter)
+	q.Oldest = r.OldestFirst
+	page, err := f.searchAudit(ctx, q, r.PageSize, r.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(), Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
+}
+
+func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest, stream grpc.ServerStreamingServer[rousev1.FollowAuditResponse]) error {
+	return f.followAudit(stream.Context(), auditFromProto(r.Filter), func() error { return stream.SendHeader(nil) }, func(events []audit.Event) error {
+		return stream.Send(&rousev1.FollowAuditResponse{Events: auditToProto(events)})
+	})
+}
+
+var auditNames = []string{"namespace", "principal", "verb", "name", "outcome"}
+
+const auditParameters = `
+parameters:
+  - {name: namespace, in: query, schema: {type: string}, description: 'Of this namespace; with * at the end, of those that begin so.'}
+  - {name: principal, in: query, schema: {type: string}, description: The id or the name of a principal.}
+  - {name: verb, in: query, schema: {type: string}, description: 'Such as timers.delete, or timers.*.'}
+  - {name: name, in: query, schema: {type: string}, description: 'Of what was changed or asked for, such as a timer.'}
+  - {name: outcome, in: query, schema: {type: string}, description: 'A code, such as ok or forbidden; refused is all but ok.'}`
+
+var auditRoutes = []route{
+	{method: "GET", path: "/v1/audit", serve: listAudit, rpc: "Admin/ListAudit", answer: api.AuditList{},
+		params:  append(append([]string{"from", "until", "order"}, auditNames...), pageNames...),
+		summary: "Tells what callers did, on all nodes, newest first.", means: "A page.",
+		more: auditParameters + `
+  - {name: from, in: query, schema: {type: string, format: date-time}, description: At or after this time.}
+  - {name: until, in: query, schema: {type: string, format: date-time}, description: Before this time.}
+  - {name: order, in: query, schema: {type: string, enum: [newest, oldest], default: newest}, description: Which events come first.}`},
+	{method: "GET", path: "/v1/audit:follow", serve: streamAudit, rpc: "Admin/FollowAudit", params: auditNames,
+		summary: "Streams events of the audit log as they happen, about a second later.",
+		more: `
+description: |
+  Server-sent events: "audit" with an AuditEvent. Lines that begin with ":" are comments.` + auditParameters + `
+responses:
+  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
+}
+
+func (c *call) auditQuery() audit.Query {
+	p := c.params
+	return audit.Query{Namespace: p.text("namespace"), Principal: p.text("principal"), Verb: p.text("verb"), Name: p.text("name"), Outcome: p.text("outcome")}
+}
+
+func listAudit(f *httpHandler, c *call) error {
+	size, token, err := c.params.page()
+	if err != nil {
+		return err
+	}
+	q := c.auditQuery()
+	if q.From, err = c.params.instant("from"); err != nil {
+		return err
+	}
+	if q.Until, err = c.params.instant("until"); err != nil {
+		return err
+	}
+	switch order := c.params.text("order"); order {
+	case "", "newest":
+	case "oldest":
+		q.Oldest = true
+	default:
+		return malformed("order", order, "is no order", "give newest or oldest")
+	}
+	page, err := f.searchAudit(c.ctx, q, size, token)
+	if err != nil {
+		return err
+	}
+	out := api.AuditList{Events: make([]api.AuditEvent, len(page.Events)), NextPageToken: page.Next.Token(), Searched: page.Searched, Reached: api.TimeOf(page.Reached)}
+	for i := range page.Events {
+		out.Events[i] = auditOf(&page.Events[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func auditOf(e *audit.Event) api.AuditEvent {
+	return api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestID: e.Request, Principal: e.Principal,
+		Name: e.Name, Source: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names, Changed: e.Changed, Failed: e.Failed,
+		Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: api.Duration(e.Duration)}
+}
+
+// streamAudit streams events as server-sent events.
+func streamAudit(f *httpHandler, c *call) error {
+	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
+		return f.followAudit(ctx, c.auditQuery(), begin, func(list []audit.Event) error {
+			for i := range list {
+				if err := ev.one("audit", auditOf(&list[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Namespaces is the interface of *quota.Book that the server needs.
+type Namespaces interface {
+	Put(ctx context.Context, name string, q rouse.Quotas, revision uint64) (rouse.Namespace, error)
+	Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error)
+	List(ctx context.Context, l rouse.NamespaceQuery) ([]rouse.Namespace, error)
+	Delete(ctx context.Context, name string) error
+}
+
+// namespacesServer implements rouse.v1.Namespaces.
+type namespacesServer struct {
+	rousev1.UnimplementedNamespacesServer
+	*service
+}
+
+// spaces returns the namespaces, or an error if this server has none.
+func (s *service) spaces() (Namespaces, error) {
+	if s.opts.Namespaces == nil {
+		return nil, fmt.Errorf("this server keeps no namespaces: %w", rousev1.ErrUnimplemented)
+	}
+	return s.opts.Namespaces, nil
+}
+
+// putNamespace creates a namespace, or replaces its quotas.
+func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas, only bool, ifRevision uint64) (n rouse.Namespace, err error) {
+	spaces, err := s.spaces()
+	if err == nil {
+		err = rouse.CheckRevision(ifRevision)
+	}
+	if err != nil {
+		return n, err
+	}
+	revision := rouse.AnyRevision
+	switch {
+	case only && ifRevision != 0:
+		return n, rouse.Refuse("if_revision", "", "is given in addition to create_only", "give one of them")
+	case only:
+		revision = rouse.NoRow
+	case ifRevision != 0:
+		revision = ifRevision
+	}
+	return spaces.Put(ctx, name, q, revision)
+}
+
+// maxCountedPage bounds a page of namespaces whose rows are counted.
+const maxCountedPage = 100
+
+// namespacePage returns a page of namespaces and the token of the next one, which is the last name.
+func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.NamespaceQuery) ([]rouse.Namespace, string, error) {
+	spaces, err := s.spaces()
+	if err != nil {
+		return nil, "", err
+	}
+	size, err := pageSize(asked)
+	if err != nil {
+		return nil, "", err
+	}
+	if l.Counts && size > maxCountedPage {
+		return nil, "", rouse.Refuse("page_size", strconv.Itoa(size), "is too large with counts", fmt.Sprintf("give 1 to %d", maxCountedPage))
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, "", overloaded("reads")
+	}
+	defer s.reads.Release(1)
+	l.Limit = size + 1
+	list, err := spaces.List(ctx, l)
+	if err != nil || len(list) <= size {
+		return list, "", err
+	}
+	return list[:size], list[size-1].Name, nil
+}
+
+func quotasFromProto(q *rousev1.Quotas) (rouse.Quotas, error) {
+	least, err := rousev1.DurationFromProto("quotas."+rouse.QuotaMinInterval, q.GetMinInterval())
+	return rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
+		Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: least, Bytes: q.GetBytes(), PoolGroups: q.GetPoolGroups(),
+		ScheduleCost: q.GetScheduleCost()}, err
+}
+
+func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
+	q := &rousev1.Quotas{Timers: n.Quotas.Timers, DeadLetters: n.Quotas.DeadLetters, Overlaps: n.Quotas.Overlaps, CreatesPerSecond: n.Quotas.Creates,
+		FiresPerSecond: n.Quotas.Fires, ReadsPerSecond: n.Quotas.Reads, Bytes: n.Quotas.Bytes, PoolGroups: n.Quotas.PoolGroups,
+		ScheduleCost: n.Quotas.ScheduleCost}
+	if n.Quotas.MinInterval != 0 {
+		q.MinInterval = durationpb.New(n.Quotas.MinInterval)
+	}
+	p := &rousev1.Namespace{Name: n.Name, Quotas: q, UpdatedMs: int64(n.Updated), Revision: n.Revision}
+	for state, count := range n.Counts {
+		if p.Counts == nil {
+			p.Counts = map[string]int64{}
+		}
+		p.Counts[state.String()] = count
+	}
+	return p
+}
+
+// Methods of gRPC.
+
+func (f *namespacesServer) PutNamespace(ctx context.Context, r *rousev1.PutNamespaceRequest) (*rousev1.Namespace, error) {
+	q, err := quotasFromProto(r.Quotas)
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.putNamespace(ctx, r.Name, q, r.CreateOnly, r.IfRevision)
+	if err != nil {
+		return nil, err
+	}
+	return namespaceToProto(&n), nil
+}
+
+func (f *namespacesServer) GetNamespace(ctx context.Context, r *rousev1.GetNamespaceRequest) (*rousev1.Namespace, error) {
+	spaces, err := f.spaces()
+	if err != nil {
+		return nil, err
+	}
+	n, u, err := spaces.Get(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := namespaceToProto(&n)
+	out.Usage = &rousev1.Usage{Timers: u.Timers, DeadLetters: u.DeadLetters, Overlaps: u.Overlaps, CreatesPerSecond: u.Creates,
+		FiresPerSecond: u.Fires, ReadsPerSecond: u.Reads, Bytes: u.Bytes, PoolGroups: u.PoolGroups}
+	return out, nil
+}
+
+func (f *namespacesServer) ListNamespaces(ctx context.Context, r *rousev1.ListNamespacesRequest) (*rousev1.ListNamespacesResponse, error) {
+	list, next, err := f.namespacePage(ctx, r.PageSize, rouse.NamespaceQuery{After: r.PageToken, All: r.All, Counts: r.Counts})
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListNamespacesResponse{NextPageToken: next}
+	for i := range list {
+		out.Namespaces = append(out.Namespaces, namespaceToProto(&list[i]))
+	}
+	return out, nil
+}
+
+func (f *namespacesServer) DeleteNamespace(ctx context.Context, r *rousev1.DeleteNamespaceRequest) (*rousev1.DeleteNamespaceResponse, error) {
+	spaces, err := f.spaces()
+	if err == nil {
+		err = spaces.Delete(ctx, r.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rousev1.DeleteNamespaceResponse{}, nil
+}
+
+// Routes of HTTP.
+
+const namespacesPath = "/v1/namespaces"
+
+var namespacesRoutes = []route{
+	{method: "GET", path: namespacesPath, serve: (*httpHandler).listNamespaces, rpc: "Namespaces/ListNamespaces", params: append(pageNames, "all", "counts"), answer: api.NamespaceList{},
+		summary: "Lists the namespaces that were created, and that the caller may read something in.", means: "A page. With counts it has at most 100 namespaces."},
+	{method: "PUT", path: nsPath, serve: (*httpHandler).setNamespace, rpc: "Namespaces/PutNamespace", body: api.PutNamespace{}, answer: api.Namespace{},
+		summary: "Creates a namespace, or replaces its quotas.", means: "The namespace."},
+	{method: "GET", path: nsPath, serve: (*httpHandler).getNamespace, rpc: "Namespaces/GetNamespace", answer: api.Namespace{},
+		summary: "Reads a namespace, with how much of its quotas it uses.", means: "The namespace."},
+	{method: "DELETE", path: nsPath, serve: (*httpHandler).dropNamespace, rpc: "Namespaces/DeleteNamespace",
+		summary: "Deletes a namespace that has no timers.", means: "It is deleted."},
+}
+
+func (f *httpHandler) listNamespaces(c *call) error {
+	size, token, err := c.params.page()
+	if err != nil {
+		return err
+	}
+	l := rouse.NamespaceQuery{After: token}
+	if l.All, err = c.params.flag("all"); err != nil {
+		return err
+	}
+	if l.Counts, err = c.params.flag("counts"); err != nil {
+		return err
+	}
+	list, next, err := f.namespacePage(c.ctx, size, l)
+	if err != nil {
+		return err
+	}
+	out := api.NamespaceList{Namespaces: make([]api.Namespace, len(list)), NextPageToken: next}
+	for i := range list {
+		out.Namespaces[i] = api.NamespaceOf(&list[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) setNamespace(c *call) error {
+	var body api.PutNamespace
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	n, err := f.putNamespace(c.ctx, c.namespace(), body.Quotas.Words(), false, 0)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.NamespaceOf(&n))
+}
+
+func (f *httpHandler) getNamespace(c *call) error {
+	spaces, err := f.spaces()
+	if err != nil {
+		return err
+	}
+	n, u, err := spaces.Get(c.ctx, c.namespace())
+	if err != nil {
+		return err
+	}
+	out := api.NamespaceOf(&n)
+	out.Usage = api.UsageOf(&u)
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) dropNamespace(c *call) error {
+	spaces, err := f.spaces()
+	if err != nil {
+		return err
+	}
+	return c.done(spaces.Delete(c.ctx, c.namespace()))
+}

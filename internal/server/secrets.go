@@ -1,0 +1,246 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Secrets keeps the secrets and the signing keys of namespaces; its operations have their checks.
+type Secrets interface {
+	PutSecret(ctx context.Context, namespace, name, value string) (Secret, error)
+	Secrets(ctx context.Context, namespace string) ([]Secret, error)
+	DeleteSecret(ctx context.Context, namespace, name string) error
+	// SigningKeys returns the keys that sign now, the newest first; with reveal, with their secrets.
+	SigningKeys(ctx context.Context, namespace string, reveal bool) ([]SigningKey, error)
+	RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error)
+}
+
+// Secret describes a secret without its value.
+type Secret struct {
+	Name             string
+	Version          uint64
+	Created, Updated rouse.Instant
+	Key, Unreadable  string
+}
+
+// SigningKey is a signing key in text form.
+type SigningKey struct {
+	ID             string
+	Created, Until rouse.Instant
+	Public, Secret string
+}
+
+// secrets returns the secrets of the server.
+func (s *service) secrets() (Secrets, error) {
+	if s.opts.Secrets == nil {
+		return nil, fmt.Errorf("this server keeps no secrets: %w", rousev1.ErrUnimplemented)
+	}
+	return s.opts.Secrets, nil
+}
+
+// secretsServer implements rouse.v1.Secrets.
+type secretsServer struct {
+	rousev1.UnimplementedSecretsServer
+	*service
+}
+
+func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretRequest) (*rousev1.Secret, error) {
+	key := keyFrom(r.Namespace, r.Name, "")
+	ops, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	s, err := ops.PutSecret(ctx, key.Namespace, key.Name, r.Value)
+	if err != nil {
+		return nil, err
+	}
+	return secretToProto(key.Namespace, &s), nil
+}
+
+func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
+	namespace := keyFrom(r.Namespace, "", "").Namespace
+	ops, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	list, err := ops.Secrets(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListSecretsResponse{Secrets: make([]*rousev1.Secret, len(list))}
+	for i := range list {
+		out.Secrets[i] = secretToProto(namespace, &list[i])
+	}
+	return out, nil
+}
+
+func (f *secretsServer) DeleteSecret(ctx context.Context, r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
+	key := keyFrom(r.Namespace, r.Name, "")
+	ops, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	return &rousev1.DeleteSecretResponse{}, ops.DeleteSecret(ctx, key.Namespace, key.Name)
+}
+
+func (f *secretsServer) ListSigningKeys(ctx context.Context, r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
+	return f.signingKeys(ctx, r.Namespace, false)
+}
+
+func (f *secretsServer) RevealSigningKeys(ctx context.Context, r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
+	return f.signingKeys(ctx, r.Namespace, true)
+}
+
+func (f *secretsServer) signingKeys(ctx context.Context, namespace string, reveal bool) (*rousev1.SigningKeys, error) {
+	ops, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	list, err := ops.SigningKeys(ctx, keyFrom(namespace, "", "").Namespace, reveal)
+	if err != nil {
+		return nil, err
+	}
+	return signingToProto(list), nil
+}
+
+func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.RotateSigningKeysRequest) (*rousev1.SigningKeys, error) {
+	overlap, err := rousev1.DurationFromProto("overlap", r.Overlap)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	list, err := ops.RotateSigningKeys(ctx, keyFrom(r.Namespace, "", "").Namespace, overlap)
+	if err != nil {
+		return nil, err
+	}
+	return signingToProto(list), nil
+}
+
+func secretToProto(namespace string, s *Secret) *rousev1.Secret {
+	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created), UpdatedMs: int64(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+}
+
+func signingToProto(list []SigningKey) *rousev1.SigningKeys {
+	out := &rousev1.SigningKeys{}
+	for _, k := range list {
+		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until), PublicKey: k.Public, Secret: k.Secret})
+	}
+	return out
+}
+
+const (
+	secretsPath = nsPath + "/secrets"
+	secretPath  = secretsPath + "/{name}"
+	signingPath = nsPath + "/signing-keys"
+
+	secretName = `
+parameters:
+  - {name: name, in: path, required: true, schema: {type: string, pattern: '^[a-z0-9][a-z0-9._-]{0,63}$'}}`
+)
+
+var secretsRoutes = []route{
+	{method: "GET", path: secretsPath, serve: (*httpHandler).listSecrets, rpc: "Secrets/ListSecrets", answer: api.SecretList{},
+		summary: "Lists the secrets of a namespace, without their values.", means: "All of them."},
+	{method: "PUT", path: secretPath, serve: (*httpHandler).putSecret, rpc: "Secrets/PutSecret", body: api.PutSecret{}, answer: api.Secret{},
+		summary: "Creates a secret, or gives it a new value.", means: "It is kept.", more: secretName},
+	{method: "DELETE", path: secretPath, serve: (*httpHandler).dropSecret, rpc: "Secrets/DeleteSecret",
+		summary: "Deletes a secret. Fires that need it wait.", means: "It is deleted.", more: secretName},
+	{method: "GET", path: signingPath, serve: func(f *httpHandler, c *call) error { return f.replySigning(c, false) }, rpc: "Secrets/ListSigningKeys", answer: api.SigningKeys{},
+		summary: "Returns the public keys that verify the callbacks of a namespace.", means: "The keys that sign now."},
+	{method: "POST", path: signingPath + ":reveal", serve: func(f *httpHandler, c *call) error { return f.replySigning(c, true) }, rpc: "Secrets/RevealSigningKeys", answer: api.SigningKeys{},
+		summary: "Returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.", means: "The keys that sign now."},
+	{method: "POST", path: signingPath + ":rotate", serve: (*httpHandler).rotateSigning, rpc: "Secrets/RotateSigningKeys", body: api.RotateSigningKeys{}, answer: api.SigningKeys{},
+		summary: "Gives a namespace a new signing key; the old ones sign, too, until the overlap ends.", means: "The keys that sign now, with their secrets."},
+}
+
+func secretOf(namespace string, s *Secret) api.Secret {
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+}
+
+func (f *httpHandler) listSecrets(c *call) error {
+	ops, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	list, err := ops.Secrets(c.ctx, c.namespace())
+	if err != nil {
+		return err
+	}
+	out := api.SecretList{Secrets: make([]api.Secret, len(list))}
+	for i := range list {
+		out.Secrets[i] = secretOf(c.namespace(), &list[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// maxSecretBody bounds the body of a request with a secret: each of its bytes may be escaped.
+const maxSecretBody = 8 * rouse.MaxSecret
+
+func (f *httpHandler) putSecret(c *call) error {
+	ops, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	var body api.PutSecret
+	if err := c.decode(maxSecretBody, false, &body); err != nil {
+		return err
+	}
+	s, err := ops.PutSecret(c.ctx, c.namespace(), c.name(), body.Value)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, secretOf(c.namespace(), &s))
+}
+
+func (f *httpHandler) dropSecret(c *call) error {
+	ops, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	return c.done(ops.DeleteSecret(c.ctx, c.namespace(), c.name()))
+}
+
+func (f *httpHandler) replySigning(c *call, reveal bool) error {
+	ops, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	list, err := ops.SigningKeys(c.ctx, c.namespace(), reveal)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, signingOf(list))
+}
+
+func (f *httpHandler) rotateSigning(c *call) error {
+	ops, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	var body api.RotateSigningKeys
+	if err := c.decode(maxSecretBody, true, &body); err != nil {
+		return err
+	}
+	list, err := ops.RotateSigningKeys(c.ctx, c.namespace(), time.Duration(body.Overlap))
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, signingOf(list))
+}
+
+func signingOf(list []SigningKey) api.SigningKeys {
+	out := api.SigningKeys{Keys: make([]api.SigningKey, len(list))}
+	for i, k := range list {
+		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until), PublicKey: k.Public, Secret: k.Secret}
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/certs"
+)
+
+// secured is a server with TLS, and what a client needs.
+func secured(t *testing.T, o Options) (r *running, client func() *tls.Config) {
+	t.Helper()
+	a, err := certs.NewAuthority("test", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := func(q certs.Request) tls.Certificate {
+		q.NotAfter = time.Now().Add(time.Hour)
+		cert, key, err := a.Issue(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.PEM())
+	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair(certs.Request{Names: []string{"localhost", "127.0.0.1"}, Server: true})},
+		NextProtos: []string{"http/1.1", "h2"}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool}
+	mine := pair(certs.Request{Names: []string{"spiffe://test/client"}})
+	return serve(t, o), func() *tls.Config {
+		return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{mine}, ServerName: "localhost"}
+	}
+}
+
+// TestBothProtocolsOverTLS: gRPC and JSON share one port with TLS, and a web page cannot use it under another
+// name.
+func TestBothProtocolsOverTLS(t *testing.T) {
+	r, client := secured(t, Options{Timers: newFake()})
+	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithTransportCredentials(credentials.NewTLS(client())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := rousev1.NewTimersClient(conn).List(t.Context(), &rousev1.ListRequest{}); err != nil {
+		t.Errorf("gRPC: %v", err)
+	}
+	for _, addr := range []string{r.addr, r.admin} {
+		get := func(host string) (*http.Response, error) {
+			q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/version", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if addr == r.addr {
+				q.URL.Path = "/v1/version"
+			}
+			q.Host = host
+			transport := &http.Transport{TLSClientConfig: client(), ForceAttemptHTTP2: true, DisableKeepAlives: true}
+			return transport.RoundTrip(q)
+		}
+		for host, want := range map[string]int{"": 200, "localhost": 200, "evil.example": http.StatusMisdirectedRequest} {
+			answer, err := get(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.StatusCode != want || answer.ProtoMajor != 1 {
+				t.Errorf("%s with the host %q: %s over %s", addr, host, answer.Status, answer.Proto)
+			}
+			answer.Body.Close()
+		}
+		answer, err := http.Get("http://" + addr + "/livez")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		if answer.Body.Close(); answer.StatusCode != 400 || !strings.Contains(string(body), "use https") {
+			t.Errorf("plain HTTP: %s, %s", answer.Status, body)
+		}
+	}
+	plain := rousev1.NewTimersClient(r.dial())
+	if _, err := plain.List(t.Context(), &rousev1.ListRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("gRPC in plain text: %v", err)
+	}
+}
+
+// TestACertificateReachesHandlers: what a client has proved in its handshake is known to both protocols.
+func TestACertificateReachesHandlers(t *testing.T) {
+	seen := make(chan string, 2)
+	peers := grpc.ServiceDesc{ServiceName: "test.Peers", Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: func(_ any, ctx context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		p, _ := peer.FromContext(ctx)
+		seen <- p.AuthInfo.(credentials.TLSInfo).State.VerifiedChains[0][0].URIs[0].String()
+		in := &rousev1.ListRequest{}
+		return in, receive(in)
+	}}}}
+	r, client := secured(t, Options{Timers: newFake(), Metrics: http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		seen <- q.TLS.VerifiedChains[0][0].URIs[0].String()
+	}), Services: []func(grpc.ServiceRegistrar){func(s grpc.ServiceRegistrar) { s.RegisterService(&peers, nil) }}})
+	transport := &http.Transport{TLSClientConfig: client(), DisableKeepAlives: true}
+	q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.admin+"/metrics", nil)
+	answer, err := transport.RoundTrip(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithTransportCredentials(credentials.NewTLS(client())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Invoke(t.Context(), "/test.Peers/Call", &rousev1.ListRequest{}, &rousev1.ListRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := <-seen; got != "spiffe://test/client" {
+			t.Errorf("it is %s", got)
+		}
+	}
+}
+
+// one is a listener with one connection.
+type one struct {
+	conn chan net.Conn
+	end  chan struct{}
+	once sync.Once
+}
+
+func (l *one) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.end:
+		return nil, net.ErrClosed
+	}
+}
+func (l *one) Close() error   { l.once.Do(func() { close(l.end) }); return nil }
+func (l *one) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// TestHandshakesEnd: a client that does not finish its handshake has a slot for handshakeTimeout at most,
+// whatever it sends, and is counted.
+func TestHandshakesEnd(t *testing.T) {
+	hello := []byte{22, 3, 1, 0, 200, 1, 0, 0, 196}
+	for name, send := range map[string][]byte{"nothing": nil, "half a hello": hello, "no TLS": []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "an alert": {21, 3, 1, 0, 2, 2, 40}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refused := 0
+				o := Options{Refused: func(limit string) {
+					if limit == limitHandshake {
+						refused++
+					}
+				}}.withDefaults()
+				slots := newConns(limitConns, 10, 10, newRefusals(&o))
+				l := &one{conn: make(chan net.Conn, 1), end: make(chan struct{})}
+				config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }}
+				s := newSplit(l, config, slots, &budget{most: 1 << 20})
+				var running sync.WaitGroup
+				running.Go(func() { _ = s.run() })
+				server, client := net.Pipe()
+				l.conn <- server
+				running.Go(func() { _, _ = client.Write(send) })
+				running.Go(func() { _, _ = io.Copy(io.Discard, client) })
+				time.Sleep(handshakeTimeout + time.Second)
+				synctest.Wait()
+				if slots.count() != 0 || refused != 1 {
+					t.Errorf("%d slots are taken, %d connections were counted", slots.count(), refused)
+				}
+				s.close()
+				client.Close()
+				running.Wait()
+			})
+		})
+	}
+}
+
+// TestTheEndDoesNotWaitForTLS: closing a connection whose client does not read does not take time.
+func TestTheEndDoesNotWaitForTLS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		o := Options{}.withDefaults()
+		c := newConns(limitConns, 1, 1, newRefusals(&o)).admit(tls.Server(server, &tls.Config{}), &budget{most: 1})
+		began := time.Now()
+		if c.abort(); time.Since(began) != 0 {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	})
+}

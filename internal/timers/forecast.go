@@ -1,0 +1,162 @@
+package timers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/schedulecache"
+)
+
+// MaxForecast bounds the timers that one part of a forecast reads. It is also bounded by searchBytes and
+// maxSimulatedSteps.
+const MaxForecast = 50_000
+
+// Forecast counts the occurrences of the matching timers that come due from from on (0: now) and before
+// until, in steps of time. It uses schedules alone: retries and requested runs are not included. It reads
+// timers in the order of their keys, after place, until it reaches a bound: Next is where the rest begins.
+func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error) {
+	none := rouse.Forecast{}
+	if err := cmp.Or(q.Check(), ordinary(&q), ts.admission.read(q.Namespace)); err != nil {
+		return none, err
+	}
+	now, err := ts.store.Now(ctx)
+	if err != nil {
+		return none, err
+	}
+	if place != nil {
+		now = place.Now // all parts are of one moment
+	}
+	from = cmp.Or(from, now)
+	if step, err = rouse.CheckForecast(from, until, step); err != nil {
+		return none, err
+	}
+	if from >= now && (q.DueUntil == 0 || q.DueUntil > until) {
+		q.DueUntil = until // timers that are next due after that have no occurrence before
+	}
+	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), counts: map[rouse.Instant]int64{}}
+	f.meter.Limit = bounds.steps
+	next, err := f.run(ctx, q, place)
+	if err != nil {
+		return none, err
+	}
+	out := rouse.Forecast{From: from, Timers: f.read, Next: next}
+	for at, n := range f.counts {
+		out.Loads = append(out.Loads, rouse.Load{From: at, Count: n})
+	}
+	slices.SortFunc(out.Loads, func(a, b rouse.Load) int { return cmp.Compare(a.From, b.From) })
+	if next != nil { // one who may not count sees how far it came only
+		if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil {
+			out.Of = max(n, out.Timers)
+		}
+	}
+	return out, nil
+}
+
+// forecast is one part of a forecast.
+type forecast struct {
+	*Timers
+	now, from, until rouse.Instant
+	step             rouse.Instant
+	counts           map[rouse.Instant]int64
+	meter            schedulecache.Meter
+	read             int64
+}
+
+// run reads timers after a place, and returns where it stopped; nil at the end.
+func (f *forecast) run(ctx context.Context, q rouse.Query, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
+	if place != nil {
+		if q.After = place.Key; place.Due != 0 {
+			if next, err := f.resume(ctx, place); next != nil || err != nil {
+				return next, err
+			}
+		}
+	}
+	for rows, bytes, sparse := 0, 0, 0; ; {
+		q.Limit = min(5*pageChunk, bounds.forecast-rows)
+		page, err := f.page(ctx, q, access.TimersRead)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Rows {
+			bytes += len(page.Rows[i].Body)
+			t, err := f.Read(&page.Rows[i])
+			if err != nil || !f.mayList(ctx, &t, access.TimersRead) || !f.sought(ctx, &q, &t) {
+				continue
+			}
+			f.read++
+			at, left, first := planned(&t, f.now, f.from)
+			if next, err := f.count(ctx, &t, at, left, first); next != nil || err != nil {
+				return next, err
+			}
+		}
+		if page.Next == nil {
+			return nil, nil
+		}
+		if q.After = *page.Next; len(page.Rows) < q.Limit {
+			sparse++
+		}
+		if rows += len(page.Rows); rows >= bounds.forecast || bytes >= searchBytes || sparse >= maxSparse {
+			return &rouse.ForecastPlace{Now: f.now, Key: q.After}, nil
+		}
+	}
+}
+
+// resume counts the rest of the timer in which the part before stopped.
+func (f *forecast) resume(ctx context.Context, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
+	t, err := f.get(ctx, access.TimersRead, place.Key)
+	switch {
+	case errors.Is(err, rouse.ErrNotFound): // it was deleted since
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	_, _, first := planned(&t, f.now, f.from)
+	return f.count(ctx, &t, place.Due, place.Left, first)
+}
+
+// count counts the occurrences of a timer after a time, of which at most left remain; those before first only
+// use them up. It returns the place where the steps were used up; nil if all were counted.
+func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, left uint64, first rouse.Instant) (*rouse.ForecastPlace, error) {
+	s, err := f.schedules.Of(t)
+	if errors.Is(err, schedulecache.ErrNone) {
+		if t.Due >= f.from && t.Due < f.until && !t.Paused {
+			f.counts[t.Due/f.step*f.step]++
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, nil // a schedule that is no longer valid fires nothing
+	}
+	f.meter.On(s)
+	for left > 0 {
+		due, ok := f.meter.Next(at)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case f.meter.Out:
+			return &rouse.ForecastPlace{Now: f.now, Key: t.Key, Due: at, Left: left}, nil
+		case !ok || due >= f.until:
+			return nil, nil
+		}
+		begins := due / f.step * f.step
+		ends := min(begins+f.step, f.until)
+		if due < first {
+			ends = min(first, f.until)
+		}
+		n := uint64(1)
+		at, left = due, left-1
+		if more, last, counted := f.meter.Between(due, ends-1); counted && more > 0 {
+			more = min(more, left)
+			n, at, left = n+more, last, left-more
+		}
+		if due >= first {
+			f.counts[begins] += int64(n)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,84 @@
+package timers
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+)
+
+// merge reads the histories of several namespaces as one, newest first.
+type merge struct {
+	store rouse.Store
+	of    []*reading
+	from  rouse.RecordCursor
+}
+
+// reading is the history of one namespace, as far as it was read.
+type reading struct {
+	q     rouse.RecordQuery
+	known []placed // not taken yet
+	end   bool     // there are none after these
+}
+
+// merge returns the records of the query from a place on until before another.
+func (p *past) merge(from, until rouse.RecordCursor) *merge {
+	m := &merge{store: p.store, from: from}
+	for _, name := range p.names {
+		q := rouse.RecordQuery{Namespace: name, Name: p.q.Name, Until: until, Limit: p.chunk}
+		if len(p.names) > 1 {
+			q.Limit = min(firstRecords, p.chunk)
+		}
+		m.of = append(m.of, &reading{q: q})
+	}
+	return m
+}
+
+// take returns the next records, at most n.
+func (m *merge) take(ctx context.Context, n int) (out []placed, err error) {
+	for len(out) < n {
+		var newest *reading
+		for i := 0; i < len(m.of); i++ {
+			r := m.of[i]
+			if err := m.fill(ctx, r); err != nil {
+				return nil, err
+			}
+			if len(r.known) == 0 {
+				m.of[i] = m.of[len(m.of)-1]
+				m.of = m.of[:len(m.of)-1]
+				i--
+				continue
+			}
+			if newest == nil || byEnd(r.known[0].at, newest.known[0].at) > 0 {
+				newest = r
+			}
+		}
+		if newest == nil {
+			return out, nil
+		}
+		out = append(out, newest.known[0])
+		newest.known = newest.known[1:]
+	}
+	return out, nil
+}
+
+// fill reads more of a history if what is known of it was taken.
+func (m *merge) fill(ctx context.Context, r *reading) error {
+	for len(r.known) == 0 && !r.end {
+		page, err := m.store.Records(ctx, r.q)
+		if err != nil {
+			return err
+		}
+		if r.end = page.Next == nil; !r.end {
+			r.q.Until = *page.Next
+		}
+		for i := range page.Records {
+			if byEnd(page.At[i], m.from) < 0 {
+				r.end = true
+				break
+			}
+			r.known = append(r.known, placed{page.Records[i], page.At[i]})
+		}
+		r.q.Limit = min(recordChunk, 4*r.q.Limit)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// Quotas bound what namespaces may have and do. They are safe for concurrent use.
+type Quotas interface {
+	// Exists reports whether a namespace has been created.
+	Exists(namespace string) bool
+	// Writes returns how many of n writes of timers a namespace allows now, and why no more.
+	Writes(namespace string, n int) (int, error)
+	// Room returns how many more timers, of n, there is room for, and why for no more.
+	Room(ctx context.Context, namespace string, n int) (int, error)
+	// Fit returns how many writes, by how many bytes each adds, there is room for, and why for no more.
+	Fit(namespace string, sizes []int64) (int, error)
+	// Refuse returns the error of a request beyond a quota of single timers.
+	Refuse(namespace, quota string, limit int64) error
+	// Read refuses a request that reads.
+	Read(namespace string) error
+	// Of returns the quotas as this node enforces them.
+	Of(namespace string) rouse.Quotas
+	// Nodes returns how many nodes share the quotas.
+	Nodes() int
+}
+
+// admission admits writes by the quotas of their namespaces.
+type admission struct {
+	quotas   Quotas // nil: there are none
+	store    rouse.Store
+	least    time.Duration // the shortest interval of all namespaces
+	explicit bool          // timers are written only in namespaces that have been created
+}
+
+// writes returns how many of n writes a namespace allows now, and why no more.
+func (a *admission) writes(namespace string, n int) (int, error) {
+	if a.explicit && !a.quotas.Exists(namespace) {
+		return 0, rouse.Refuse("namespace", namespace, "has not been created", "create it, or use another one")
+	}
+	return a.quotas.Writes(namespace, n)
+}
+
+// admit drops the puts that the quotas of their namespaces do not allow, with the reason as their results.
+func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write, at []int, results []PutResult) ([]*engine.Write, []int, error) {
+	if a.quotas == nil {
+		return items, at, nil
+	}
+	if len(items) == 1 { // by far the most frequent, and so without what lists need
+		err := a.only(ctx, &puts[at[0]], items[0])
+		switch {
+		case err == nil:
+			return items, at, nil
+		case !errors.Is(err, rouse.ErrQuota) && !errors.As(err, new(*rouse.Invalid)):
+			return nil, nil, err
+		}
+		results[at[0]] = PutResult{Err: err}
+		return nil, nil, nil
+	}
+	spaces := map[string][]int{} // places in items
+	for j, i := range at {
+		ns := puts[i].Key.Namespace
+		spaces[ns] = append(spaces[ns], j)
+	}
+	refused := make([]error, len(items))
+	for ns, list := range spaces {
+		if err := a.in(ctx, ns, puts, at, list, refused); err != nil {
+			return nil, nil, err
+		}
+		if err := a.fit(ctx, ns, items, list, refused); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !slices.ContainsFunc(refused, func(err error) bool { return err != nil }) {
+		return items, at, nil
+	}
+	var keptItems []*engine.Write // the caller still has its own lists
+	var keptAt []int
+	for j, i := range at {
+		if refused[j] != nil {
+			results[i] = PutResult{Err: refused[j]}
+			continue
+		}
+		keptItems, keptAt = append(keptItems, items[j]), append(keptAt, i)
+	}
+	return keptItems, keptAt, nil
+}
+
+// only is admit for one put.
+func (a *admission) only(ctx context.Context, p *Put, w *engine.Write) error {
+	if _, err := a.writes(p.Key.Namespace, 1); err != nil {
+		return err
+	}
+	var old rouse.Row
+	read := func() error {
+		rows, err := a.store.Get(ctx, []rouse.Key{p.Key})
+		if err == nil {
+			old = rows[0]
+		}
+		return err
+	}
+	if p.mayAdd() {
+		if _, why := a.quotas.Room(ctx, p.Key.Namespace, 1); why != nil {
+			if !errors.Is(why, rouse.ErrQuota) {
+				return why
+			}
+			if err := read(); err != nil {
+				return err
+			}
+			if old.Revision == 0 {
+				return why
+			}
+		}
+	}
+	if a.quotas.Of(p.Key.Namespace).Bytes == 0 {
+		return nil
+	}
+	if w.Change.If != rouse.NoRow && old.Revision == 0 {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return a.grows(p.Key.Namespace, &old, w.Change.To)
+}
+
+// mayAdd reports whether a put may add a timer.
+func (p *Put) mayAdd() bool { return p.Mode != ReplaceOnly && p.IfRevision == 0 && p.Key.Fire == "" }
+
+// in fills in why the puts of a list, which are of one namespace, are refused.
+func (a *admission) in(ctx context.Context, namespace string, puts []Put, at, list []int, refused []error) error {
+	n, why := a.writes(namespace, len(list))
+	for _, j := range list[n:] {
+		refused[j] = why
+	}
+	var fresh []int // that may add a timer
+	for _, j := range list[:n] {
+		if puts[at[j]].mayAdd() {
+			fresh = append(fresh, j)
+		}
+	}
+	room, why := a.quotas.Room(ctx, namespace, len(fresh))
+	switch {
+	case room == len(fresh):
+		return nil
+	case !errors.Is(why, rouse.ErrQuota):
+		return why
+	}
+	return a.replacing(ctx, puts, at, fresh[room:], why, refused)
+}
+
+// replacing refuses the puts of a list, except those that replace a timer, which needs no room.
+func (a *admission) replacing(ctx context.Context, puts []Put, at, list []int, why error, refused []error) error {
+	keys := make([]rouse.Key, len(list))
+	for i, j := range list {
+		keys[i] = puts[at[j]].Key
+	}
+	rows, err := a.store.Get(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, j := range list {
+		if rows[i].Revision == 0 {
+			refused[j] = why
+		}
+	}
+	return nil
+}
+
+// fit fills in which puts of a list the quota of bytes refuses. What a put replaces makes room for it.
+func (a *admission) fit(ctx context.Context, namespace string, items []*engine.Write, list []int, refused []error) error {
+	if a.quotas.Of(namespace).Bytes == 0 {
+		return nil
+	}
+	kept := slices.DeleteFunc(slices.Clone(list), func(j int) bool { return refused[j] != nil })
+	sizes := make([]int64, len(kept))
+	var keys []rouse.Key
+	var of []int
+	for i, j := range kept {
+		c := &items[j].Change
+		sizes[i] = rowSize(c.To)
+		if c.If != rouse.NoRow {
+			keys, of = append(keys, c.Key), append(of, i)
+		}
+	}
+	if len(keys) > 0 {
+		rows, err := a.store.Get(ctx, keys)
+		if err != nil {
+			return err
+		}
+		for k := range rows {
+			sizes[of[k]] -= rowSize(&rows[k])
+		}
+	}
+	n, why := a.quotas.Fit(namespace, sizes)
+	for _, j := range kept[n:] {
+		refused[j] = why
+	}
+	return nil
+}
+
+// rowSize returns the size of a row, 0 if there is none.
+func rowSize(row *rouse.Row) int64 {
+	if row == nil || row.Revision == 0 && row.Body == nil {
+		return 0
+	}
+	return row.Size()
+}
+
+// one is admit for one write; fresh means that it adds a timer.
+func (a *admission) one(ctx context.Context, namespace string, fresh bool) error {
+	if a.quotas == nil {
+		return nil
+	}
+	if _, err := a.writes(namespace, 1); err != nil || !fresh {
+		return err
+	}
+	_, err := a.quotas.Room(ctx, namespace, 1)
+	return err
+}
+
+// grows admits that a write of one timer replaces a row, if there is one.
+func (a *admission) grows(namespace string, old, row *rouse.Row) error {
+	if a.quotas == nil {
+		return nil
+	}
+	_, err := a.quotas.Fit(namespace, []int64{rowSize(row) - rowSize(old)})
+	return err
+}
+
+// read admits a request that reads a namespace; one of all namespaces is not bounded.
+func (a *admission) read(namespace string) error {
+	if a.quotas == nil || namespace == "" {
+		return nil
+	}
+	return a.quotas.Read(namespace)
+}
+
+// recurs refuses a schedule that comes too often for its namespace, unless any interval will do, or that
+// takes too long to search.
+func (a *admission) recurs(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule, any bool) error {
+	least := a.least
+	if a.quotas != nil {
+		q := a.quotas.Of(namespace)
+		least = max(least, q.MinInterval)
+		if most := q.ScheduleCost; most > 0 {
+			steps, err := spec.Cost(from, s)
+			if err != nil {
+				return err
+			}
+			if int64(steps) > most {
+				return fmt.Errorf("schedule %q takes %d steps to find an occurrence: %w", rouse.Shorten(spec.Schedule, 100), steps,
+					a.quotas.Refuse(namespace, rouse.QuotaScheduleCost, most))
+			}
+		}
+	}
+	if any {
+		return nil
+	}
+	return spec.CheckEvery(from, s, least)
+}

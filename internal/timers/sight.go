@@ -1,0 +1,271 @@
+package timers
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+)
+
+// sight is what a caller may see of the timers.
+type sight struct {
+	store     rouse.Store
+	access    *access.Control // nil: everything
+	admission admission
+	read      func(row *rouse.Row) (rouse.Timer, error)
+}
+
+// page returns a page of rows in the namespaces of which the caller has some by the verbs. Without a
+// namespace in the query it goes from one of them to the next. The rows may still be of other targets or
+// labels: mayList tells.
+func (ts *sight) page(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
+	q.Sought, q.Order, q.Reverse, q.AfterAt = rouse.Sought{}, 0, false, 0
+	for _, v := range verbs {
+		if q.Namespace == "" {
+			break
+		}
+		if err := ts.access.RequireIn(ctx, v, q.Namespace); err != nil {
+			return rouse.Page{}, err
+		}
+	}
+	if q.Namespace != "" || ts.access == nil {
+		return ts.store.List(ctx, q)
+	}
+	var spans []access.Span
+	for _, v := range verbs {
+		s, err := ts.access.Spans(ctx, v)
+		if err != nil {
+			return rouse.Page{}, err
+		}
+		if len(s) == 0 {
+			return rouse.Page{}, nil
+		}
+		if spans == nil || !s[0].Whole() { // what only one of the verbs is for, mayList leaves out
+			spans = s
+		}
+	}
+	for i, s := range spans {
+		if s.Whole() {
+			return ts.store.List(ctx, q)
+		}
+		if at := q.After.Namespace; at > s.Fixed && !s.Has(at) {
+			continue
+		}
+		return ts.pageOf(ctx, q, s, spans[i+1:])
+	}
+	return rouse.Page{}, nil
+}
+
+// pageOf returns a page of one span.
+func (ts *sight) pageOf(ctx context.Context, q rouse.Query, s access.Span, rest []access.Span) (rouse.Page, error) {
+	if start := (rouse.Key{Namespace: s.Fixed}); q.After.Compare(start) < 0 {
+		q.After = start
+	}
+	if !s.Prefix {
+		q.Namespace = s.Fixed
+	}
+	page, err := ts.store.List(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	for i := range page.Rows {
+		if !s.Has(page.Rows[i].Key.Namespace) {
+			page.Rows, page.Next = page.Rows[:i], nil
+			break
+		}
+	}
+	if page.Next != nil && !s.Has(page.Next.Namespace) {
+		page.Next = nil
+	}
+	if page.Next == nil && len(rest) > 0 {
+		page.Next = &rouse.Key{Namespace: rest[0].Fixed}
+	}
+	return page, nil
+}
+
+// mayList reports whether the caller has the verbs for a timer of a page.
+func (ts *sight) mayList(ctx context.Context, t *rouse.Timer, verbs ...access.Verb) bool {
+	for _, v := range verbs {
+		if !ts.access.Allows(ctx, v, t.Key.Namespace, t.Spec.Target, t.Spec.Labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// sought reports whether a timer is what a query seeks, by what the caller can see of it: a search for what
+// is redacted finds nothing.
+func (ts *sight) sought(ctx context.Context, q *rouse.Query, t *rouse.Timer) bool {
+	if !q.Sought.Any() {
+		return true
+	}
+	shown := *t
+	ts.access.Redact(ctx, &shown)
+	return q.Sought.Timer(&shown)
+}
+
+// ordinary refuses a query in another order than by name, where there is no other.
+func ordinary(q *rouse.Query) error {
+	if q.Order != rouse.OrderName || q.Reverse {
+		return rouse.Refuse("order_by", q.Order.String(), "goes with lists only", "leave it out")
+	}
+	return nil
+}
+
+// list returns the timers of a page that the caller has the verbs for.
+func (ts *sight) list(ctx context.Context, q rouse.Query, verbs ...access.Verb) ([]rouse.Timer, *rouse.Key, error) {
+	page, err := ts.page(ctx, q, verbs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	timers := make([]rouse.Timer, 0, len(page.Rows))
+	for i := range page.Rows {
+		t, err := ts.read(&page.Rows[i])
+		if err != nil { // shown as such: the other timers of the list are no worse for it
+			t = rouse.Unreadable(&page.Rows[i], err)
+		}
+		if ts.mayList(ctx, &t, verbs...) && ts.sought(ctx, &q, &t) {
+			timers = append(timers, t)
+		}
+	}
+	return timers, page.Next, nil
+}
+
+// Count returns how many timers match. It is refused if the caller may see a part of them only that cannot be
+// counted without reading all.
+func (ts *sight) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
+	if err := cmp.Or(q.Check(), ordinary(&q)); err != nil {
+		return 0, err
+	}
+	if q.Sought.Any() {
+		return 0, rouse.Refuse("text", q.Sought.Text, "cannot be counted, nor can a target or a code, without reading all timers", "list them, or count without it")
+	}
+	const v = access.TimersRead
+	if q.Namespace != "" {
+		if err := ts.access.RequireIn(ctx, v, q.Namespace); err != nil {
+			return 0, err
+		}
+		if ts.access.Restricted(ctx, v, q.Namespace) {
+			return 0, ts.access.Uncountable(ctx, v, "a count")
+		}
+		if err := ts.admission.read(q.Namespace); err != nil {
+			return 0, err
+		}
+		return ts.store.Count(ctx, q)
+	}
+	spans, err := ts.access.Spans(ctx, v)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range spans {
+		if s.Prefix && !s.Whole() || ts.access.Restricted(ctx, v, s.Fixed) {
+			return 0, ts.access.Uncountable(ctx, v, "a count")
+		}
+		q.Namespace = s.Fixed
+		more, err := ts.store.Count(ctx, q)
+		if err != nil {
+			return 0, err
+		}
+		n += more
+	}
+	return n, nil
+}
+
+// recordsOf refuses the history of a timer, or of a namespace, that the caller may not read. It returns the
+// timer's target and labels, none if it does not exist. A caller that has a part of a namespace only reads
+// the histories of the existing timers of that part.
+func (ts *sight) recordsOf(ctx context.Context, namespace, name string) (target string, labels map[string]string, err error) {
+	const v = access.TimersRead
+	if ts.access == nil {
+		return "", nil, nil
+	}
+	if err := ts.access.RequireIn(ctx, v, namespace); err != nil {
+		return "", nil, err
+	}
+	restricted := ts.access.Restricted(ctx, v, namespace)
+	if name == "" && restricted {
+		return "", nil, ts.access.Uncountable(ctx, v, "the history of a namespace")
+	}
+	if name == "" || !restricted && !ts.access.Restricted(ctx, access.Reveal, namespace) {
+		return "", nil, nil
+	}
+	rows, err := ts.store.Get(ctx, []rouse.Key{{Namespace: namespace, Name: name}})
+	if err != nil {
+		return "", nil, err
+	}
+	if rows[0].Revision != 0 {
+		t, err := ts.read(&rows[0])
+		if err != nil {
+			return "", nil, err
+		}
+		target, labels = t.Spec.Target, t.Spec.Labels
+	}
+	return target, labels, ts.access.Require(ctx, v, namespace, target, labels)
+}
+
+// Readable refuses the history of a timer, or of a namespace, that the caller may not read.
+func (ts *sight) Readable(ctx context.Context, namespace, name string) error {
+	_, _, err := ts.recordsOf(ctx, namespace, name)
+	return err
+}
+
+// replacing refuses a put over a timer that the caller may not write. If the caller may write a part of the
+// namespace only, nothing but the version was, which was checked, may be replaced.
+func (ts *sight) replacing(ctx context.Context, v access.Verb, p *Put) (was uint64, err error) {
+	if p.Mode == CreateOnly && p.IfRevision == 0 || !ts.access.Restricted(ctx, v, p.Key.Namespace) {
+		return 0, nil
+	}
+	p.by = v
+	rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
+	switch {
+	case err != nil:
+		return 0, err
+	case p.IfRevision != 0 && rows[0].Revision != 0 && rows[0].Revision != p.IfRevision:
+		return 0, conflicting(p.Key, rows[0].Revision)
+	case rows[0].Revision == 0:
+		return rouse.NoRow, nil
+	}
+	return rows[0].Revision, ts.mayReplace(ctx, v, &rows[0])
+}
+
+// mayReplace refuses a row that the caller may not write.
+func (ts *sight) mayReplace(ctx context.Context, v access.Verb, row *rouse.Row) error {
+	t, err := ts.read(row)
+	if err != nil { // its target is not known
+		return ts.access.Require(ctx, v, row.Key.Namespace, "", nil)
+	}
+	return ts.mayTouch(ctx, v, &t)
+}
+
+// get reads a timer for a verb.
+func (ts *sight) get(ctx context.Context, v access.Verb, key rouse.Key) (rouse.Timer, error) {
+	if err := key.Check(); err != nil {
+		return rouse.Timer{}, err
+	}
+	if err := ts.access.RequireIn(ctx, v, key.Namespace); err != nil {
+		return rouse.Timer{}, err
+	}
+	if v == access.TimersRead {
+		if err := ts.admission.read(key.Namespace); err != nil {
+			return rouse.Timer{}, err
+		}
+	}
+	rows, err := ts.store.Get(ctx, []rouse.Key{key})
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	if rows[0].Revision == 0 {
+		return rouse.Timer{}, missing(key)
+	}
+	t, err := ts.read(&rows[0])
+	if err != nil {
+		return t, err
+	}
+	return t, ts.mayTouch(ctx, v, &t)
+}
+
+// mayTouch refuses a timer that the caller does not have the verb for.
+func (ts *sight) mayTouch(ctx context.Context, v access.Verb, t *rouse.Timer) error {
+	return ts.access.Require(ctx, v, t.Key.Namespace, t.Spec.Target, t.Spec.Labels)
+}

@@ -1,0 +1,260 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/listen"
+)
+
+// The checks of a node.
+
+func (d doctor) health(_ context.Context, r *report) {
+	if err := d.n.Healthy(); err != nil {
+		r.critical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
+	}
+	r.ok("the node makes progress")
+}
+
+func (d doctor) store(ctx context.Context, r *report) {
+	took := time.Duration(1<<63 - 1)
+	for range 3 { // the quickest counts: one may wait for a connection
+		began := time.Now()
+		if _, err := d.n.store.Now(ctx); err != nil {
+			r.critical("look at the server of the store and the network to it; timers wait until it is back", "the store does not answer: %v", err)
+			return
+		}
+		took = min(took, time.Since(began))
+	}
+	const cure = "look at the load of the store and the distance to it: each batch of fires waits so long at least"
+	switch text := max(took, 10*time.Microsecond).Round(10 * time.Microsecond); {
+	case took > deadStore:
+		r.critical(cure, "the store answers within %v", text)
+	case took > slowStore:
+		r.warn(cure, "the store answers within %v", text)
+	default:
+		r.ok("the store answers within %v", text)
+	}
+}
+
+func (d doctor) clock(ctx context.Context, r *report) {
+	if d.n.cfg.Clock != nil {
+		r.ok("the clock of the store is moved by hand")
+		return
+	}
+	before := rouse.Reached(time.Now())
+	at, err := d.n.store.Now(ctx)
+	if r.failed(err) {
+		return
+	}
+	after := rouse.Reached(time.Now())
+	off := max(before.Sub(at), at.Sub(after), 0)
+	const cure = "synchronize the clocks by NTP: timers follow the store's clock, tokens and certificates that of the node"
+	switch {
+	case off > clockFarOff:
+		r.critical(cure, "the clock of the node is %v away from that of the store", off)
+	case off > clockOff:
+		r.warn(cure, "the clock of the node is %v away from that of the store", off)
+	default:
+		r.ok("the clock of the node is at most %v away from that of the store", off+after.Sub(before))
+	}
+}
+
+func (d doctor) overdue(_ context.Context, r *report) {
+	v := d.n.timers.Violations()
+	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
+		r.critical("see rouse explain of an overdue timer, and the log; then start the node again", "overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
+	}
+	if v.Homeless > 0 {
+		r.critical("start a node whose claims name them, or are empty", "%d overdue timers are in namespaces that no live node claims", v.Homeless)
+	}
+	if len(r.list) == 0 {
+		r.ok("every overdue timer makes progress, after %d looks", v.Looks)
+	}
+}
+
+func (d doctor) lag(_ context.Context, r *report) {
+	var lags rouse.Lags
+	fires := uint64(0)
+	for _, p := range d.n.metrics.recent.Points(d.n.timers.Now(), lagWindow) {
+		lags.Merge(&p.Lags)
+		fires += p.Fires
+	}
+	p99 := lags.Quantile(0.99)
+	text := fmt.Sprintf("99 of 100 of %d fires of the last %d minutes began at most %v after they were due", fires, int(lagWindow.Minutes()), p99)
+	const cure = "see rouse targets for slow targets and limits, and the check store"
+	switch {
+	case p99 > veryLateP99:
+		r.critical(cure, "%s", text)
+	case p99 > lateP99:
+		r.warn(cure, "%s", text)
+	case fires == 0:
+		r.ok("nothing fired in the last %d minutes", int(lagWindow.Minutes()))
+	default:
+		r.ok("%s", text)
+	}
+}
+
+func (d doctor) circuits(_ context.Context, r *report) {
+	list, _ := ownStatus(d).Targets()
+	var open []string
+	for i := range list {
+		if list[i].Circuit != "" && list[i].Circuit != rouse.CircuitClosed {
+			open = append(open, list[i].Namespace+" "+list[i].Name)
+		}
+	}
+	if slices.Sort(open); len(open) > 0 {
+		r.warn("look at these targets; fires wait, and one is tried from time to time", "circuits are open: %s", names(open))
+		return
+	}
+	r.ok("no circuit is open")
+}
+
+func (d doctor) certificates(_ context.Context, r *report) {
+	c := d.n.certs
+	if c == nil {
+		r.ok("there are none: TLS is off")
+		return
+	}
+	if c.Stale() {
+		r.warn("correct the files; the log has the reason", "the files of the certificate have changed, and cannot be used")
+	}
+	left := time.Until(c.NotAfter())
+	text := fmt.Sprintf("the certificate expires at %s", c.NotAfter().UTC().Format(time.RFC3339))
+	switch {
+	case left < expiresNow:
+		r.critical("renew it now: clients and nodes refuse an expired one", "%s", text)
+	case left < expiresSoon:
+		r.warn("renew it; new files are read within seconds", "%s", text)
+	default:
+		r.ok("%s", text)
+	}
+}
+
+func (d doctor) sealingKeys(_ context.Context, r *report) {
+	st := d.n.vault.Stats()
+	if st.Unreadable > 0 {
+		r.critical("give this node the sealing keys of the others: see secret-keys", "this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
+		return
+	}
+	r.ok("this node can open all %d secrets and the signing keys", st.Secrets)
+}
+
+func (d doctor) listeners(_ context.Context, r *report) {
+	cfg := &d.n.cfg
+	rule := cfg.rule()
+	for _, l := range []struct{ name, address string }{{"api", d.n.Addr()}, {"admin", d.n.AdminAddr()}} {
+		var missing []string
+		if !rule.TLS {
+			missing = append(missing, "TLS")
+		}
+		if !rule.Access {
+			missing = append(missing, "access control")
+		}
+		if l.address != "" && !listen.OnLoopback(l.address) && len(missing) > 0 {
+			r.warn(insecureCure, "other machines can reach the listener %s at %s, which has no %s", l.name, l.address, strings.Join(missing, " and no "))
+		}
+	}
+	if len(r.list) == 0 {
+		r.ok("other machines reach only what has TLS and access control")
+	}
+}
+
+func (d doctor) egress(_ context.Context, r *report) {
+	cfg := &d.n.cfg
+	switch {
+	case !cfg.AllowPrivate:
+		r.ok("callbacks do not reach loopback and private addresses, unless egress allows them")
+	case d.n.Addr() == "" || listen.OnLoopback(d.n.Addr()):
+		r.ok("callbacks may reach loopback and private addresses; only this machine reaches the API")
+	default:
+		r.warn("leave allow-private-targets out, and allow single targets by egress", "callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
+	}
+}
+
+func (d doctor) audit(_ context.Context, r *report) {
+	if d.n.audit == nil {
+		r.ok("there is no audit log")
+		return
+	}
+	c := d.n.audit.Counts()
+	for to, why := range c.Failing {
+		r.critical("repair the destination; with audit-full refuse, calls are refused once the queue is full", "the audit log cannot be written to %s: %s", to, why)
+	}
+	if len(r.list) == 0 {
+		r.ok("every destination takes events; %d wait", c.Queued)
+	}
+}
+
+// filePermissions looks at files that have secrets.
+func (d doctor) filePermissions(_ context.Context, r *report) {
+	if runtime.GOOS == "windows" {
+		r.ok("not looked at on this system")
+		return
+	}
+	cfg := &d.n.cfg
+	keys, _ := strings.CutPrefix(cfg.SecretKeys, "file:")
+	if cfg.SecretKeys == "" {
+		keys = cfg.sealingKeyFile()
+	}
+	var open []string
+	for _, f := range []struct {
+		path string
+		may  fs.FileMode // what others may have
+	}{{cfg.Data, 0}, {keys, 0}, {cfg.secretFile(), 0}, {cfg.AdminKeyFile, 0o040}, {cfg.TLSKey, 0o040}, {cfg.DaprKey, 0o040}, {cfg.DaprSentryToken, 0o044}} {
+		info, err := os.Stat(f.path)
+		if f.path == "" || err != nil || info.Mode()&fs.ModeSticky != 0 {
+			continue
+		}
+		if info.Mode().Perm()&0o077&^f.may != 0 {
+			open = append(open, fmt.Sprintf("%s (%04o)", f.path, info.Mode().Perm()))
+		}
+	}
+	if len(open) > 0 {
+		r.warn("take the rights away: chmod 700 of directories, 600 of files; and replace what may have been read", "other users of the machine can use %s", names(open))
+		return
+	}
+	r.ok("files with secrets are closed to other users of the machine")
+}
+
+func (d doctor) fileDescriptors(_ context.Context, r *report) {
+	own := prometheus.NewRegistry()
+	own.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	families, err := own.Gather()
+	if r.failed(err) {
+		return
+	}
+	var open, most float64
+	for _, f := range families {
+		switch f.GetName() {
+		case "process_open_fds":
+			open = f.GetMetric()[0].GetGauge().GetValue()
+		case "process_max_fds":
+			most = f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	cfg := &d.n.cfg
+	need := float64(cfg.MaxConnections + cfg.MaxDeliveries + spareFiles)
+	const cure = "raise LimitNOFILE of the service, or lower max-connections and max-deliveries"
+	switch {
+	case most == 0:
+		r.ok("not known on this system")
+	case open > filesNear*most:
+		r.critical(cure, "%.0f of %.0f file descriptors are in use", open, most)
+	case most < need:
+		r.warn(cure, "the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
+	default:
+		r.ok("%.0f of %.0f file descriptors are in use", open, most)
+	}
+}

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/internal/timers"
+)
+
+// The checks of the store and of all nodes together.
+
+func (d doctor) diagnose(ctx context.Context, r *report) {
+	s, ok := d.n.store.(rouse.Diagnosed)
+	if !ok {
+		r.ok("the store does not tell")
+		return
+	}
+	list, err := s.Diagnose(ctx)
+	if !r.failed(err) {
+		r.list = list
+	}
+}
+
+// members returns the nodes of the store; none if this one has it to itself.
+func (d doctor) members(ctx context.Context) ([]claim.Node, error) {
+	if d.n.cluster.nodes == nil {
+		return nil, nil
+	}
+	return d.n.cluster.nodes(ctx)
+}
+
+func (d doctor) nodes(ctx context.Context, r *report) {
+	list, err := d.members(ctx)
+	if r.failed(err) {
+		return
+	}
+	if list == nil {
+		r.ok("one node has the store to itself")
+		return
+	}
+	var ids, leaders []string
+	for i := range list {
+		if ids = append(ids, list[i].ID); list[i].Leader {
+			leaders = append(leaders, list[i].ID)
+		}
+	}
+	if len(leaders) == 0 {
+		r.warn("see RouseNoLeader: timers fire, but nothing is counted and trimmed", "no node leads")
+		return
+	}
+	r.ok("%d nodes have a lease: %s; %s leads", len(ids), names(ids), leaders[0])
+}
+
+func (d doctor) versions(ctx context.Context, r *report) {
+	list, err := d.members(ctx)
+	if r.failed(err) {
+		return
+	}
+	versions, strategies := map[string][]string{}, map[string][]string{}
+	for i := range list {
+		p := parts.PublishedBy(list[i].Data)
+		versions[p.Version] = append(versions[p.Version], list[i].ID)
+		strategies[p.Strategy] = append(strategies[p.Strategy], list[i].ID)
+	}
+	for _, of := range []struct {
+		what, cure string
+		nodes      map[string][]string
+	}{{"versions", "finish the rolling deploy", versions}, {"strategies", "give all nodes the same strategy", strategies}} {
+		if len(of.nodes) > 1 {
+			var each []string
+			for value, ids := range of.nodes {
+				each = append(each, fmt.Sprintf("%s on %s", value, names(ids)))
+			}
+			slices.Sort(each)
+			r.warn(of.cure, "nodes have different %s: %s", of.what, strings.Join(each, "; "))
+		}
+	}
+	if len(r.list) == 0 {
+		r.ok("every node has the version %s and the strategy %s", d.n.cfg.Version, d.n.cfg.Strategy)
+	}
+}
+
+func (d doctor) buckets(ctx context.Context, r *report) {
+	list, err := ownStatus(d).Buckets(ctx)
+	if r.failed(err) {
+		return
+	}
+	free := 0
+	for i := range list {
+		if list[i].Node == "" {
+			free++
+		}
+	}
+	switch {
+	case free > 0:
+		r.critical("start a node with the role scheduler; after a start or a death this lasts for a lease at most", "no node has %d of %d buckets: their timers wait", free, len(list))
+	case len(list) == 0:
+		r.ok("the nodes do not share buckets")
+	default:
+		r.ok("each of %d buckets has a node", len(list))
+	}
+}
+
+func (d doctor) canary(ctx context.Context, r *report) {
+	c := canary{every: d.n.cfg.Canary, store: d.n.store, timers: func() *timers.Timers { return d.n.timers }}
+	if c.every == 0 {
+		r.ok("there is none")
+		return
+	}
+	age, err := c.age(ctx)
+	if r.failed(err) {
+		return
+	}
+	if age > canaryLate*c.every {
+		r.critical("see rouse explain canary --namespace "+CanaryKey.Namespace, "the canary has not fired for %v", age.Round(time.Second))
+		return
+	}
+	r.ok("the canary fired %v ago", age.Round(time.Second))
+}
+
+func (d doctor) deadLetters(ctx context.Context, r *report) {
+	kept, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StateDead}})
+	if r.failed(err) {
+		return
+	}
+	page, err := d.n.timers.Records(ctx, rouse.RecordQuery{Endings: []rouse.Ending{rouse.EndDead}, Limit: deadRead,
+		From: rouse.RecordCursor{Ended: d.n.timers.Now().Add(-deadWindow)}})
+	if r.failed(err) {
+		return
+	}
+	if n := len(page.Records); n > 0 {
+		more := ""
+		if n == deadRead {
+			more = "at least "
+		}
+		last := &page.Records[0]
+		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
+		return
+	}
+	r.ok("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
+}
+
+func (d doctor) paused(ctx context.Context, r *report) {
+	paused, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
+	if r.failed(err) {
+		return
+	}
+	if paused == 0 {
+		r.ok("no timer is paused")
+		return
+	}
+	list, err := d.n.quotas.List(ctx, rouse.NamespaceQuery{Limit: doctorSpaces, All: true})
+	if r.failed(err) {
+		return
+	}
+	var whole []string
+	for i := range list {
+		count := func(states ...rouse.State) (n int64) {
+			if err == nil {
+				n, err = d.n.store.Count(ctx, rouse.Query{Namespace: list[i].Name, States: states})
+			}
+			return n
+		}
+		if count(rouse.StatePaused) > 0 && count(rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted) == 0 {
+			whole = append(whole, list[i].Name)
+		}
+	}
+	switch {
+	case r.failed(err):
+	case len(whole) > 0:
+		r.warn("resume them with rouse resume, unless that is intended", "every timer is paused in %s", names(whole))
+	default:
+		r.ok("%d timers are paused, and no namespace as a whole", paused)
+	}
+}
+
+func (d doctor) quotas(_ context.Context, r *report) {
+	set := 0
+	var near []string
+	d.n.quotas.Each(func(namespace string, quotas []rouse.Quota) {
+		for i := range quotas {
+			q := &quotas[i]
+			if q.Limit == 0 {
+				continue
+			}
+			if set++; q.Measured && q.Used >= quotaNear*q.Limit {
+				near = append(near, fmt.Sprintf("%s of %s (%s of %s)", q.Name, namespace, q.Text(q.Used), q.Text(q.Limit)))
+			}
+		}
+	})
+	if len(near) > 0 {
+		r.warn("raise them with rouse namespace put, or talk to the tenant: beyond a quota requests are refused", "quotas are nearly used up: %s", names(near))
+		return
+	}
+	r.ok("none of %d quotas is nearly used up", set)
+}
+
+func (d doctor) keys(ctx context.Context, r *report) {
+	if d.n.access == nil {
+		r.ok("there are none: access control is off")
+		return
+	}
+	list, _, err := d.n.access.Keys.List(ctx, "", "", doctorKeys)
+	if r.failed(err) {
+		return
+	}
+	soon := 0
+	for i := range list {
+		if left := time.Until(list[i].Expires); !list[i].Expires.IsZero() && left > 0 && left < expiresSoon {
+			soon++
+		}
+	}
+	if soon > 0 { // their names are for those who may list keys
+		r.warn("see rouse key list; make new ones with rouse key create, and give them to the programs that use these", "%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)
+		return
+	}
+	r.ok("none of %d API keys expires within %d days", len(list), int(expiresSoon.Hours())/24)
+}

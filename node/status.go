@@ -1,0 +1,130 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/parts"
+	"github.com/rousehq/rouse/sink"
+)
+
+// pendingEvery is how often the leader counts the timers that wait.
+const pendingEvery = 15 * time.Second
+
+// ownStatus is what a node knows of its own work.
+type ownStatus struct{ n *Node }
+
+// Status returns what the node knows of its own work; nil if it has no timers.
+func (c core) Status() parts.Status {
+	if c.timers == nil {
+		return nil
+	}
+	return ownStatus{c.Node}
+}
+
+// settingNodeSecret is the lease whose data is the secret of the tokens by which nodes read each other's
+// status. The first node writes it.
+const settingNodeSecret = "setting/node-secret"
+
+// trustNodes lets the other nodes of the store read the status of this one, if access control is on.
+func (n *Node) trustNodes(ctx context.Context, locks rouse.Locks) error {
+	if n.access == nil {
+		return nil
+	}
+	got, err := locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingNodeSecret, Data: []byte(rand.Text() + rand.Text())}})
+	if err != nil {
+		return fmt.Errorf("ask for the secret of the store's nodes: %w", err)
+	}
+	n.tokens = &access.NodeTokens{Secret: got[0].Data, Node: n.cfg.Node}
+	n.access.Authenticators = append(access.Chain{n.tokens}, n.access.Authenticators...)
+	return nil
+}
+
+// NodeToken returns the credential by which this node reads the status of another; empty: none is needed.
+func (c core) NodeToken(node string, now time.Time) string {
+	if c.tokens == nil {
+		return ""
+	}
+	return c.tokens.For(node, now)
+}
+
+// Stats returns what happened on this node.
+func (s ownStatus) Stats(window time.Duration) []rouse.StatsPoint {
+	return s.n.metrics.recent.Points(s.n.timers.Now(), window)
+}
+
+// Targets returns the lanes of this node with their circuits.
+func (s ownStatus) Targets() (list []rouse.TargetStatus, more bool) {
+	list, more = s.n.timers.Targets()
+	at := map[[2]string]int{}
+	for i := range list {
+		at[[2]string{list[i].Namespace, list[i].Name}] = i
+	}
+	offset := s.n.timers.Now().Sub(rouse.Reached(time.Now())) // circuits use this machine's clock
+	for _, one := range s.n.sinks {
+		b, ok := one.(*sink.Breaker)
+		if !ok {
+			continue
+		}
+		b.Circuits(func(namespace, lane string, probing bool, since, probe time.Time) {
+			i, known := at[[2]string{namespace, lane}]
+			if !known {
+				if len(list) >= engine.MaxTargets {
+					more = true
+					return
+				}
+				i = len(list)
+				at[[2]string{namespace, lane}] = i
+				list = append(list, rouse.TargetStatus{Namespace: namespace, Name: lane})
+			}
+			t := &list[i]
+			t.Circuit, t.Since, t.Probe = rouse.CircuitOpen, rouse.Reached(since).Add(offset), rouse.Reached(probe).Add(offset)
+			if probing {
+				t.Circuit = rouse.CircuitProbing
+			}
+		})
+	}
+	for i := range list {
+		list[i].Node = s.n.cfg.Node
+	}
+	return list, more
+}
+
+// Buckets returns the buckets of the store with their owners.
+func (s ownStatus) Buckets(ctx context.Context) ([]rouse.BucketStatus, error) {
+	cl := s.n.cluster
+	if store, ok := s.n.store.(rouse.Shared); ok && cl.shared && s.n.cfg.Strategy == "bucket" {
+		return claim.Buckets(ctx, store, cl.buckets)
+	}
+	if cl.shared {
+		return nil, nil // nodes claim timers one by one
+	}
+	return []rouse.BucketStatus{{Node: s.n.cfg.Node}}, nil
+}
+
+// countPending notes how many timers wait, until ctx ends. One node does it for all.
+func (s ownStatus) countPending(ctx context.Context) error {
+	n := s.n
+	tick := time.NewTicker(pendingEvery)
+	defer tick.Stop()
+	for {
+		if lead := n.cluster.leader; lead == nil || lead() {
+			within, cancel := context.WithTimeout(ctx, pendingEvery)
+			if pending, err := n.store.Count(within, rouse.Query{States: []rouse.State{rouse.StateScheduled, rouse.StateRetrying}}); err == nil {
+				n.metrics.recent.Pending(n.timers.Now(), pending)
+			}
+			cancel()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

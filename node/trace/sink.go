@@ -1,0 +1,84 @@
+package trace
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rousehq/rouse"
+)
+
+// sink makes a span of each attempt, around the sinks of a node.
+type sink struct {
+	rouse.Sink
+	tracer *tracer
+}
+
+// Obstacle returns what keeps fires from a target, if its sink can tell.
+func (s *sink) Obstacle(namespace string, spec *rouse.Spec) string {
+	if o, ok := s.Sink.(interface {
+		Obstacle(namespace string, spec *rouse.Spec) string
+	}); ok {
+		return o.Obstacle(namespace, spec)
+	}
+	return ""
+}
+
+// attempt is the span of an attempt within that of its fire.
+type attempt struct{ fire, span trace.Span }
+
+// Deliver passes fires on with the contexts of their spans, which end with their outcomes.
+func (s *sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	begun := make([]attempt, len(fires))
+	for i := range fires {
+		begun[i] = s.tracer.attempt(ctx, &fires[i])
+	}
+	s.Sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
+		begun[i].end(&o, fires[i].Last)
+		settle(i, o)
+	})
+}
+
+// attempt begins the span of an attempt.
+func (t *tracer) attempt(ctx context.Context, f *rouse.Fire) (a attempt) {
+	ctx, a.fire = t.fire(ctx, f)
+	a.span = a.fire
+	if a.fire.SpanContext().IsSampled() {
+		scheme := schemeOf(f.Spec.Target)
+		_, a.span = t.spans.Start(ctx, "deliver "+scheme, trace.WithSpanKind(kindOf(scheme)),
+			trace.WithAttributes(attribute.Int64("rouse.attempt", int64(f.Attempt)), attribute.String("rouse.target", f.Spec.Target)))
+	}
+	f.Traceparent = spanOf(a.span.SpanContext()).String()
+	return a
+}
+
+// end ends the span of an attempt, and that of its fire if no other attempt follows.
+func (a *attempt) end(o *rouse.Outcome, last bool) {
+	if !a.span.IsRecording() {
+		return
+	}
+	over := true
+	set := func(s trace.Span) {
+		s.SetAttributes(attribute.String("rouse.verdict", o.Verdict.String()))
+		if o.Verdict == rouse.Failed || o.Verdict == rouse.Rejected {
+			s.SetStatus(codes.Error, o.Detail)
+		}
+	}
+	switch o.Verdict {
+	case rouse.Deferred:
+		over = false
+	case rouse.Failed:
+		over = last
+	}
+	if o.Code != 0 {
+		a.span.SetAttributes(attribute.Int("http.response.status_code", o.Code))
+	}
+	set(a.span)
+	a.span.End()
+	if over {
+		set(a.fire)
+		a.fire.End()
+	}
+}

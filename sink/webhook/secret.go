@@ -1,0 +1,90 @@
+package webhook
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// secretPause is how long fires are put off that need a secret that is missing. A node sees a secret that
+// another one has written within a few seconds.
+const secretPause = 5 * time.Second
+
+// waiting is the error of a request for which a secret is missing. No attempt is spent: receivers are not to
+// blame, and the request would be refused by all of them.
+type waiting struct{ why string }
+
+func (w *waiting) Error() string { return w.why }
+
+func (w *waiting) outcome() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSecret, After: secretPause, Detail: excerpt("not sent: ", w.why)}
+}
+
+// expand returns the value of a header with its secrets. If one is missing, it sets the request's error.
+func (s *Sink) expand(r *request, namespace, header, value string) string {
+	value, err := rouse.ExpandSecrets(value, func(name string) (string, error) {
+		secret, err := s.opts.Secret(namespace, name)
+		r.used = append(r.used, secret)
+		return secret, err
+	})
+	switch {
+	case err != nil:
+		r.err = &waiting{"the header " + header + ": " + err.Error()}
+	case !rouse.IsHeaderValue(value) || len(value) > maxHeader:
+		r.err = errors.New("not sent: the header " + header + " cannot be sent with the value of its secret")
+	}
+	return value
+}
+
+// hidden returns a receiver's text without secrets of its request: some receivers answer with the headers
+// that they got, and the beginning of an answer is kept and shown. A secret that is cut off at the end of the
+// text is hidden, too.
+func hidden(text []byte, secrets []string) []byte {
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		text = bytes.ReplaceAll(text, []byte(secret), []byte(mask))
+		for n := min(len(secret)-1, len(text)); n >= shortest; n-- {
+			if bytes.HasSuffix(text, []byte(secret[:n])) {
+				text = append(text[:len(text)-n:len(text)-n], mask...)
+				break
+			}
+		}
+	}
+	return text
+}
+
+const (
+	mask     = "[secret]"
+	shortest = 4 // bytes of a secret that are hidden at the end of a text
+)
+
+// maxHeader bounds the value of a header after its secrets have been filled in.
+const maxHeader = rouse.MaxHeaderValue + rouse.MaxSecret
+
+// drops reports whether the operator wants a header not to be sent.
+func (s *Sink) drops(canonical string) bool {
+	for _, name := range s.opts.DropHeaders {
+		if prefix, open := strings.CutSuffix(name, "*"); canonical == name || open && strings.HasPrefix(canonical, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Obstacle describes what prevents requests of the spec: a secret that is missing.
+func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
+	if _, err := s.opts.Signing(namespace); err != nil {
+		return excerpt("", err.Error())
+	}
+	for _, ref := range spec.Webhook.SecretNames() {
+		if _, err := s.opts.Secret(namespace, ref.Name); err != nil {
+			return excerpt("the header "+ref.Header+": ", err.Error())
+		}
+	}
+	return ""
+}

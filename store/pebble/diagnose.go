@@ -1,0 +1,21 @@
+package pebble
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+)
+
+var _ rouse.Diagnosed = (*Store)(nil)
+
+// Diagnose implements rouse.Diagnosed.
+func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	return []rouse.Finding{
+		{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: "every commit is synced to the disk"},
+		rouse.SpaceFinding(s.dir, s.room.free(), max(s.room.reserve, 0)),
+	}, nil
+}
