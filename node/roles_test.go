@@ -94,9 +94,9 @@ func TestRoles(t *testing.T) {
 				defer resp.Body.Close()
 				return resp.StatusCode == http.StatusOK
 			})
-			if m := get(t, "http://"+workerAdmin+"/metrics"); !strings.Contains(m, `verdict="done"} 1`) {
-				t.Error("the worker does not tell of its attempt")
-			}
+			poll.Until(t, "the worker tells of its attempt", func() bool { // once it has read the answer
+				return strings.Contains(get(t, "http://"+workerAdmin+"/metrics"), `verdict="done"} 1`)
+			})
 			if resp, err := http.Get("http://" + workerAdmin + "/v1/namespaces/default/timers"); err != nil || resp.StatusCode != http.StatusNotFound {
 				t.Errorf("the admin listener serves the API: %v %v", resp, err)
 			} else {

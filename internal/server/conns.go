@@ -55,7 +55,7 @@ func (s *conns) admit(from net.Conn, memory *budget) *slotConn {
 	if limit != "" {
 		if evicted = s.idlest(scope); evicted == nil {
 			s.mu.Unlock()
-			// Counted first: whoever sees the connection closed can see it in the metrics.
+			// Counted first: a client that sees the end of its connection finds it in the metrics.
 			s.refused.note(limit, "connections refused: too many are open", "address", c.source, "most", most)
 			from.Close()
 			return nil

@@ -54,8 +54,9 @@ func TestPoison(t *testing.T) {
 		again, err = h.ctl.ListPoison(t.Context(), 10)
 		return err == nil && len(again) == 2 && again[0].ID != one.ID && again[1].ID != one.ID
 	})
-	if n := h.started() - before; n < h.config.DeliveryLimit+1 {
-		t.Errorf("a replayed request had %d deliveries", n)
+	// The first delivery is to the worker that runs since the call.
+	if n := h.started() - before; n < h.config.DeliveryLimit {
+		t.Errorf("a replayed request had %d deliveries", n+1)
 	}
 	if list, err := h.ctl.ListPoison(t.Context(), 1); len(list) != 1 || err != nil {
 		t.Errorf("a list of one has %d, %v", len(list), err)
