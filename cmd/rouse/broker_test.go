@@ -39,12 +39,10 @@ func TestBrokerScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("AMQP", places.amqp)
 			env.Setenv("NATS", places.nats)
 			env.Setenv("REDIS", places.redis)
-			env.Values[backgroundKey{}] = &background{processes: map[string]*process{}}
-			return nil
+			return setUp(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"start": startCommand, "await": awaitCommand, "finish": finishCommand, "signal": signalCommand, "until": untilCommand, "exit": exitCommand,

@@ -240,9 +240,7 @@ func TestStandInHasTheMetricsOfDapr(t *testing.T) {
 			t.Errorf("the latency has no bucket %s", le)
 		}
 	}
-	if !strings.Contains(text, `dapr_scheduler_trigger_latency_count{type="job"} 1`) {
-		t.Error("the latency has not counted the trigger")
-	}
+	s.until("the latency has counted the trigger", func() bool { return strings.Contains(s.scrape(), `dapr_scheduler_trigger_latency_count{type="job"} 1`) })
 
 	// A limit that is full.
 	actors := &schedulerv1.JobMetadata{Namespace: "default", AppId: "a", Target: &schedulerv1.JobTargetMetadata{
@@ -311,9 +309,9 @@ func TestStandInGetsItsIdentityFromSentry(t *testing.T) {
 	if err := put(s.sidecar, "a"); status.Code(err) != codes.Unavailable {
 		t.Errorf("got %v in plain text", err)
 	}
-	if !strings.Contains(s.scrape(), `dapr_scheduler_sidecar_errors_total{reason="auth_failed"} 1`) {
-		t.Error("who was refused is not counted")
-	}
+	s.until("the refused one is counted", func() bool {
+		return strings.Contains(s.scrape(), `dapr_scheduler_sidecar_errors_total{reason="auth_failed"} 1`)
+	})
 }
 
 // Without Sentry's first certificate it ends as well as with it.

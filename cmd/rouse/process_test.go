@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
@@ -68,7 +69,7 @@ func startCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: start NAME ARGS…")
 	}
-	p := &process{cmd: command(ts, args[1:]), ended: make(chan struct{}), more: make(chan struct{})}
+	p := &process{cmd: command(ts, ts.Getenv("WATCHED"), args[1:]), ended: make(chan struct{}), more: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = printer{p, &p.out}, printer{p, &p.err}
 	ts.Check(p.cmd.Start())
 	go func() {
@@ -82,11 +83,9 @@ func startCommand(ts *testscript.TestScript, _ bool, args []string) {
 	backgroundOf(ts).processes[args[0]] = p
 }
 
-// command returns rouse with the script's environment and directory.
-func command(ts *testscript.TestScript, args []string) *exec.Cmd {
-	binary, err := exec.LookPath("rouse")
-	ts.Check(err)
-	cmd := exec.Command(binary, args...)
+// command returns the rouse in a directory, with the script's environment and directory.
+func command(ts *testscript.TestScript, in string, args []string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(in, "rouse"), args...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range append(variables(), "PATH", "HOME", "TMPDIR", "GORACE") {
 		if v := ts.Getenv(name); v != "" {
@@ -94,6 +93,13 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 		}
 	}
 	return cmd
+}
+
+// short returns the rouse for a command that ends soon.
+func short(ts *testscript.TestScript, args []string) *exec.Cmd {
+	dir, err := unwatched()
+	ts.Check(err)
+	return command(ts, dir, args)
 }
 
 func awaitCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -175,7 +181,7 @@ func untilCommand(ts *testscript.TestScript, _ bool, args []string) {
 	var out bytes.Buffer
 	for end := time.Now().Add(scriptPatience); time.Now().Before(end); {
 		out.Reset()
-		cmd := command(ts, args[1:])
+		cmd := short(ts, args[1:])
 		cmd.Stdout, cmd.Stderr = &out, io.Discard
 		_ = cmd.Run() // a failure matches as little as a wrong answer
 		if want.Match(out.Bytes()) {
@@ -188,7 +194,7 @@ func untilCommand(ts *testscript.TestScript, _ bool, args []string) {
 // again runs rouse until it has had its effect.
 func again(ts *testscript.TestScript, args []string, done func() bool) {
 	for end := time.Now().Add(scriptPatience); time.Now().Before(end); {
-		_ = command(ts, args).Run() // the test waits for its effects
+		_ = short(ts, args).Run() // the test waits for its effects
 		if done() {
 			return
 		}
@@ -218,7 +224,7 @@ func untilPrintedCommand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
-	cmd := command(ts, args[2:])
+	cmd := short(ts, args[2:])
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	ts.Check(cmd.Start())
