@@ -75,7 +75,7 @@ class Settings(unittest.TestCase):
 
 class Package(unittest.TestCase):
     def test_generated_files_are_those_of_their_sources(self) -> None:
-        subprocess.run([sys.executable, str(HERE / "generate.py"), "--check"], check=True)
+        subprocess.run([sys.executable, str(HERE.parent / "generate.py"), "--check"], check=True)
 
     def test_it_builds_as_a_wheel(self) -> None:
         with tempfile.TemporaryDirectory() as out:

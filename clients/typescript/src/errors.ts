@@ -1,0 +1,148 @@
+/** The errors of the client. Each code of a problem that callers may want to tell from others has a class; docs/api.md lists all codes. */
+
+import type { BulkProgress, Fault, Problem } from "./models.js";
+
+/** The base of all errors of this package. */
+export class RouseError extends Error {
+  override name = "RouseError";
+}
+
+/** The server could not be reached, the connection broke, or the answer did not come in time. */
+export class ConnectionFailedError extends RouseError {
+  override name = "ConnectionFailedError";
+  /** Whether the server may have done what was asked. */
+  readonly unsure: boolean;
+
+  /** @internal */
+  constructor(message: string, unsure: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.unsure = unsure;
+  }
+}
+
+/** A callback is not signed, its signature is too old, or no key matches. */
+export class SignatureError extends RouseError {
+  override name = "SignatureError";
+}
+
+/** The server refused a request: a problem as defined by RFC 9457. */
+export class ApiError extends RouseError {
+  override name = "ApiError";
+  /** What is wrong, for programs; it is stable. */
+  readonly code: string;
+  /** The status of HTTP. */
+  readonly status: number;
+  /** The problem in a few words. */
+  readonly title: string;
+  /** What is wrong, for people. */
+  readonly detail: string | undefined;
+  /** The fields that are invalid, each with its value, what is wrong with it, and the cure. */
+  readonly errors: readonly Fault[];
+  /** Milliseconds until it is worth to try again, if the server sent it. */
+  readonly retryAfter: number | undefined;
+  /** What a bulk change had done before it was interrupted. */
+  readonly progress: BulkProgress | undefined;
+
+  /** @internal */
+  constructor(problem: Problem, more: { retryAfter?: number | undefined; progress?: BulkProgress; cause?: unknown } = {}) {
+    super(textOf(problem), more.cause === undefined ? undefined : { cause: more.cause });
+    this.code = problem.code;
+    this.status = problem.status;
+    this.title = problem.title;
+    this.detail = problem.detail;
+    this.errors = problem.errors ?? [];
+    this.retryAfter = more.retryAfter;
+    this.progress = more.progress;
+  }
+}
+
+/** A value is wrong (invalid), or the request cannot be read (malformed). */
+export class InvalidError extends ApiError {
+  override name = "InvalidError";
+}
+
+/** There is no such timer, dead letter or calendar. */
+export class NotFoundError extends ApiError {
+  override name = "NotFoundError";
+}
+
+/** The name is taken. */
+export class AlreadyExistsError extends ApiError {
+  override name = "AlreadyExistsError";
+}
+
+/** The timer has another revision, or the fire is not in progress. */
+export class ConflictError extends ApiError {
+  override name = "ConflictError";
+}
+
+/** Too much load, or beyond a quota of the namespace. Nothing has changed; try again later. */
+export class OverloadedError extends ApiError {
+  override name = "OverloadedError";
+}
+
+/** The server is stopping, or its store does not answer. */
+export class UnavailableError extends ApiError {
+  override name = "UnavailableError";
+}
+
+/** No valid credentials were sent. */
+export class UnauthenticatedError extends ApiError {
+  override name = "UnauthenticatedError";
+}
+
+/** The credentials do not allow it. */
+export class ForbiddenError extends ApiError {
+  override name = "ForbiddenError";
+}
+
+const classes: Record<string, typeof ApiError> = {
+  invalid: InvalidError,
+  malformed: InvalidError,
+  not_found: NotFoundError,
+  already_exists: AlreadyExistsError,
+  conflict: ConflictError,
+  overloaded: OverloadedError,
+  quota: OverloadedError,
+  closed: UnavailableError,
+  unavailable: UnavailableError,
+  unauthenticated: UnauthenticatedError,
+  forbidden: ForbiddenError,
+};
+
+/** Returns the error of a problem. */
+export function errorOf(problem: Problem, more?: ConstructorParameters<typeof ApiError>[1]): ApiError {
+  return new (classes[problem.code] ?? ApiError)(problem, more);
+}
+
+/** Returns an error as one with another code. */
+export function errorAs(error: ApiError, code: string, detail: string): ApiError {
+  return errorOf({ type: "about:blank", title: error.title, status: error.status, code, detail }, { cause: error });
+}
+
+// The codes of answers without a problem.
+const codes: Record<number, string> = {
+  401: "unauthenticated", 403: "forbidden", 404: "not_found", 429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable",
+};
+
+/** Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer. */
+export function errorOfAnswer(status: number, headers: Headers, body: string): ApiError {
+  const seconds = Number(headers.get("Retry-After") ?? NaN); // a date: no server of ours sends it
+  const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds * 1000);
+  let problem: Problem = {
+    type: "about:blank", title: `HTTP status ${status}`, status, code: codes[status] ?? "unexpected", ...(body && { detail: body.slice(0, 200) }),
+  };
+  if (headers.get("Content-Type")?.split(";")[0]?.trim() === "application/problem+json") {
+    try {
+      const read = JSON.parse(body) as Partial<Problem> | null;
+      if (typeof read?.code === "string") problem = { ...problem, ...read };
+    } catch {} // cut off
+  }
+  return errorOf(problem, { retryAfter });
+}
+
+/** Returns a problem for people: what is wrong, and the cure. */
+function textOf(problem: Problem): string {
+  const parts = (problem.errors ?? []).map((f) => `${f.field}${f.value ? ` ${JSON.stringify(f.value)}` : ""} ${f.detail}${f.cure ? `: ${f.cure}` : ""}`);
+  return `${parts.join("; ") || problem.detail || problem.title} (${problem.code})`;
+}

@@ -1,0 +1,662 @@
+/** What requests and answers of the HTTP API contain. Made of api/openapi.yaml by generate.py: do not edit. */
+
+/** A time of RFC 3339, such as "2027-03-28T01:00:00Z": `new Date(time)` reads it. */
+export type Time = string;
+
+/** A time that is sent: a Date, or a text of RFC 3339. */
+export type Moment = Date | Time;
+
+/** A duration, such as "90s" or "1h30m0s": `milliseconds(duration)` reads it. */
+export type Duration = string;
+
+/** Why an occurrence ended as it did. Unknown is of records that were written before there were causes. */
+export type Cause =
+  "unknown" | "delivered" | "rejected" | "attempts_exhausted" | "give_up" | "gone" | "deadline" | "paused" | "skipped_by_request" |
+  "deleted" | "replaced" | "overlapped" | "server_down" | "store_unavailable" | "clock_moved" | "no_subscriber" | "circuit_open" |
+  "broker_unavailable" | "rate_limited" | "backlog" | "deferred" | "created_late" | "invalid" | "overlap_limit" | "no_secret";
+
+/** Firing and dead are of rows next to a timer: an occurrence on its way, and a dead letter. */
+export type State =
+  "scheduled" | "retrying" | "accepted" | "paused" | "ended" | "firing" | "dead";
+
+/** Which days count. */
+export interface CalendarRule {
+  /** Names of calendars whose days do not count. */
+  off?: string[] | undefined;
+  /** Names of calendars: only their days count. */
+  only?: string[] | undefined;
+  /** What becomes of an occurrence on another day. */
+  shift?: "skip" | "next" | "previous" | undefined;
+}
+
+/** Sets how often an occurrence is attempted, and when again. A zero Duration stands for the default, but a jitter of "0s" is none. */
+export interface Retry {
+  /** In all; default 8. */
+  attempts?: number | undefined;
+  interval?: Duration | undefined;
+  /** By which the interval grows. */
+  factor?: number | undefined;
+  max_interval?: Duration | undefined;
+  jitter?: Duration | undefined;
+  timeout?: Duration | undefined;
+  /** No attempt starts later than this after the first one. */
+  give_up?: Duration | undefined;
+}
+
+/** Holds what concerns webhook targets only. */
+export interface Webhook {
+  method?: "POST" | "PUT" | "PATCH" | "GET" | "DELETE" | undefined;
+  headers?: { [name: string]: string } | undefined;
+  /** CloudEvents structured mode. */
+  structured?: boolean | undefined;
+  /** Up to so many fires in one request. */
+  batch?: number | undefined;
+  accept?: Duration | undefined;
+}
+
+/** Fires when there was no call for a while. */
+export interface Debounce {
+  /** Fire when there was no call for so long. */
+  quiet: Duration;
+  /** But at most so long after the first call; default no bound. */
+  max_wait?: Duration | undefined;
+}
+
+/** Fires at once, then at most once in so long. */
+export interface Throttle {
+  /** Fire at once, then at most once in so long. */
+  every: Duration;
+}
+
+/** What a client defines about a timer. Members that are left out have their defaults. */
+export interface Spec {
+  /** A URL; its scheme selects how fires are delivered. */
+  target: string;
+  /** An RFC 3339 time, "@after 90s", "@every 5m", a cron expression and more; docs/schedules.md. */
+  schedule?: string | undefined;
+  /** Further schedules: due whenever any of them is. */
+  also?: string[] | undefined;
+  /** Times taken out: dates, ranges with "/", cron expressions. */
+  except?: string[] | undefined;
+  /** IANA name that a cron expression is read in; default UTC. */
+  timezone?: string | undefined;
+  /** What becomes of local times that a clock change skips or repeats. */
+  dst?: string | undefined;
+  calendar?: CalendarRule | undefined;
+  /** No occurrence is due before. */
+  start?: Moment | undefined;
+  /** No occurrence is due at it or after. */
+  end?: Moment | undefined;
+  /** End, counted from creation. */
+  ttl?: Duration | undefined;
+  /** The schedule ends after so many. */
+  max_occurrences?: number | undefined;
+  /** Each occurrence is sent later by a part of it, the same every time. */
+  jitter?: Duration | undefined;
+  /** Any JSON value, delivered byte for byte; or bytes. Undefined is no payload. */
+  payload?: unknown;
+  /** Of the payload; default application/json, or application/octet-stream for base64. */
+  content_type?: string | undefined;
+  labels?: { [name: string]: string } | undefined;
+  retry?: Retry | undefined;
+  /** Latest (the default), all, skip or "within 1h". */
+  misfire?: string | undefined;
+  /** What becomes of an occurrence that comes due while an earlier one is in progress; default wait. */
+  overlap?: "wait" | "skip" | "allow" | undefined;
+  /** An attempt does not start when it would be later than this. */
+  deadline?: Duration | undefined;
+  /** Low, normal (the default) or high. */
+  priority?: "low" | "normal" | "high" | undefined;
+  /** How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all. */
+  keep?: string | undefined;
+  webhook?: Webhook | undefined;
+  /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
+  criticality?: number | undefined;
+  /**
+   * Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several occurrences whose
+   * overlap is not allow.
+   */
+  pause_after?: number | undefined;
+  debounce?: Debounce | undefined;
+  throttle?: Throttle | undefined;
+}
+
+/** The part of a spec that decides when it is due. */
+export interface When {
+  /** An RFC 3339 time, "@after 90s", "@every 5m", a cron expression and more; docs/schedules.md. */
+  schedule: string;
+  /** Further schedules: due whenever any of them is. */
+  also?: string[] | undefined;
+  /** Times taken out: dates, ranges with "/", cron expressions. */
+  except?: string[] | undefined;
+  /** IANA name that a cron expression is read in; default UTC. */
+  timezone?: string | undefined;
+  /** What becomes of local times that a clock change skips or repeats. */
+  dst?: string | undefined;
+  calendar?: CalendarRule | undefined;
+  /** No occurrence is due before. */
+  start?: Moment | undefined;
+  /** No occurrence is due at it or after. */
+  end?: Moment | undefined;
+  /** End, counted from creation. */
+  ttl?: Duration | undefined;
+  /** The schedule ends after so many. */
+  max_occurrences?: number | undefined;
+  /** Each occurrence is sent later by a part of it, the same every time. */
+  jitter?: Duration | undefined;
+}
+
+/** How one attempt of an occurrence failed. */
+export interface Attempt {
+  sent?: Time;
+  took?: Duration;
+  code?: number;
+  detail?: string;
+}
+
+/** A time in which the occurrence that is next was due and could not begin, or be settled. */
+export interface Wait {
+  cause: Cause;
+  from?: Time;
+  to?: Time;
+}
+
+/** A time from From on until To, both included. */
+export interface Span {
+  from: Time;
+  to: Time;
+}
+
+/** What a target answered to a fire. */
+export interface Answer {
+  content_type?: string;
+  payload?: Uint8Array;
+}
+
+/** A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way. */
+export interface Timer {
+  /** A URL; its scheme selects how fires are delivered. */
+  target: string;
+  namespace: string;
+  name: string;
+  generation: number;
+  revision: number;
+  /** Scheduled, retrying, accepted, paused or ended; firing or dead next to a timer. */
+  state: State;
+  /** How many occurrences have ended. */
+  ended: number;
+  /** An RFC 3339 time, "@after 90s", "@every 5m", a cron expression and more; docs/schedules.md. */
+  schedule?: string;
+  /** Further schedules: due whenever any of them is. */
+  also?: string[];
+  /** Times taken out: dates, ranges with "/", cron expressions. */
+  except?: string[];
+  /** IANA name that a cron expression is read in; default UTC. */
+  timezone?: string;
+  /** What becomes of local times that a clock change skips or repeats. */
+  dst?: string;
+  calendar?: CalendarRule;
+  /** No occurrence is due before. */
+  start?: Time;
+  /** No occurrence is due at it or after. */
+  end?: Time;
+  /** End, counted from creation. */
+  ttl?: Duration;
+  /** The schedule ends after so many. */
+  max_occurrences?: number;
+  /** Each occurrence is sent later by a part of it, the same every time. */
+  jitter?: Duration;
+  /** Any JSON value, delivered byte for byte; or bytes. Undefined is no payload. */
+  payload?: unknown;
+  /** Of the payload; default application/json, or application/octet-stream for base64. */
+  content_type?: string;
+  labels?: { [name: string]: string };
+  retry?: Retry;
+  /** Latest (the default), all, skip or "within 1h". */
+  misfire?: string;
+  /** What becomes of an occurrence that comes due while an earlier one is in progress; default wait. */
+  overlap?: "wait" | "skip" | "allow";
+  /** An attempt does not start when it would be later than this. */
+  deadline?: Duration;
+  /** Low, normal (the default) or high. */
+  priority?: "low" | "normal" | "high";
+  /** How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all. */
+  keep?: string;
+  webhook?: Webhook;
+  /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
+  criticality?: number;
+  /**
+   * Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several occurrences whose
+   * overlap is not allow.
+   */
+  pause_after?: number;
+  debounce?: Debounce;
+  throttle?: Throttle;
+  pause_reason?: string;
+  /** Why it is paused, for programs; requested: a client asked for it. */
+  pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable";
+  /** When the pause ends by itself. */
+  pause_until?: Time;
+  created?: Time;
+  updated?: Time;
+  /** Where intervals begin. */
+  anchor?: Time;
+  /** Of the occurrence that is next or in progress; left out when the schedule has ended. */
+  due?: Time;
+  /** When that occurrence is sent: later than due by the jitter. */
+  sent_at?: Time;
+  /** When rouse looks at it again. */
+  visible?: Time;
+  /** Runs asked for and not ended. */
+  runs?: Time[];
+  /** Occurrences after the one in progress that are to be skipped. */
+  skips?: number;
+  attempts?: number;
+  /** The occurrence in progress was asked for by run. */
+  manual?: boolean;
+  /** Of a row next to a timer: redriven or backfilled. */
+  asked?: boolean;
+  /** When the first attempt of the occurrence in progress was sent. */
+  began?: Time;
+  last_error?: string;
+  /** Attempts of the occurrence in progress, the latest eight. */
+  failures?: Attempt[];
+  /** What has kept the occurrence that is next from beginning, the latest four. */
+  waits?: Wait[];
+  /** How many of them fired; occurrences that overlap each other are not counted here. */
+  fired?: number;
+  /** How many of them ended as dead letters, counted like fired. */
+  dead?: number;
+  /** How many of them were missed, counted like fired. */
+  missed?: number;
+  /** Occurrences of the schedule that have ended: what max_occurrences counts. */
+  passed?: number;
+  /** Occurrences due until then came due in a pause: they are skipped when the one in progress has ended. */
+  pass_to?: Time;
+  /** What is due in it came due while an occurrence was in progress. */
+  backlog?: Span;
+  /** Of a timer that is kept after its schedule has ended: the answer to its last occurrence. */
+  answer?: Answer;
+  /** Of a row next to a timer. */
+  fire_id?: string;
+  /** Dead letters in a row, as pause_after counts them. */
+  consecutive_dead?: number;
+  /** Payload, headers, answer and what targets answered are left out: the caller may not see them. */
+  redacted?: boolean;
+  /**
+   * InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers to
+   * creates only: an attempt of the generation that was replaced had started and may still arrive.
+   */
+  in_flight?: boolean;
+}
+
+/** The answer to a delete. */
+export interface Deleted {
+  /** An attempt had started already and may still arrive; none starts after this answer. */
+  in_flight: boolean;
+  generation: number;
+}
+
+/** The answer to a run that was asked for. */
+export interface Ran {
+  fire_id: string;
+  due: Time;
+}
+
+/** One thing that is wrong with a request. */
+export interface Fault {
+  /** Dotted path, such as "retry.attempts" or "timers[3].schedule". */
+  field: string;
+  detail: string;
+  value?: string;
+  cure?: string;
+}
+
+/**
+ * An error as RFC 9457 has it. Code is stable, and the same as over gRPC in lower case; Status and Title follow from it, and so does Type,
+ * which leads to its description.
+ */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  /** Stable. */
+  code: string;
+  detail?: string;
+  errors?: Fault[];
+}
+
+/** The result of one timer of a batch. With a problem it was not created. */
+export interface Created {
+  name?: string;
+  generation?: number;
+  revision?: number;
+  due?: Time;
+  /** As in Timer. */
+  in_flight?: boolean;
+  problem?: Problem;
+}
+
+/** How an occurrence ended, or a run of occurrences that ended alike without an attempt. */
+export interface Record {
+  namespace: string;
+  name: string;
+  generation: number;
+  fire_id: string;
+  /** Fired, dead, skipped or missed. */
+  ending: "fired" | "dead" | "skipped" | "missed";
+  /** Why, one of a closed set; unknown in records that were written before there were causes. */
+  cause: Cause;
+  /** Asked for by run. */
+  manual?: boolean;
+  due?: Time;
+  /** Of the last of a run of occurrences. */
+  last_due?: Time;
+  /** Occurrences in a run; left out with a last_due: too many to count. */
+  count?: number;
+  attempts?: number;
+  /** Of the last attempt. */
+  code?: number;
+  /** Details of the cause, for people. */
+  reason?: string;
+  /** Of the timer, unless the occurrence fired. */
+  target?: string;
+  /** When the first attempt was sent. */
+  began?: Time;
+  /** When the last one was. */
+  sent?: Time;
+  ended?: Time;
+  /** Attempts before the last one, the latest eight. */
+  failures?: Attempt[];
+  /** Of cause overlapped: when the occurrence was due that was in progress. */
+  other_due?: Time;
+  /** It was asked for by run. */
+  other_manual?: boolean;
+  other_fire_id?: string;
+}
+
+/** Sums up the records that have a property in common. */
+export interface RecordGroup {
+  /** Occurrences; a run of unknown length counts as one. */
+  count: number;
+  /** The target, the ending, the cause, the error without digits and ids, or the namespace. */
+  key?: string;
+  /** Of a group by time: when it begins. */
+  from?: Time;
+  fired?: number;
+  dead?: number;
+  skipped?: number;
+  missed?: number;
+  /** When the first of them ended. */
+  first?: Time;
+  /** When the last of them ended. */
+  last?: Time;
+  /** How many have a lag. */
+  lagged?: number;
+  /** At most an eighth too long. */
+  lag_p50?: Duration;
+  lag_p99?: Duration;
+}
+
+/** Sums up records. */
+export interface RecordGroups {
+  /** By time in its order, others by count, the largest first; at most 1,000. */
+  groups: RecordGroup[];
+  /** Records that were read, newest first. */
+  searched: number;
+  /** Occurrences of more groups. */
+  other?: number;
+  /** The bound was reached, and older records can be aggregated with it. */
+  next_page_token?: string;
+}
+
+/** Has the last endings of a timer. */
+export interface TimerOutcomes {
+  namespace: string;
+  name: string;
+  /** Newest first. */
+  outcomes: Record[];
+}
+
+/** One fact of an explanation. */
+export interface Reason {
+  /** Such as paused, retrying, obstacle, missed, skipped or ended. */
+  code: string;
+  text: string;
+  /** When it happened, or will; left out: now. */
+  at?: Time;
+  /** When it began to hold; left out: not known, or it has no beginning. */
+  since?: Time;
+  /** When it ends or ended; left out: not known, or it has no end. */
+  until?: Time;
+  /** What to do about it; left out: nothing, or it is not known. */
+  cure?: string;
+}
+
+/** An occurrence that may come. */
+export interface Coming {
+  due: Time;
+  /** Later than due by the jitter. */
+  sent_at: Time;
+  /** The due time in the schedule's zone. */
+  local: Time;
+  /** What is odd of it, such as a clock change. */
+  mark?: string;
+  /** Of the timer, where several are meant. */
+  name?: string;
+  /** Of the timer that is there now. */
+  fire_id?: string;
+  /** Of the timer, where several are meant. */
+  namespace?: string;
+}
+
+/** Why a timer did or did not fire, and what comes next. */
+export interface Explanation {
+  /** One sentence. */
+  summary: string;
+  /** The most important first. */
+  reasons: Reason[];
+  /** The latest, newest first. */
+  records: Record[];
+  next: Coming[];
+  /** Left out: there is none of this name. */
+  timer?: Timer;
+  /** The schedule in English. */
+  words?: string;
+}
+
+/** The answer to Preview. */
+export interface Next {
+  next: Time[];
+  /** The same with more of each. */
+  occurrences: Coming[];
+  /** The schedule in English. */
+  words?: string;
+  timezone?: string;
+}
+
+/** The answer to Simulate. */
+export interface Simulated {
+  /** In the order of time. */
+  fires: Coming[];
+  /** That were looked at. */
+  timers: number;
+  /** The limit ended the list. */
+  more?: boolean;
+}
+
+/** The answer to Backfill. */
+export interface Backfilled {
+  /** Occurrences of the range. */
+  count: number;
+  /** Of them on their way already, so that nothing was done. */
+  waiting: number;
+  /** The first hundred. */
+  fires: Coming[];
+}
+
+/** A row that was not changed. */
+export interface BulkFailure {
+  name: string;
+  namespace: string;
+  problem: Problem;
+  fire_id?: string;
+}
+
+/** How far a Bulk has come. */
+export interface BulkProgress {
+  /** So far. */
+  matched: number;
+  changed: number;
+  failed: number;
+  /** New ones, at most a hundred in all. */
+  failures?: BulkFailure[];
+  /** Of a dry run: what would be changed, the first thousand. */
+  names?: string[];
+  /** Nothing comes after this. */
+  done?: boolean;
+  /** What ended it before its end; nothing comes after this, either. */
+  problem?: Problem;
+}
+
+/** Selects timers: those that match every member that is given. */
+export interface Filter {
+  /** Of the name. */
+  prefix?: string | undefined;
+  name?: string | undefined;
+  /** Any of these; with bulk, of those that its action is for. */
+  states?: State[] | undefined;
+  labels?: { [name: string]: string } | undefined;
+  due_from?: Moment | undefined;
+  due_until?: Moment | undefined;
+  /** In the name, the error or the payload, without regard to case. */
+  text?: string | undefined;
+  /** Exactly, or its beginning with a "*" after it. */
+  target?: string | undefined;
+  /** Of the last attempt. */
+  code?: number | undefined;
+}
+
+/** One day of a calendar. */
+export interface Day {
+  /** YYYY-MM-DD. */
+  date: string;
+  /** Such as "Christmas Eve". */
+  text?: string | undefined;
+}
+
+/** A named set of days. */
+export interface Calendar {
+  name: string;
+  namespace?: string;
+  /** Left out of lists. */
+  days?: Day[];
+  revision?: number;
+  updated?: Time;
+}
+
+/** The answer to PutCalendar. */
+export interface CalendarPut {
+  /** Without its days. */
+  calendar: Calendar;
+  days: number;
+  /** Timers that are due at another time now. */
+  moved: number;
+  /** Such as an event that repeats beyond what is kept. */
+  warnings?: string[];
+}
+
+/** What the service takes for now. */
+export interface Clock {
+  now: Time;
+  /** It can be moved. */
+  virtual: boolean;
+  /** Of the real clock. */
+  ahead?: Duration;
+  /** While it moved. */
+  fired?: number;
+}
+
+/** A key that signs the callbacks of a namespace. */
+export interface SigningKey {
+  id: string;
+  /** For signatures v1a. */
+  public_key: string;
+  created?: Time;
+  /** When it ends to sign; left out: it has no end. */
+  until?: Time;
+  /** For signatures v1; only if it was asked for. */
+  secret?: string;
+}
+
+/** The answer to a report: when the next one is due, left out when none is. */
+export interface Deadline {
+  /** When the next report is due; left out when none is. */
+  deadline?: Time;
+}
+
+/** Which server answers. */
+export interface Version {
+  version: string;
+  api: string;
+  go: string;
+}
+
+/** Bound what a namespace may have and do, on all nodes together. What is missing or 0 is unlimited. */
+export interface Quotas {
+  /** That exist; those that have ended and are kept count too. */
+  timers?: number | undefined;
+  /** That its timers, occurrences and dead letters take. */
+  bytes?: number | undefined;
+  /** That are kept, the newest. */
+  dead_letters?: number | undefined;
+  /** Occurrences in progress next to their timers; more are skipped. */
+  overlaps?: number | undefined;
+  /** Groups of workers that its requests have started; further keys wait. */
+  pool_groups?: number | undefined;
+  /** Timers that clients write. */
+  creates_per_second?: number | undefined;
+  /** Attempts; further ones wait. */
+  fires_per_second?: number | undefined;
+  /** Requests that read. */
+  reads_per_second?: number | undefined;
+  /** Timers that come due more often are refused. */
+  min_interval?: Duration | undefined;
+  /** Steps that the search for the next occurrence of a timer may take. */
+  schedule_cost?: number | undefined;
+}
+
+/**
+ * How much of its quotas a namespace uses. Rates are what was asked for in the last seconds; 0 without a quota, as are bytes and
+ * pool_groups.
+ */
+export interface Usage {
+  timers: number;
+  bytes: number;
+  dead_letters: number;
+  overlaps: number;
+  pool_groups: number;
+  creates_per_second: number;
+  fires_per_second: number;
+  reads_per_second: number;
+}
+
+/** A namespace that was created or has timers. */
+export interface Namespace {
+  name: string;
+  quotas: Quotas;
+  updated: Time;
+  /** 0: it was not created. */
+  revision: number;
+  /** Of a single one. */
+  usage?: Usage;
+  /** How many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers. */
+  counts?: { [name: string]: number };
+}
+
+/** The members of a spec. */
+export const specMembers = [
+  "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
+  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after",
+  "debounce", "throttle"
+] as const satisfies readonly (keyof Spec)[];
