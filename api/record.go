@@ -160,6 +160,11 @@ type Heartbeat struct {
 	Extend Duration `json:"extend"` // the new deadline, from now; up to 168h
 }
 
+// Release reports that the receiver of an accepted fire has not begun, and gives it back.
+type Release struct {
+	Token uint64 `json:"token"`
+}
+
 // Deadline is the answer to a report: when the next one is due, left out when none is.
 type Deadline struct {
 	Deadline Time `json:"deadline,omitzero"` // when the next report is due; left out when none is

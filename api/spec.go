@@ -123,16 +123,21 @@ func (o *Spec) Parse() (rouse.Spec, error) {
 
 func (o *Spec) ownOf(s *rouse.Spec) {
 	o.ContentType = s.ContentType
-	switch {
-	case len(s.Payload) == 0:
-	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-payloadDepth) && jsontext.Value(s.Payload).IsValid():
-		o.Payload = s.Payload
-	default:
-		o.PayloadBase64 = s.Payload
-	}
+	o.Payload, o.PayloadBase64 = PayloadOf(s.ContentType, s.Payload)
 	if s.Misfire != rouse.MisfireLatest {
 		o.Misfire = s.MisfireText()
 	}
+}
+
+// PayloadOf returns the form in which a payload is shown: as JSON if it is, in base64 if not.
+func PayloadOf(contentType string, payload []byte) (shown jsontext.Value, base64 []byte) {
+	switch {
+	case len(payload) == 0:
+		return nil, nil
+	case isJSON(contentType) && !TooDeep(payload, MaxDepth-payloadDepth) && jsontext.Value(payload).IsValid():
+		return payload, nil
+	}
+	return nil, payload
 }
 
 func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -32,11 +33,18 @@ func (c *Client) Complete(ctx context.Context, r Receipt) error {
 	return err
 }
 
+// ErrNotBegun is for Fail: the receiver has not begun the work and gives the fire back. It comes again at
+// once, perhaps to another one, and the attempt does not count.
+var ErrNotBegun = errors.New("the work was not begun")
+
 // Fail reports that the work of an accepted fire failed, with an error that Permanent and RetryAfter may have
-// made. It is retried, like Complete.
+// made, or ErrNotBegun. It is retried, like Complete.
 func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Failed{Failed: failureOf(0, failure)}
+	if errors.Is(failure, ErrNotBegun) {
+		request.Report = &rousev1.ReportRequest_Released{Released: true}
+	}
 	_, err := report(ctx, c, request)
 	return err
 }

@@ -31,11 +31,13 @@ var audited = map[Verb]Audited{
 }
 
 var auditedMethods = map[string]Audited{
-	"POST /v1/session":            Changes, // a login
-	"GET /v1/session/callback":    Changes, // a login at an issuer
-	"DELETE /v1/session":          Changes, // a logout
-	"/rouse.v1.Calls/Fetch":       Reads,
-	"/rouse.v1.Admin/FollowAudit": Opens,
+	"POST /v1/session":         Changes, // a login
+	"GET /v1/session/callback": Changes, // a login at an issuer
+	"DELETE /v1/session":       Changes, // a logout
+	"/rouse.v1.Calls/Fetch":    Reads,
+	// A worker polls all the time; records have how fires ended.
+	"POST /v1/namespaces/{namespace}/fires:poll": Reads,
+	"/rouse.v1.Admin/FollowAudit":                Opens,
 
 	"/rouse.reminder.v1.ReminderService/ConnectSidecar":    Opens,
 	"/rouse.reminder.v1.ReminderService/SubscribeReminder": Opens,

@@ -170,6 +170,8 @@ var methods = map[string]Verb{
 	"/dapr.proto.scheduler.v1.Scheduler/DeleteByMetadata":   DaprUse,
 	"/dapr.proto.scheduler.v1.Scheduler/DeleteByNamePrefix": DaprUse,
 
+	"POST /v1/namespaces/{namespace}/fires:poll": FiresSubscribe,
+
 	"GET /openapi.yaml":  Open,
 	"GET /v1/version":    Known,
 	"GET /v1/session":    Open, // tells that there is none

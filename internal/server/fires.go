@@ -3,7 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +31,10 @@ type Subscriber interface {
 	// message afterwards.
 	Peers(p *rousev1.Peers)
 }
+
+// Polls waits for fires of a subscription for a while, and takes as many as there are, at most open.Credits;
+// their receiver reports on them.
+type Polls func(ctx context.Context, open *rousev1.Open, wait time.Duration) ([]*rousev1.Fire, error)
 
 // firesServer implements rouse.v1.Fires.
 type firesServer struct {
@@ -95,8 +101,13 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 		if report.Outcome.After, err = rousev1.DurationFromProto("heartbeat", what.Heartbeat); err != nil {
 			return nil, err
 		}
+	case *rousev1.ReportRequest_Released:
+		if !what.Released {
+			return nil, rouse.Refuse("released", "false", "is no report", "send true, or another report")
+		}
+		report.Outcome.Verdict = rouse.Deferred
 	default:
-		return nil, rouse.Refuse("report", "", "is missing", "set one of done, failed, heartbeat")
+		return nil, rouse.Refuse("report", "", "is missing", "set one of done, failed, heartbeat, released")
 	}
 	deadline, err := f.timers.Report(ctx, keyFrom(r.Namespace, r.Name, ""), report)
 	if err != nil {
@@ -106,12 +117,73 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 }
 
 var firesRoutes = []route{
+	{method: "POST", path: nsPath + "/fires:poll", serve: pollFires, body: api.Poll{}, answer: api.Polled{},
+		summary: "Takes fires of a stream target, and waits if there are none.", means: "The fires; the caller reports on each before its deadline."},
 	{method: "POST", path: firePath + ":complete", serve: (*httpHandler).completeFire, rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
-		summary: "Reports that a fire which was accepted with 202 is done."},
+		summary: "Reports that a fire which was accepted with 202, or taken by a poll, is done."},
 	{method: "POST", path: firePath + ":fail", serve: (*httpHandler).failFire, rpc: "Fires/Report", body: api.Fail{}, answer: "Deadline",
-		summary: "Reports that a fire which was accepted with 202 has failed."},
+		summary: "Reports that a fire which was accepted with 202, or taken by a poll, has failed."},
 	{method: "POST", path: firePath + ":heartbeat", serve: (*httpHandler).heartbeatFire, rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
-		summary: "Moves the deadline of a fire that was accepted with 202."},
+		summary: "Moves the deadline of a fire that was accepted with 202, or taken by a poll."},
+	{method: "POST", path: firePath + ":release", serve: releaseFire, rpc: "Fires/Report", body: api.Release{}, answer: "Deadline",
+		summary: "Gives back a fire that was accepted with 202, or taken by a poll: it comes again at once, and the attempt does not count."},
+}
+
+// Bounds and defaults of polls.
+const (
+	maxPollWait  = 30 * time.Second
+	pollDefault  = 16
+	maxPollFires = 256
+)
+
+// pollFires waits for fires, as the principal may subscribe to.
+func pollFires(f *httpHandler, c *call) error {
+	var body api.Poll
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	if f.opts.Polls == nil {
+		return rousev1.ErrUnimplemented
+	}
+	wait, most := maxPollWait, cmp.Or(body.Max, pollDefault)
+	if body.Wait != nil {
+		wait = time.Duration(*body.Wait)
+	}
+	switch {
+	case wait < 0 || wait > maxPollWait:
+		return rouse.Refuse("wait", wait.String(), "is out of bounds", "give up to "+maxPollWait.String())
+	case most > maxPollFires:
+		return rouse.Refuse("max", strconv.FormatUint(uint64(most), 10), "is out of bounds", fmt.Sprintf("give 1 to %d", maxPollFires))
+	case strings.HasPrefix(body.Channel, poolScheme):
+		return rouse.Refuse("channel", body.Channel, "is of a pool, whose workers subscribe over gRPC", "give the channel of a stream target")
+	}
+	if err := f.control().Require(c.ctx, access.FiresSubscribe, c.namespace(), "stream:"+body.Channel, body.Labels); err != nil {
+		return err
+	}
+	if err := c.patient(wait); err != nil {
+		return err
+	}
+	fires, err := f.opts.Polls(c.r.Context(), &rousev1.Open{Namespace: c.namespace(), Channel: body.Channel, NamePrefix: body.NamePrefix, Labels: body.Labels, Credits: most}, wait)
+	if err != nil {
+		return renamed(err, pollMember)
+	}
+	out := api.Polled{Fires: make([]api.Fire, len(fires))}
+	for i, one := range fires {
+		out.Fires[i] = fireOf(one)
+	}
+	if len(fires) > 0 {
+		audit.Revealed(c.r.Context())
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// fireOf returns the JSON form of a fire.
+func fireOf(f *rousev1.Fire) api.Fire {
+	o := api.Fire{FireID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation, Due: api.TimeOf(rouse.Instant(f.DueMs)), Attempt: f.Attempt,
+		Token: f.Token, Manual: f.Manual, Last: f.Last, Deadline: api.TimeOf(rouse.Instant(f.DeadlineMs)), ContentType: f.ContentType, Labels: f.Labels,
+		Traceparent: f.Traceparent}
+	o.Payload, o.PayloadBase64 = api.PayloadOf(f.ContentType, f.Payload)
+	return o
 }
 
 func (f *httpHandler) completeFire(c *call) error {
@@ -143,6 +215,14 @@ func (f *httpHandler) heartbeatFire(c *call) error {
 		return err
 	}
 	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
+}
+
+func releaseFire(_ *httpHandler, c *call) error {
+	var body api.Release
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Deferred})
 }
 
 func (c *call) report(token uint64, o rouse.Outcome) error {

@@ -13,6 +13,8 @@ var (
 
 	reportMessage = map[string]string{"retry_after": "failed.retry_after", "extend": "heartbeat"}
 
+	pollMember = map[string]string{"open.namespace": "namespace", "open.channel": "channel", "open.name_prefix": "name_prefix", "open.labels": "labels"}
+
 	filterMessage = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix", "label": "filter.labels",
 		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code",
 		"from": "from_ms", "until": "until_ms"}

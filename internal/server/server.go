@@ -43,6 +43,7 @@ import (
 type Options struct {
 	Timers     Timers       // *timers.Timers; nil: only the admin listener is served
 	Subscriber Subscriber   // serves subscriptions; nil: none are served
+	Polls      Polls        // serves polls; nil: none are served
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never
 	Ready      func() error // why the node should get no requests; nil: never

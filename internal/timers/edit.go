@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -246,8 +247,9 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, nil
 }
 
-// Report is what the receiver of an accepted fire reports: the outcome (Done, Failed or Rejected), or with
-// Verdict 0 a heartbeat that moves the deadline to Outcome.After from now.
+// Report is what the receiver of an accepted fire reports: the outcome (Done, Failed, Rejected, or Deferred
+// if it gives the fire back), or with Verdict 0 a heartbeat that moves the deadline to Outcome.After from
+// now.
 type Report struct {
 	FireID  string
 	Token   uint64
@@ -282,16 +284,46 @@ func (r *Report) Check() error {
 	return nil
 }
 
+// reportPatience is how long a report waits until the store has that its fire was accepted. The receiver may
+// have the fire a little earlier.
+const reportPatience = 2 * time.Second
+
+// errEarly is of a report on a fire whose row is as it was when the fire was sent.
+var errEarly = errors.New("its acceptance is not stored yet")
+
 // Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A
-// fire that is not in progress, or a token of another fire, is rouse.ErrConflict.
+// fire that is not in progress, or a token of another fire, is rouse.ErrConflict. Without a fire in the key,
+// the fire is looked for in the timer's row, and then in a row of its own.
 func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
 	if err := cmp.Or(key.Check(), r.Check()); err != nil {
 		return 0, err
 	}
+	patient, cancel := context.WithTimeout(ctx, reportPatience)
+	defer cancel()
+	for b := backoff.New(2*time.Millisecond, 100*time.Millisecond); ; {
+		deadline, err = report(ctx, ts, key, &r)
+		if key.Fire == "" && (errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound)) && !errors.Is(err, errEarly) {
+			of := key
+			of.Fire = r.FireID
+			if at, own := report(ctx, ts, of, &r); !errors.Is(own, rouse.ErrNotFound) {
+				deadline, err = at, own
+			}
+		}
+		if !errors.Is(err, errEarly) || !b.Pause(patient) {
+			return deadline, err
+		}
+	}
+}
+
+func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
 	_, err = ts.editTimer(ctx, access.FiresReport, key, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
-		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
-			return rouse.Step{}, fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
+		if !ok || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
+			err := fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
+			if ok && t.Token == 0 && t.Revision == r.Token && t.Fire(occ).ID == r.FireID {
+				err = fmt.Errorf("%w, %w", err, errEarly)
+			}
+			return rouse.Step{}, err
 		}
 		now := ts.Engine.Latest()
 		if r.Outcome.Verdict == 0 {

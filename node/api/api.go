@@ -70,7 +70,7 @@ func (p *part) start() error {
 	if api == nil && admin == nil {
 		return nil
 	}
-	o := server.Options{Subscriber: p.streams, Metrics: c.Metrics(), Version: cfg.Version, Log: cfg.Log, Grace: cfg.Grace,
+	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version, Log: cfg.Log, Grace: cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts, MaxConns: cfg.MaxConnections,
 		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory), Refused: refused(c.Registry())}
 	if cfg.Console {

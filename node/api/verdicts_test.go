@@ -91,7 +91,8 @@ rwoa--   all   Admin/ListNodes               | GET /v1/nodes
 ---a--   some  Admin/FollowAudit             | GET /v1/audit:follow
 
 ---ak-   ns    Fires/Subscribe
----ak-   ns    Fires/Report                  | POST /timers/{name}/fires/{fire_id}:complete | POST /timers/{name}/fires/{fire_id}:fail | POST /timers/{name}/fires/{fire_id}:heartbeat
+---ak-   ns    POST /fires:poll
+---ak-   ns    Fires/Report                  | POST /timers/{name}/fires/{fire_id}:complete | POST /timers/{name}/fires/{fire_id}:fail | POST /timers/{name}/fires/{fire_id}:heartbeat | POST /timers/{name}/fires/{fire_id}:release
 -w-a--   ns    Calls/Call                    | POST /pools/{pool}/{key}:call
 -w-a--   ns    Calls/Fetch                   | GET /calls/{name}
 
@@ -373,6 +374,8 @@ var bodies = map[string]string{
 	"POST /timers/{name}/fires/{fire_id}:complete":  `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:fail":      `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:heartbeat": `{"token": 1, "extend": "1m"}`,
+	"POST /timers/{name}/fires/{fire_id}:release":   `{"token": 1}`,
+	"POST /fires:poll":                              `{"wait": "0s"}`,
 	"PUT /v1/namespaces/{namespace}":                `{}`,
 	"POST /v1/clock:advance":                        `{"by": "1h"}`,
 	"POST /v1/keys":                                 `{"name": "x", "grants": [{"role": "worker", "namespaces": ["own"]}]}`,

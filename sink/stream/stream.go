@@ -15,6 +15,8 @@
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may
 //     go to another at once.
+//   - A poll, for clients without streams, takes fires as accepted: its client reports on them as on a
+//     callback that it answered with 202 (poll.go).
 //   - A subscriber that leaves gets no more fires. Those that it has not started go to another one and spend
 //     no attempt.
 //

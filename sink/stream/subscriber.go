@@ -110,10 +110,7 @@ func (s *Sink) pull(sub *subscriber) (m *message) {
 // add adds a fire to a message.
 func (s *Sink) add(m *message, sub *subscriber, it *item, at time.Duration, now rouse.Instant) {
 	f := it.Fire()
-	timeout := f.Spec.Retry.Timeout
-	if timeout <= 0 {
-		timeout = rouse.DefaultRetry.Timeout
-	}
+	timeout := timeoutOf(f)
 	it.Of.sent, it.Of.latest = at, at+max(timeout, s.opts.MaxHold)
 	if s.opts.Strict && f.Spec.Retry.Timeout > 0 {
 		it.Of.latest = at + timeout
@@ -123,6 +120,14 @@ func (s *Sink) add(m *message, sub *subscriber, it *item, at time.Duration, now 
 	rousev1.FireToProto(f, p)
 	p.Tag, p.DeadlineMs = it.Of.tag, int64(now)+timeout.Milliseconds()
 	s.hub.MarkSent(it, at+timeout)
+}
+
+// timeoutOf returns how long an attempt may take.
+func timeoutOf(f *rouse.Fire) time.Duration {
+	if timeout := f.Spec.Retry.Timeout; timeout > 0 {
+		return timeout
+	}
+	return rouse.DefaultRetry.Timeout
 }
 
 // grant adds credits.

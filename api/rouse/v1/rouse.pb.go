@@ -11226,6 +11226,7 @@ type ReportRequest struct {
 	//	*ReportRequest_Done
 	//	*ReportRequest_Failed
 	//	*ReportRequest_Heartbeat
+	//	*ReportRequest_Released
 	Report        isReportRequest_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -11323,6 +11324,15 @@ func (x *ReportRequest) GetHeartbeat() *durationpb.Duration {
 	return nil
 }
 
+func (x *ReportRequest) GetReleased() bool {
+	if x != nil {
+		if x, ok := x.Report.(*ReportRequest_Released); ok {
+			return x.Released
+		}
+	}
+	return false
+}
+
 type isReportRequest_Report interface {
 	isReportRequest_Report()
 }
@@ -11339,11 +11349,17 @@ type ReportRequest_Heartbeat struct {
 	Heartbeat *durationpb.Duration `protobuf:"bytes,7,opt,name=heartbeat,proto3,oneof"` // the new deadline, from now
 }
 
+type ReportRequest_Released struct {
+	Released bool `protobuf:"varint,8,opt,name=released,proto3,oneof"` // not begun: the fire goes to another receiver, and the attempt does not count
+}
+
 func (*ReportRequest_Done) isReportRequest_Report() {}
 
 func (*ReportRequest_Failed) isReportRequest_Report() {}
 
 func (*ReportRequest_Heartbeat) isReportRequest_Report() {}
+
+func (*ReportRequest_Released) isReportRequest_Report() {}
 
 type ReportResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -12337,7 +12353,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vtraceparent\x18\x0f \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x02\n" +
 	"\rReportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -12345,7 +12361,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05token\x18\x04 \x01(\x04R\x05token\x12\x14\n" +
 	"\x04done\x18\x05 \x01(\bH\x00R\x04done\x12+\n" +
 	"\x06failed\x18\x06 \x01(\v2\x11.rouse.v1.FailureH\x00R\x06failed\x129\n" +
-	"\theartbeat\x18\a \x01(\v2\x19.google.protobuf.DurationH\x00R\theartbeatB\b\n" +
+	"\theartbeat\x18\a \x01(\v2\x19.google.protobuf.DurationH\x00R\theartbeat\x12\x1c\n" +
+	"\breleased\x18\b \x01(\bH\x00R\breleasedB\b\n" +
 	"\x06report\"1\n" +
 	"\x0eReportResponse\x12\x1f\n" +
 	"\vdeadline_ms\x18\x01 \x01(\x03R\n" +
@@ -12912,6 +12929,7 @@ func file_rouse_v1_rouse_proto_init() {
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
+		(*ReportRequest_Released)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1946,7 +1946,7 @@ type FiresClient interface {
 	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires go to another
 	// subscriber at once.
 	Subscribe(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse], error)
-	// Report completes, fails or extends a fire that its receiver accepted with 202.
+	// Report completes, fails, extends or releases a fire that its receiver accepted with 202, or took by a poll over HTTP.
 	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportResponse, error)
 }
 
@@ -1991,7 +1991,7 @@ type FiresServer interface {
 	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires go to another
 	// subscriber at once.
 	Subscribe(grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]) error
-	// Report completes, fails or extends a fire that its receiver accepted with 202.
+	// Report completes, fails, extends or releases a fire that its receiver accepted with 202, or took by a poll over HTTP.
 	Report(context.Context, *ReportRequest) (*ReportResponse, error)
 	mustEmbedUnimplementedFiresServer()
 }
