@@ -14,6 +14,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // recordOps are the operations of this file.
@@ -41,13 +43,30 @@ func (s *service) records(ctx context.Context, q rouse.RecordQuery, asked uint32
 	return page, cursorToken(page.Next, &first), err
 }
 
-// following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends,
-// the server drains, or f fails. It calls begin once the request can no longer be refused.
-func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check()); err != nil {
+// follower is which records one reader follows.
+type follower struct {
+	namespace, name string // everywhere and no name: all that the caller may read in full
+	perSecond       uint32 // at most so many, the last ones; the others are counted as dropped; 0: all
+}
+
+func (q *follower) check() error {
+	if q.namespace == everywhere {
+		return (&rouse.RecordQuery{Name: q.name}).Check()
+	}
+	return cmp.Or(rouse.CheckNamespace(q.namespace), (&rouse.RecordQuery{Namespace: q.namespace, Name: q.name}).Check())
+}
+
+// following calls f with records as occurrences end, until ctx ends, the server drains, or f fails. It calls
+// begin once the request can no longer be refused.
+func (s *service) following(ctx context.Context, q follower, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+	if err := q.check(); err != nil {
 		return err
 	}
-	if err := s.timers.Readable(ctx, namespace, name); err != nil {
+	var namespace string // as operations have it
+	if q.namespace != everywhere {
+		namespace = q.namespace
+	}
+	if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
 		return err
 	}
 	if !s.follow.TryAcquire(1) {
@@ -60,19 +79,39 @@ func (s *service) following(ctx context.Context, namespace, name string, begin f
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	err := s.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
-		var mine []rouse.Record
-		for i := range records {
-			if records[i].Namespace == namespace && (name == "" || records[i].Name == name) {
-				mine = append(mine, records[i])
+		mine := s.followed(ctx, &q, records)
+		if q.perSecond > 0 {
+			if n := len(mine) - int(q.perSecond); n > 0 {
+				mine, dropped = mine[n:], dropped+uint64(n)
 			}
 		}
-		s.control().RedactRecords(ctx, namespace, "", nil, mine)
 		if len(mine) == 0 && dropped == 0 {
 			return nil
 		}
-		return f(mine, dropped)
+		if err := f(mine, dropped); err != nil || q.perSecond == 0 {
+			return err
+		}
+		backoff.Sleep(ctx, time.Second) // what ends during it waits in the follower's queue
+		return ctx.Err()
 	})
 	return s.ended(err)
+}
+
+// followed returns those of the records that a follower gets, as far as the caller may see them.
+func (s *service) followed(ctx context.Context, q *follower, records []rouse.Record) (mine []rouse.Record) {
+	all, control := q.namespace == everywhere, s.control()
+	for i := range records {
+		r := records[i]
+		switch {
+		case q.name != "" && r.Name != q.name, !all && r.Namespace != q.namespace:
+			continue
+		case all && (r.Namespace == rouse.ReservedNamespace || control.Restricted(ctx, access.TimersRead, r.Namespace)):
+			continue
+		}
+		mine = append(mine, r)
+		control.RedactRecords(ctx, r.Namespace, "", nil, mine[len(mine)-1:])
+	}
+	return mine
 }
 
 func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
@@ -104,7 +143,7 @@ const followChunk = 500
 func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
 	key := keyFrom(r.Namespace, r.Name, "")
 	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
-	return f.following(stream.Context(), key.Namespace, key.Name, begin, func(records []rouse.Record, dropped uint64) error {
+	return f.following(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin, func(records []rouse.Record, dropped uint64) error {
 		for first := true; first || len(records) > 0; first = false {
 			n := min(len(records), followChunk)
 			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]), Dropped: dropped}); err != nil {
@@ -125,14 +164,15 @@ var recordsRoutes = []route{
 		params: slices.Concat(historyNames, []string{"oldest"}, pageNames), answer: api.RecordList{},
 		summary: `Tells how the occurrences of a namespace ended; the namespace "-" is all of them.`,
 		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
-	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, rpc: "Timers/FollowRecords", params: []string{"name"},
+	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, rpc: "Timers/FollowRecords", params: []string{"name", "per_second"},
 		summary: "Streams records as occurrences end.",
 		more: `
 description: |
-  Server-sent events: "record" with a Record, and "dropped" with {"dropped": N} for a reader that was too slow. Lines
-  that begin with ":" are comments.
+  Server-sent events: "record" with a Record, and "dropped" with {"dropped": N} for a reader that was too slow, or that
+  asked for fewer. Lines that begin with ":" are comments. The namespace "-" is all that the caller may read in full.
 parameters:
   - {name: name, in: query, description: Of this timer only., schema: {$ref: '#/components/schemas/Name'}}
+  - {name: per_second, in: query, schema: {type: integer, minimum: 0, maximum: 4294967295, default: 0}, description: 'At most so many, the last ones of each second; 0 is all.'}
 responses:
   "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
 }
@@ -175,8 +215,12 @@ const (
 
 // followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
 func (f *httpHandler) followRecords(c *call) error {
+	perSecond, err := c.params.number("per_second", 32)
+	if err != nil {
+		return err
+	}
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
-		return f.following(ctx, c.namespace(), c.params.text("name"), begin, ev.send)
+		return f.following(ctx, follower{c.namespace(), c.params.text("name"), uint32(perSecond)}, begin, ev.send)
 	})
 }
 

@@ -103,6 +103,34 @@ func TestEventsFollowRecords(t *testing.T) {
 	}
 }
 
+// TestFollowersOfEverythingGetFewRecords: a follower of all namespaces that asks for one record a second gets
+// the last of them, and the number of the others; what the nodes keep for themselves is not among them.
+func TestFollowersOfEverythingGetFewRecords(t *testing.T) {
+	f := newFake()
+	s := serve(t, Options{Timers: f})
+	r, err := http.Get("http://" + s.addr + "/v1/namespaces/-/records:follow?per_second=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	<-f.following
+	record := func(namespace, name string) rouse.Record {
+		return rouse.Record{Namespace: namespace, Name: name, Ending: rouse.EndFired, Due: epoch}
+	}
+	f.publish(record("a", "x"), record(rouse.ReservedNamespace, "y"), record("b", "z")) // one more is dropped by the fake
+	f.publish(record("c", "w"))
+	lines := bufio.NewScanner(r.Body)
+	var got []string
+	for len(got) < 7 && lines.Scan() {
+		if lines.Text() != "" {
+			got = append(got, lines.Text())
+		}
+	}
+	if len(got) < 7 || got[2] != `data: {"dropped":2}` || !strings.HasPrefix(got[4], `data: {"namespace":"b",`) || !strings.HasPrefix(got[6], `data: {"namespace":"c",`) {
+		t.Errorf("events %q", got)
+	}
+}
+
 // TestDrain: requests in progress when the server stops are finished, and new ones are refused.
 func TestDrain(t *testing.T) {
 	f := newFake()

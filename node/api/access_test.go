@@ -474,3 +474,48 @@ func TestKeysOverTheirLife(t *testing.T) {
 		return errors.Is(err, rouse.ErrUnauthenticated) && strings.Contains(err.Error(), "expired")
 	})
 }
+
+// TestFollowersOfEverythingGetTheirs: who follows all namespaces gets the records of those that it may read
+// in full.
+func TestFollowersOfEverythingGetTheirs(t *testing.T) {
+	g := serveGuarded(t, mem.New())
+	root := g.client(g.admin)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	type got struct{ who, namespace string }
+	records, ends := make(chan got, 1000), make(chan error, 3)
+	for who, key := range map[string]string{"admin": g.admin, "reader": g.key("reader", own), "part": g.key("reader", foreign, "stream:y")} {
+		go func() {
+			ends <- g.client(key).Follow(ctx, "-", "", func(list []rouse.Record, _ uint64) error {
+				for _, r := range list {
+					records <- got{who, r.Namespace}
+				}
+				return nil
+			})
+		}()
+	}
+	seen, n := map[got]bool{}, 0
+	if !poll.Holds(10*time.Second, func() bool {
+		for _, namespace := range []string{foreign, own} { // a fire without a subscriber misses its deadline
+			n++
+			if _, err := root.Create(t.Context(), namespace, fmt.Sprint("late-", n), rouse.Spec{Schedule: "@after 1ms", Target: "stream:x", Deadline: 100 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for len(records) > 0 {
+			seen[<-records] = true
+		}
+		return seen[got{"admin", own}] && seen[got{"admin", foreign}] && seen[got{"reader", own}]
+	}) {
+		t.Errorf("records came to %v", seen)
+	}
+	if seen[got{"reader", foreign}] || seen[got{"part", foreign}] || seen[got{"part", own}] {
+		t.Errorf("records came to who may not read them: %v", seen)
+	}
+	cancel()
+	for range 3 {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -9829,8 +9829,9 @@ func (x *TimerOutcomes) GetOutcomes() []*Record {
 
 type FollowRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // empty: of the whole namespace
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                   // "-": all that the caller may read in full
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                             // empty: of the whole namespace
+	PerSecond     uint32                 `protobuf:"varint,3,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // at most so many, the last ones of each second, the others are counted in dropped; 0: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9877,6 +9878,13 @@ func (x *FollowRecordsRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *FollowRecordsRequest) GetPerSecond() uint32 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
 }
 
 type FollowRecordsResponse struct {
@@ -12238,10 +12246,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\rTimerOutcomes\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
-	"\boutcomes\x18\x03 \x03(\v2\x10.rouse.v1.RecordR\boutcomes\"H\n" +
+	"\boutcomes\x18\x03 \x03(\v2\x10.rouse.v1.RecordR\boutcomes\"g\n" +
 	"\x14FollowRecordsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"]\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x03 \x01(\rR\tperSecond\"]\n" +
 	"\x15FollowRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12\x18\n" +
 	"\adropped\x18\x02 \x01(\x04R\adropped\"[\n" +
