@@ -55,6 +55,8 @@ type Timer struct {
 	// payload, headers, answer and what targets answered are left out: the caller may not see them
 	Redacted bool `json:"redacted,omitzero"`
 
+	Next []Time `json:"next,omitempty"` // in answers to validate_only: the next times, at most five
+
 	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and
 	// may still arrive. in answers to creates only: an attempt of the generation that was replaced had
 	// started and may still arrive
@@ -169,7 +171,8 @@ type NewTimer struct {
 // CreateTimer asks for a new timer, or, with debounce or throttle, for one fire of many calls. Without a name
 // one is made up.
 type CreateTimer struct {
-	Name string `json:"name,omitzero" schema:"Name"` // without one a name is made up
+	Name         string `json:"name,omitzero" schema:"Name"` // without one a name is made up
+	ValidateOnly bool   `json:"validate_only,omitzero"`      // all checks are made, and nothing is written
 	Coalesce
 	Spec
 }
@@ -178,6 +181,7 @@ type CreateTimer struct {
 type PutTimer struct {
 	Name             string `json:"name,omitzero" schema:"Name"` // if given, the one of the path
 	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
+	ValidateOnly     bool   `json:"validate_only,omitzero"` // all checks are made, and nothing is written
 	Coalesce
 	Spec
 }
@@ -226,6 +230,8 @@ type BatchCreate struct {
 	// create_only (the default), create_or_replace or replace_only
 	Mode   string     `json:"mode,omitzero" schema:"enum=create_only|create_or_replace|replace_only,default=create_only"`
 	Timers []NewTimer `json:"timers" schema:"maxItems=5000"`
+
+	ValidateOnly bool `json:"validate_only,omitzero"` // all checks are made, and nothing is written
 }
 
 // BatchCreated is the answer to BatchCreate: the result of each timer, in the order of the request.
@@ -285,6 +291,7 @@ type Skip struct {
 // Reschedule changes when a timer fires. What is left out of it has its default, not what the timer had.
 type Reschedule struct {
 	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
+	ValidateOnly     bool   `json:"validate_only,omitzero"` // all checks are made, and nothing is written
 	When
 }
 

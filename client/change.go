@@ -18,7 +18,8 @@ func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32,
 // (Schedule, Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them
 // are replaced. A new generation begins. It is retried, unless it has an IfRevision; see Replace.
 func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
-	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: conditionOf(cs).revision}
+	cond := conditionOf(cs)
+	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
 	call := func(bool) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }
 	if request.ExpectedRevision != 0 {
 		return replaced(once(func() (*rousev1.Timer, error) { return call(false) }))

@@ -16,6 +16,8 @@ type Condition func(*condition)
 type condition struct {
 	revision uint64
 	exists   bool
+	fresh    bool
+	validate bool
 }
 
 // IfRevision makes the change only if the timer has this revision; otherwise it is refused with
@@ -27,6 +29,16 @@ func IfRevision(revision uint64) Condition {
 // IfExists replaces only, and refuses a name that is not taken with rouse.ErrNotFound.
 func IfExists() Condition {
 	return func(c *condition) { c.exists = true }
+}
+
+// IfNew creates only, and refuses a name that is taken with rouse.ErrExists.
+func IfNew() Condition {
+	return func(c *condition) { c.fresh = true }
+}
+
+// ValidateOnly makes all checks and writes nothing. The result is what would be stored, with its next times.
+func ValidateOnly() Condition {
+	return func(c *condition) { c.validate = true }
 }
 
 func conditionOf(cs []Condition) (c condition) {
@@ -67,21 +79,26 @@ type Replaced struct {
 	// InFlight: an attempt of the previous generation had started and may still arrive; no other one starts.
 	// If the call was retried, the previous generation may be one that an earlier try created.
 	InFlight bool
+
+	Next []rouse.Instant // with ValidateOnly: the next times, at most five
 }
 
 // Replace creates a timer, or starts a new generation of the existing one. It is retried, unless it has an
-// IfRevision: a retry could not tell its own first try from another client's change.
+// IfRevision or IfNew: a retry could not tell its own first try from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
-		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision}
-	if cond.exists {
+		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
+	switch {
+	case cond.exists:
 		request.Mode = rousev1.Mode_MODE_REPLACE_ONLY
+	case cond.fresh:
+		request.Mode = rousev1.Mode_MODE_CREATE_ONLY
 	}
-	if name == "" {
+	if name == "" && !cond.validate {
 		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
-	if cond.revision != 0 {
+	if cond.revision != 0 || cond.fresh {
 		return replaced(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
 	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
@@ -165,5 +182,9 @@ func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
 // replaced reads the answer of a call that begins a new generation.
 func replaced(p *rousev1.Timer, err error) (Replaced, error) {
 	t, err := timer(p, err)
-	return Replaced{t, p.GetInFlight()}, err
+	r := Replaced{Timer: t, InFlight: p.GetInFlight()}
+	for _, at := range p.GetNextMs() {
+		r.Next = append(r.Next, rouse.Instant(at))
+	}
+	return r, err
 }

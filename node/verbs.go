@@ -106,7 +106,7 @@ func (n *Node) Skip(ctx context.Context, name string, count uint32, reason strin
 // Reschedule replaces the parts of a timer's spec that decide when it fires by those of when, and keeps the
 // rest. A new generation starts.
 func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
-	r, err := n.timers.Reschedule(ctx, n.key(name), when, 0)
+	r, err := n.timers.Reschedule(ctx, n.key(name), when, 0, false)
 	return r.Timer, errors.Join(err, r.Err)
 }
 

@@ -16,6 +16,8 @@ type createCmd struct {
 	Replace    bool   `help:"Replace a timer of the same name, which begins a new generation."`
 	IfRevision uint64 `help:"Replace the timer only if it has this revision." placeholder:"N"`
 
+	DryRun bool `help:"Check everything, and show what would be stored and when it would fire; nothing is written."`
+
 	Debounce        time.Duration `help:"Instead of a schedule: fire when there was no such call for this duration." placeholder:"DURATION" xor:"when"`
 	DebounceMaxWait time.Duration `help:"With --debounce: but at most so long after the first call." placeholder:"DURATION"`
 	Throttle        time.Duration `help:"Instead of a schedule: fire immediately, then at most once per this duration." placeholder:"DURATION" xor:"when"`
@@ -34,6 +36,7 @@ Examples:
     rouse create payroll -s '0 8 25 * *' --timezone Europe/Berlin --calendar-off weekends --calendar-shift previous -t stream:payroll
     rouse create poll -s '@every 5m' --end 24h --jitter 30s --overlap skip --deadline 2m --keep 72h -t stream:poll
     rouse create index-17 --debounce 10s --debounce-max-wait 1m -t stream:index
+    rouse create nightly -s '0 3 * * *' -t https://example.com/nightly --dry-run
     rouse create --file timers.jsonl`
 }
 
@@ -49,6 +52,9 @@ func (c *createCmd) Run(a *app) error {
 	if err != nil {
 		return flagged(err)
 	}
+	if c.DryRun {
+		return c.validate(a, spec)
+	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		r, done, err := c.create(ctx, s, a.cli.Namespace, spec)
 		if err != nil {
@@ -59,6 +65,35 @@ func (c *createCmd) Run(a *app) error {
 			due = "due"
 		}
 		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, when(r.Due, a.now())) })
+	})
+}
+
+// validate shows what would be stored.
+func (c *createCmd) validate(a *app, spec rouse.Spec) error {
+	conditions := []client.Condition{client.ValidateOnly()}
+	switch {
+	case c.IfRevision != 0:
+		conditions = append(conditions, client.IfRevision(c.IfRevision))
+	case !c.Replace:
+		conditions = append(conditions, client.IfNew())
+	}
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		r, err := s.Replace(ctx, a.cli.Namespace, c.Name, spec, conditions...)
+		if err != nil {
+			return named("timer", c.Name, flagged(err))
+		}
+		shown := api.TimerOf(&r.Timer)
+		for _, at := range r.Next {
+			shown.Next = append(shown.Next, api.TimeOf(at))
+		}
+		return a.show(shown, func() error {
+			a.say("nothing was written; %s would fire:", r.Key.Name)
+			rows := make([]comingRow, len(r.Next))
+			for i, at := range r.Next {
+				rows[i].due = at
+			}
+			return a.showComing("", rows, a.now())
+		})
 	})
 }
 
@@ -107,6 +142,8 @@ func (c *createCmd) check(a *app) error {
 			return rouse.Refuse("name", "", "is missing", "name the key by which calls are one")
 		case a.given["schedule"]:
 			return rouse.Refuse("schedule", c.Schedule, "does not go with --debounce and --throttle", "leave one out")
+		case c.DryRun:
+			return rouse.Refuse("dry-run", "", "does not go with --debounce and --throttle", "leave one out")
 		case c.IfRevision != 0:
 			return rouse.Refuse("if-revision", "", "does not go with --debounce and --throttle", "leave one out")
 		}

@@ -91,7 +91,7 @@ var operations = []operation{
 	{what: "reschedule", method: "POST", path: "timers/a:reschedule", body: `{"schedule":"whenever"}`, args: []string{"reschedule", "a", "whenever"},
 		refusal: refusal{"schedule", ""},
 		words: func(ctx context.Context, e *timers.Timers) error {
-			return timerOf(e.Reschedule(ctx, theTimer, rouse.Spec{Schedule: "whenever"}, 0))
+			return timerOf(e.Reschedule(ctx, theTimer, rouse.Spec{Schedule: "whenever"}, 0, false))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Reschedule(ctx, "default", "a", rouse.Spec{Schedule: "whenever"}))

@@ -99,11 +99,14 @@ func TestOperationsOnTimersRefuseRowsNextToThem(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		dead := rouse.Key{Namespace: "n", Name: "a", Fire: rouse.FireID("n", "a", tm.Generation, tm.Due, false)}
 		for name, do := range map[string]func() error{
-			"pause":              func() error { _, err := h.Pause(ctx, dead, "", 0); return err },
-			"resume":             func() error { _, err := h.Resume(ctx, dead); return err },
-			"skip":               func() error { _, err := h.Skip(ctx, dead, 1, ""); return err },
-			"run":                func() error { _, _, err := h.RunNow(ctx, dead); return err },
-			"reschedule":         func() error { _, err := h.Reschedule(ctx, dead, rouse.Spec{Schedule: "@every 1m"}, 0); return err },
+			"pause":  func() error { _, err := h.Pause(ctx, dead, "", 0); return err },
+			"resume": func() error { _, err := h.Resume(ctx, dead); return err },
+			"skip":   func() error { _, err := h.Skip(ctx, dead, 1, ""); return err },
+			"run":    func() error { _, _, err := h.RunNow(ctx, dead); return err },
+			"reschedule": func() error {
+				_, err := h.Reschedule(ctx, dead, rouse.Spec{Schedule: "@every 1m"}, 0, false)
+				return err
+			},
 			"redrive of a timer": func() error { return h.Redrive(ctx, key("alive")) },
 		} {
 			if err := do(); err == nil {

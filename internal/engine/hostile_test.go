@@ -124,7 +124,7 @@ func TestACostlyScheduleIsRefusedWithItsCost(t *testing.T) {
 			}
 			reschedule := func() error {
 				h.put("y", "@every 1m", in("bad"), func(p *timers.Put) { p.Mode = timers.CreateOrReplace })
-				_, err := h.Reschedule(t.Context(), rouse.Key{Namespace: "bad", Name: "y"}, spec, 0)
+				_, err := h.Reschedule(t.Context(), rouse.Key{Namespace: "bad", Name: "y"}, spec, 0, false)
 				return err
 			}
 			for door, do := range map[string]func() error{"put": put, "preview": preview, "reschedule": reschedule} {
@@ -365,7 +365,7 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 				return err
 			}
 			reschedule := func() error {
-				_, err := h.Reschedule(t.Context(), key("ok"), spec, 0)
+				_, err := h.Reschedule(t.Context(), key("ok"), spec, 0, false)
 				return err
 			}
 			restore := func() error {

@@ -299,7 +299,7 @@ func TestSkipAndReschedule(t *testing.T) {
 			t.Errorf("reason %q", r.Reason)
 		}
 		before, _ := h.Get(t.Context(), key("a"))
-		res, err := h.Reschedule(t.Context(), key("a"), rouse.Spec{Schedule: "@every 1h"}, 0)
+		res, err := h.Reschedule(t.Context(), key("a"), rouse.Spec{Schedule: "@every 1h"}, 0, false)
 		if err != nil || res.Timer.Generation <= before.Generation || res.Timer.Spec.Target != before.Spec.Target || res.Timer.Ended != before.Ended {
 			t.Fatalf("rescheduled %+v, %v", res, err)
 		}
@@ -307,7 +307,7 @@ func TestSkipAndReschedule(t *testing.T) {
 		if got := h.dues("a", from); len(got) != 3 || got[1] != time.Hour+3*time.Minute+time.Second {
 			t.Errorf("fired %v", got)
 		}
-		if _, err := h.Reschedule(t.Context(), key("a"), rouse.Spec{Schedule: "@every 1h"}, 1); !errors.Is(err, rouse.ErrConflict) {
+		if _, err := h.Reschedule(t.Context(), key("a"), rouse.Spec{Schedule: "@every 1h"}, 1, false); !errors.Is(err, rouse.ErrConflict) {
 			t.Errorf("an old revision: %v", err)
 		}
 		// While one is in progress, skip applies to the next ones.
@@ -630,7 +630,7 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 			return errors.Join(err, r[0].Err)
 		},
 		"reschedule": func(h *harness) error {
-			_, err := h.Reschedule(context.Background(), key("a"), rouse.Spec{Schedule: "@after 24h"}, 0)
+			_, err := h.Reschedule(context.Background(), key("a"), rouse.Spec{Schedule: "@after 24h"}, 0, false)
 			return err
 		},
 	} {

@@ -104,25 +104,34 @@ func TestTheDeadLettersOfANamespaceAreBounded(t *testing.T) {
 	})
 }
 
+// limited returns an engine with quotas, what sets those of the namespace "n", and what ends them.
+func limited(t *testing.T) (h *harness, put func(rouse.Quotas), end func()) {
+	t.Helper()
+	store := mem.New()
+	shared := access.NewShared(store, slog.New(slog.DiscardHandler))
+	book := quota.New(store, shared, quota.Options{Node: func() string { return "n" }, Now: store.Now})
+	h = start(t, store, &recorder{}, timers.Options{Quotas: book})
+	var running sync.WaitGroup
+	run, cancel := context.WithCancel(t.Context())
+	running.Go(func() { book.Run(run, true) })
+	put = func(q rouse.Quotas) {
+		t.Helper()
+		if _, err := book.Put(t.Context(), "n", q, rouse.AnyRevision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h, put, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
 // TestQuotasOfWrites asks every operation that writes timers of clients. What replaces a timer needs no room.
 func TestQuotasOfWrites(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := mem.New()
-		shared := access.NewShared(store, slog.New(slog.DiscardHandler))
-		book := quota.New(store, shared, quota.Options{Node: func() string { return "n" }, Now: store.Now})
-		h := start(t, store, &recorder{}, timers.Options{Quotas: book})
 		ctx := t.Context()
-		var running sync.WaitGroup
-		run, end := context.WithCancel(ctx)
-		running.Go(func() { book.Run(run, true) })
-		defer running.Wait()
+		h, put, end := limited(t)
 		defer end()
-		put := func(q rouse.Quotas) {
-			t.Helper()
-			if _, err := book.Put(ctx, "n", q, rouse.AnyRevision); err != nil {
-				t.Fatal(err)
-			}
-		}
 		spec := func(s string) rouse.Spec { return rouse.Spec{Schedule: s, Target: "test:a"} }
 		write := func(name string, mode timers.Mode) error {
 			return firstErr(h.Put(ctx, []timers.Put{{Key: key(name), Spec: spec("@every 1h"), Mode: mode}}))
@@ -175,7 +184,7 @@ func TestQuotasOfWrites(t *testing.T) {
 				t.Errorf("%s below the shortest interval: %v", what, err)
 			}
 		}
-		if _, err := h.Reschedule(ctx, key("d"), spec("@every 1m"), 0); !errors.As(err, new(*rouse.Invalid)) {
+		if _, err := h.Reschedule(ctx, key("d"), spec("@every 1m"), 0, false); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("reschedule below the shortest interval: %v", err)
 		}
 		put(rouse.Quotas{Bytes: 5000})
@@ -213,7 +222,7 @@ func TestQuotasOfWrites(t *testing.T) {
 		}
 		want("a cheap schedule", costly(spec("0 4 * * *")), nil)
 		want("a costly schedule", costly(rare), rouse.ErrQuota)
-		_, err = h.Reschedule(ctx, key("s"), rare, 0)
+		_, err = h.Reschedule(ctx, key("s"), rare, 0, false)
 		want("a costly schedule later", err, rouse.ErrQuota)
 		tr := rouse.Timer{Key: key("t"), Spec: rare, Due: rouse.At(time.Now().Add(time.Hour))}
 		want("an import of a costly schedule", firstErr(h.Import(ctx, []rouse.Timer{tr}, timers.CreateOnly)), rouse.ErrQuota)

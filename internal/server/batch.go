@@ -97,7 +97,7 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 			spec.Target = target // one text for all of them, which stays in the CPU's cache
 		}
 		target = spec.Target
-		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Validate: r.ValidateOnly, Given: true})
 	}
 	return b, nil
 }
@@ -165,7 +165,7 @@ func (f *httpHandler) batchCreate(c *call) error {
 			out.Created[i] = failed(t.Name, err)
 			continue
 		}
-		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Validate: body.ValidateOnly, Given: true})
 		places = append(places, i)
 	}
 	results, err := f.batch(c.ctx, puts)

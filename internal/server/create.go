@@ -52,7 +52,10 @@ func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, e
 
 // coalesce debounces or throttles calls with one name into one fire, regardless of the timer's revision.
 func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
-	if p.IfRevision != 0 {
+	switch {
+	case p.Validate:
+		return timers.PutResult{}, rouse.Refuse("validate_only", "true", "does not go with debounce and throttle", "leave one of them out")
+	case p.IfRevision != 0:
 		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
 	weight, err := s.admit(ctx, []timers.Put{p}, false)
@@ -105,7 +108,7 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
+	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Validate: r.ValidateOnly, Given: true}
 	c, err := coalesceFrom(r)
 	if err != nil {
 		return nil, err
@@ -153,6 +156,9 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 	}
 	t := rousev1.TimerToProto(&res.Timer)
 	t.InFlight = res.InFlight
+	for _, at := range res.Next {
+		t.NextMs = append(t.NextMs, int64(at))
+	}
 	return t, nil
 }
 
@@ -195,7 +201,7 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
+	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Validate: body.ValidateOnly, Given: true}
 	switch {
 	case coalesce != nil && key != "":
 		return malformed(idempotencyHeader, "", "does not go with debounce and throttle", "leave it out: the newest call wins")
@@ -212,7 +218,7 @@ func (c *call) written(res timers.PutResult, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case res.Replaced:
+	case res.Replaced, res.Next != nil: // what was validated is not there
 		return c.put(http.StatusOK, &res)
 	}
 	return c.put(http.StatusCreated, &res)
@@ -238,7 +244,7 @@ func (f *httpHandler) putTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: c.key(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Given: true}
+	put := timers.Put{Key: c.key(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Validate: body.ValidateOnly, Given: true}
 	coalesce, err := body.Coalesced()
 	switch {
 	case err != nil:

@@ -15,7 +15,7 @@ import (
 // editOps are the operations of this file.
 type editOps interface {
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
-	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (timers.PutResult, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error)
 	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error)
 }
 
@@ -24,8 +24,8 @@ func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason 
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
 
-func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64) (timers.PutResult, error) {
-	res, err := s.timers.Reschedule(ctx, key, when, expected)
+func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64, validate bool) (timers.PutResult, error) {
+	res, err := s.timers.Reschedule(ctx, key, when, expected, validate)
 	return res, cmp.Or(err, res.Err)
 }
 
@@ -46,7 +46,7 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 	if err != nil {
 		return nil, err
 	}
-	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision))
+	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision, r.ValidateOnly))
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
@@ -105,7 +105,7 @@ func (f *httpHandler) rescheduleTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := f.reschedule(c.ctx, c.key(), when, max(expected, revision))
+	res, err := f.reschedule(c.ctx, c.key(), when, max(expected, revision), body.ValidateOnly)
 	switch {
 	case err != nil && (some || revision != 0):
 		return asked(err)

@@ -81,7 +81,9 @@ func (f *fake) Put(_ context.Context, puts []timers.Put) ([]timers.PutResult, er
 	results := make([]timers.PutResult, len(puts))
 	for i := range puts {
 		_, results[i].Replaced = f.rows[puts[i].Key]
-		results[i].Timer, results[i].Err = f.put(&puts[i])
+		if results[i].Timer, results[i].Err = f.put(&puts[i]); puts[i].Validate && results[i].Err == nil {
+			results[i].Next = []rouse.Instant{results[i].Timer.Due}
+		}
 	}
 	return results, nil
 }
@@ -106,6 +108,9 @@ func (f *fake) put(p *timers.Put) (rouse.Timer, error) {
 		return rouse.Timer{}, rouse.ErrExists
 	}
 	t := rouse.Timer{Key: p.Key, Spec: p.Spec, Created: epoch, Updated: epoch, Anchor: epoch, Due: epoch.Add(time.Hour), Visible: epoch.Add(time.Hour)}
+	if p.Validate {
+		return t, nil
+	}
 	return f.store(t, true), nil
 }
 
@@ -350,7 +355,11 @@ func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason strin
 	})
 }
 
-func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (timers.PutResult, error) {
+func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error) {
+	if validate {
+		t, err := f.Get(context.Background(), key)
+		return timers.PutResult{Timer: t, Replaced: true, Next: []rouse.Instant{epoch}}, err
+	}
 	if err := cmp.Or(rouse.CheckRevision(ifRevision), checkSchedule(&when)); err != nil {
 		return timers.PutResult{}, err
 	}

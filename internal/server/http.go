@@ -213,6 +213,9 @@ func (c *call) put(status int, res *timers.PutResult) error {
 	}
 	body := api.TimerOf(t)
 	body.InFlight = res.InFlight
+	for _, at := range res.Next {
+		body.Next = append(body.Next, api.TimeOf(at))
+	}
 	return c.reply(status, body)
 }
 

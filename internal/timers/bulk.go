@@ -226,7 +226,7 @@ func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (
 	case "skip":
 		_, err = ts.Skip(ctx, key, 1, r.Reason)
 	case "reschedule":
-		_, err = ts.Reschedule(ctx, key, *r.When, 0)
+		_, err = ts.Reschedule(ctx, key, *r.When, 0, false)
 	case "redrive":
 		err = ts.Redrive(ctx, key)
 	case "purge":

@@ -190,8 +190,9 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 }
 
 // Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
-// ifRevision other than 0, only if the timer has that revision. A new generation begins, as in a replace.
-func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
+// ifRevision other than 0, only if the timer has that revision. A new generation begins, as in a replace. If
+// it is only to validate, nothing is written, and the result is what would be stored, with its next times.
+func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
 		return res, err
@@ -199,22 +200,12 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return res, err
 	}
+	if validate {
+		return validateReschedule(ctx, ts, key, &when, ifRevision)
+	}
 	defer ts.Engine.Freeze(key)()
 	out, err := ts.edit(ctx, access.TimersReschedule, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
-		spec := t.Spec
-		spec.SetWhen(&when)
-		if err := spec.Check(); err != nil {
-			return rouse.Step{}, err
-		}
-		now := ts.Engine.Latest()
-		s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
-		if err == nil {
-			err = ts.checkEvery(key.Namespace, &spec, now, s)
-		}
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		to, err := t.Reschedule(spec, now, s)
+		to, err := rescheduled(ts, t, &when)
 		if err != nil {
 			return rouse.Step{}, err
 		}
@@ -230,6 +221,24 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	res.InFlight = res.InFlight || detached.InFlight
 	ts.access.Redact(ctx, &res.Timer)
 	return res, err
+}
+
+// rescheduled returns a timer with another schedule.
+func rescheduled(ts *Timers, t *rouse.Timer, when *rouse.Spec) (rouse.Timer, error) {
+	spec := t.Spec
+	spec.SetWhen(when)
+	if err := spec.Check(); err != nil {
+		return rouse.Timer{}, err
+	}
+	now := ts.Engine.Latest()
+	s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: t.Key, Anchor: now})
+	if err == nil {
+		err = ts.checkEvery(t.Key.Namespace, &spec, now, s)
+	}
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return t.Reschedule(spec, now, s)
 }
 
 // RunNow asks for a fire now, in addition to the schedule, and returns its id and due time.

@@ -31,15 +31,17 @@ type Put struct {
 	Mode       Mode
 	IfRevision uint64      // not 0: only if the timer has this revision, else rouse.ErrConflict
 	by         access.Verb // not empty: the caller may write a part of the namespace by it, so that each version that is replaced is checked
+	Validate   bool        // it is only checked, and nothing is written; of all puts of a call or none
 	Given      bool        // the caller does not change the data of Spec and the result any more: the engine may keep it
 }
 
 // PutResult is the result of one Put.
 type PutResult struct {
 	Timer    rouse.Timer
-	Replaced bool  // there was a timer of that name before
-	InFlight bool  // an attempt of its generation had started and may still arrive; none starts after the answer
-	Err      error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
+	Replaced bool            // there was a timer of that name before
+	InFlight bool            // an attempt of its generation had started and may still arrive; none starts after the answer
+	Next     []rouse.Instant // of a put that was validated alone: the next times
+	Err      error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error,
@@ -47,7 +49,8 @@ type PutResult struct {
 // unknown.
 func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err error) {
 	var span *rouse.TraceContext
-	if begin := ts.opts.Engine.Created; begin != nil && len(puts) > 0 {
+	only := len(puts) > 0 && puts[0].Validate
+	if begin := ts.opts.Engine.Created; begin != nil && len(puts) > 0 && !only {
 		var end func(error)
 		span, end = begin(ctx, puts[0].Key, len(puts))
 		defer func() { end(cmp.Or(err, errorOf(results))) }()
@@ -70,6 +73,9 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	if len(items) == 0 {
 		return results, nil
+	}
+	if only {
+		return results, validate(ctx, ts, puts, items, at, results)
 	}
 	if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
 		return nil, err

@@ -233,6 +233,15 @@ func (a *admission) grows(namespace string, old, row *rouse.Row) error {
 	return err
 }
 
+// returned gives back the room of a row that was admitted in place of another one, and is not written. What
+// was taken of other quotas comes back by itself.
+func (a *admission) returned(namespace string, old, row *rouse.Row) {
+	if a.quotas == nil || a.quotas.Of(namespace).Bytes == 0 {
+		return
+	}
+	_, _ = a.quotas.Fit(namespace, []int64{rowSize(old) - rowSize(row)})
+}
+
 // read admits a request that reads a namespace; one of all namespaces is not bounded.
 func (a *admission) read(namespace string) error {
 	if a.quotas == nil || namespace == "" {

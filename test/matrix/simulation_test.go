@@ -227,7 +227,7 @@ func (w *simulation) create(name string, t timerSpec) bool {
 
 func (w *simulation) reschedule(name string, t timerSpec) bool {
 	ev := history.Put{Reschedule: true, Timer: name, Spec: t.seen, T0: w.tick()}
-	res, err := w.engine.Reschedule(context.Background(), key(name), t.spec, 0)
+	res, err := w.engine.Reschedule(context.Background(), key(name), t.spec, 0, false)
 	ev.T1, ev.Res = w.now(), result(err)
 	if err != nil {
 		ev.Gen = w.number(name, 0)

@@ -3677,6 +3677,7 @@ type Timer struct {
 	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost or unreadable
 	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
+	NextMs          []int64     `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
 	Redacted        bool        `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -3962,6 +3963,13 @@ func (x *Timer) GetConsecutiveDead() uint32 {
 		return x.ConsecutiveDead
 	}
 	return 0
+}
+
+func (x *Timer) GetNextMs() []int64 {
+	if x != nil {
+		return x.NextMs
+	}
+	return nil
 }
 
 func (x *Timer) GetRedacted() bool {
@@ -4622,7 +4630,9 @@ type CreateRequest struct {
 	//
 	//	*CreateRequest_Debounce
 	//	*CreateRequest_Throttle
-	Coalesce      isCreateRequest_Coalesce `protobuf_oneof:"coalesce"`
+	Coalesce isCreateRequest_Coalesce `protobuf_oneof:"coalesce"`
+	// All checks are made and nothing is written: the answer is what would be stored, with its next times.
+	ValidateOnly  bool `protobuf:"varint,8,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4715,6 +4725,13 @@ func (x *CreateRequest) GetThrottle() *Throttle {
 		}
 	}
 	return nil
+}
+
+func (x *CreateRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 type isCreateRequest_Coalesce interface {
@@ -4836,6 +4853,7 @@ type BatchCreateRequest struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // of all the timers; empty: "default"
 	Mode          Mode                   `protobuf:"varint,2,opt,name=mode,proto3,enum=rouse.v1.Mode" json:"mode,omitempty"`
 	Timers        []*NewTimer            `protobuf:"bytes,3,rep,name=timers,proto3" json:"timers,omitempty"`
+	ValidateOnly  bool                   `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"` // as in CreateRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4889,6 +4907,13 @@ func (x *BatchCreateRequest) GetTimers() []*NewTimer {
 		return x.Timers
 	}
 	return nil
+}
+
+func (x *BatchCreateRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 type NewTimer struct {
@@ -5965,6 +5990,7 @@ type RescheduleRequest struct {
 	Name             string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	When             *When                  `protobuf:"bytes,3,opt,name=when,proto3" json:"when,omitempty"`
 	ExpectedRevision uint64                 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"` // not 0: only if the timer has this revision
+	ValidateOnly     bool                   `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`             // as in CreateRequest
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -6025,6 +6051,13 @@ func (x *RescheduleRequest) GetExpectedRevision() uint64 {
 		return x.ExpectedRevision
 	}
 	return 0
+}
+
+func (x *RescheduleRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 // When is the part of a spec that decides when it is due: all of it is replaced.
@@ -11706,7 +11739,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
 	"\x11DeleteRoleRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeleteRoleResponse\"\xd5\b\n" +
+	"\x12DeleteRoleResponse\"\xee\b\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -11753,7 +11786,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06answer\x18\" \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\x12\x1f\n" +
 	"\vpause_cause\x18# \x01(\tR\n" +
 	"pauseCause\x12)\n" +
-	"\x10consecutive_dead\x18$ \x01(\rR\x0fconsecutiveDead\x12\x1a\n" +
+	"\x10consecutive_dead\x18$ \x01(\rR\x0fconsecutiveDead\x12\x17\n" +
+	"\anext_ms\x18& \x03(\x03R\x06nextMs\x12\x1a\n" +
 	"\bredacted\x18% \x01(\bR\bredacted\"I\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
@@ -11820,7 +11854,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06accept\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06accept\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa6\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcb\x02\n" +
 	"\rCreateRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -11828,18 +11862,20 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04mode\x18\x04 \x01(\x0e2\x0e.rouse.v1.ModeR\x04mode\x12+\n" +
 	"\x11expected_revision\x18\x05 \x01(\x04R\x10expectedRevision\x120\n" +
 	"\bdebounce\x18\x06 \x01(\v2\x12.rouse.v1.DebounceH\x00R\bdebounce\x120\n" +
-	"\bthrottle\x18\a \x01(\v2\x12.rouse.v1.ThrottleH\x00R\bthrottleB\n" +
+	"\bthrottle\x18\a \x01(\v2\x12.rouse.v1.ThrottleH\x00R\bthrottle\x12#\n" +
+	"\rvalidate_only\x18\b \x01(\bR\fvalidateOnlyB\n" +
 	"\n" +
 	"\bcoalesce\"q\n" +
 	"\bDebounce\x12/\n" +
 	"\x05quiet\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05quiet\x124\n" +
 	"\bmax_wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\";\n" +
 	"\bThrottle\x12/\n" +
-	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05every\"\x82\x01\n" +
+	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05every\"\xa7\x01\n" +
 	"\x12BatchCreateRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x0e.rouse.v1.ModeR\x04mode\x12*\n" +
-	"\x06timers\x18\x03 \x03(\v2\x12.rouse.v1.NewTimerR\x06timers\"B\n" +
+	"\x06timers\x18\x03 \x03(\v2\x12.rouse.v1.NewTimerR\x06timers\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"B\n" +
 	"\bNewTimer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\x04spec\x18\x02 \x01(\v2\x0e.rouse.v1.SpecR\x04spec\"B\n" +
@@ -11926,12 +11962,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x96\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbb\x01\n" +
 	"\x11RescheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
 	"\x04when\x18\x03 \x01(\v2\x0e.rouse.v1.WhenR\x04when\x12+\n" +
-	"\x11expected_revision\x18\x04 \x01(\x04R\x10expectedRevision\"\xeb\x02\n" +
+	"\x11expected_revision\x18\x04 \x01(\x04R\x10expectedRevision\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xeb\x02\n" +
 	"\x04When\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x12\n" +
 	"\x04also\x18\x02 \x03(\tR\x04also\x12\x16\n" +

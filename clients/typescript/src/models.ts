@@ -283,6 +283,8 @@ export interface Timer {
   consecutive_dead?: number;
   /** Payload, headers, answer and what targets answered are left out: the caller may not see them. */
   redacted?: boolean;
+  /** In answers to validate_only: the next times, at most five. */
+  next?: Time[];
   /**
    * InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers to
    * creates only: an attempt of the generation that was replaced had started and may still arrive.

@@ -344,6 +344,8 @@ class Timer:
     """Dead letters in a row, as pause_after counts them."""
     redacted: Optional[bool] = None
     """Payload, headers, answer and what targets answered are left out: the caller may not see them."""
+    next: Optional[list[datetime]] = None
+    """In answers to validate_only: the next times, at most five."""
     in_flight: Optional[bool] = None
     """InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers
     to creates only: an attempt of the generation that was replaced had started and may still arrive."""

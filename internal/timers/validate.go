@@ -1,0 +1,87 @@
+package timers
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// nextShown is how many of the next times a validated put shows, if it is the only one.
+const nextShown = 5
+
+// validate finishes puts that are only to be checked: their quotas have to allow them, and the names have to
+// be as they want them. The results are what would be stored, without a revision. Like writes, they count
+// towards the rate of creates.
+func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) error {
+	items, at, err := ts.admission.admit(ctx, puts, items, at, results)
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	keys := make([]rouse.Key, len(at))
+	for j, i := range at {
+		keys[j] = puts[i].Key
+	}
+	rows, err := ts.store.Get(ctx, keys)
+	if err != nil {
+		return err
+	}
+	earlier := map[rouse.Key]bool{} // names that puts before would have taken
+	for j, i := range at {
+		p, res := &puts[i], &results[i]
+		ts.admission.returned(p.Key.Namespace, &rows[j], items[j].Change.To)
+		exists := rows[j].Revision != 0 || earlier[p.Key]
+		if p.IfRevision != 0 && p.IfRevision != rows[j].Revision || p.IfRevision == 0 && p.Mode == CreateOnly && exists {
+			*res = PutResult{Err: refused(p, engine.Written{Result: rouse.Result{Existed: exists, Revision: rows[j].Revision}})}
+			continue
+		}
+		res.Replaced = exists
+		earlier[p.Key] = true
+		if len(puts) > 1 {
+			continue
+		}
+		if res.Next, err = nextOf(ctx, ts, &res.Timer); err != nil {
+			*res = PutResult{Err: err}
+		}
+	}
+	return nil
+}
+
+// validateReschedule is Reschedule without its write.
+func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec, ifRevision uint64) (PutResult, error) {
+	res := PutResult{Replaced: true}
+	t, err := ts.get(ctx, access.TimersReschedule, key)
+	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
+		err = conflicting(key, t.Revision)
+	}
+	if err == nil {
+		res.Timer, err = rescheduled(ts, &t, when)
+	}
+	if err == nil {
+		res.Next, err = nextOf(ctx, ts, &res.Timer)
+	}
+	ts.access.Redact(ctx, &res.Timer)
+	return res, err
+}
+
+// nextOf returns the next times of a timer that is not stored.
+func nextOf(ctx context.Context, ts *Timers, t *rouse.Timer) ([]rouse.Instant, error) {
+	s, err := ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	if err != nil {
+		return nil, err
+	}
+	count := nextShown
+	if most := t.Spec.MaxOccurrences; most != 0 {
+		count = min(count, int(most))
+	}
+	next := []rouse.Instant{t.Due}
+	if !t.Spec.Recurring() {
+		return next, nil
+	}
+	list, err := coming(ctx, t, s, t.Due, rouse.Never, count-1)
+	for i := range list {
+		next = append(next, list[i].Due)
+	}
+	return next, err
+}
