@@ -34,12 +34,14 @@ class Schemas:
 
     SIMPLE: dict[str, str]
     """What the types of JSON are in the language, and the schemas of a single value."""
+    MORE: list[str] = []
+    """The schemas that this language has in addition to ROOTS."""
 
     def __init__(self, schemas: dict[str, Any]) -> None:
         self.schemas = schemas
         self.done: dict[str, str] = {}
         self.aliases: dict[str, str] = {}
-        for name in ROOTS:
+        for name in ROOTS + self.MORE:
             self.add(name)
 
     def add(self, name: str) -> None:
@@ -153,6 +155,7 @@ class Interfaces(Schemas):
         "string": "string", "integer": "number", "number": "number", "boolean": "boolean",
         "Time": "Time", "Duration": "Duration", "Name": "string", "FireID": "string", "Number": "number",
     }  # fmt: skip
+    MORE = ["Fire"]
 
     def text(self, name: str, members: dict[str, Any], required: set[str]) -> str:
         lines = []

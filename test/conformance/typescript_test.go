@@ -109,7 +109,7 @@ func node(t *testing.T, args ...string) *exec.Cmd {
 // TestTypeScript runs the tests of the TypeScript client, its examples among them.
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"client", "server", "examples"} {
+	for _, name := range []string{"client", "server", "subscribe", "examples"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if out, err := node(t, "--test", "built/"+name+".test.js").CombinedOutput(); err != nil {

@@ -1,15 +1,16 @@
 /** The client: one method for each operation, with the names of the other clients. */
 
 import { ConflictError, RouseError, errorAs, errorOf } from "./errors.js";
+import { Subscription, type Handler, type SubscribeOptions } from "./subscribe.js";
 import { Listing } from "./listing.js";
 import { specMembers } from "./models.js";
 import type {
-  Backfilled, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Moment,
+  Backfilled, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Fire, Moment,
   Namespace, Next, Quotas, Ran, Record as FireRecord, RecordGroups, SigningKey, Simulated, Spec, State, Timer, TimerOutcomes, Version, When,
 } from "./models.js";
 import { Transport, type Call, type Reply } from "./request.js";
 import { settingsOf } from "./settings.js";
-import { jsonOf, milliseconds, pathOf, queryOf, specOf, textOf, timerOf } from "./wire.js";
+import { jsonOf, milliseconds, pathOf, queryOf, specOf, textOf, timerOf, withBytes } from "./wire.js";
 
 /** The settings of a client. Those that are left out are read from the environment, where there is one. */
 export interface ClientOptions {
@@ -145,6 +146,20 @@ export interface BulkOptions extends CallOptions {
   error_contains?: string | undefined;
 }
 
+/** Which fires a poll takes. */
+export interface PollOptions extends CallOptions {
+  /** Of the target `stream:CHANNEL`; default that of `stream:`. */
+  channel?: string | undefined;
+  /** Beginning of the timer's name. */
+  name_prefix?: string | undefined;
+  /** Labels that the timer must have. */
+  labels?: Record<string, string> | undefined;
+  /** At most so many; default 16. */
+  max?: number | undefined;
+  /** For how long the server waits for the first one; default 30s. */
+  wait?: Duration | undefined;
+}
+
 /** How a request to a pool is handled. */
 export interface PoolCallOptions extends CallOptions {
   /** Of the body; default `application/octet-stream`. */
@@ -223,8 +238,12 @@ export class Client {
    * ```
    */
   within(namespace: string): Client {
-    const client = new Client({ server: this.#transport.bases.join(","), namespace });
-    client.#transport = this.#transport;
+    return this.#with(this.#transport, namespace);
+  }
+
+  #with(transport: Transport, namespace: string): Client {
+    const client = new Client({ server: transport.bases.join(","), namespace });
+    client.#transport = transport;
     return client;
   }
 
@@ -630,7 +649,48 @@ export class Client {
     await this.#call("DELETE", this.#path("timers", name, "dead", fire_id), { repeat: true, deletes: true, ...options });
   }
 
-  // Reports on fires that a receiver has answered with 202
+  // Fires of stream targets
+
+  /**
+   * Calls a handler with the fires of a stream target, until {@link Subscription.stop}: it polls, extends the deadline of a fire for as long as
+   * the handler runs, and reports what became of it. If the handler throws, the attempt has failed; {@link FailedError} tells how.
+   *
+   * @example
+   * ```ts
+   * const subscription = client.subscribe("parcels", async (fire, { signal }) => {
+   *   console.log(fire.name, fire.payload); // parcel { id: 7 }
+   * });
+   * await client.create("parcel", { schedule: "@after 1ms", target: "stream:parcels", payload: { id: 7 } });
+   * while ((await client.records({ name: "parcel" }).all()).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+   * await subscription.stop();
+   * ```
+   */
+  subscribe(channel: string, handler: Handler, options: SubscribeOptions = {}): Subscription {
+    const nodes = this.#transport.bases.map((base) => this.#with(this.#transport.at(base), this.#namespace));
+    return new Subscription(this, nodes, channel, handler, options);
+  }
+
+  /**
+   * Takes fires of a stream target, as soon as there are some; none if there are none in the time. The caller reports on each before its
+   * deadline: {@link Client.complete}, {@link Client.fail}, {@link Client.heartbeat} or {@link Client.release}. {@link Client.subscribe} does all
+   * of that. If the answer is lost, the fires that it had come again after their deadline.
+   *
+   * @example
+   * ```ts
+   * await client.create("letter", { schedule: "@after 1ms", target: "stream:letters" });
+   * for (const fire of await client.poll({ channel: "letters" })) {
+   *   await client.complete(fire.name, fire.fire_id, fire.token);
+   *   console.log(fire.name); // letter
+   * }
+   * ```
+   */
+  async poll(options: PollOptions = {}): Promise<Fire[]> {
+    const { signal, ...body } = options;
+    const wait = milliseconds(body.wait ?? "30s");
+    return (await this.#json<{ fires: Fire[] }>("POST", this.#path("fires", ":poll"), { body: jsonOf(body), repeat: true, wait, signal })).fires.map(withBytes);
+  }
+
+  // Reports on fires that a receiver has answered with 202, or that a poll has taken
 
   /** Reports that the work of a fire is done. */
   async complete(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
@@ -650,6 +710,11 @@ export class Client {
   async heartbeat(name: string, fire_id: string, token: number, extend: Duration, options: CallOptions = {}): Promise<Deadline> {
     const body = jsonOf({ token, extend });
     return await this.#json("POST", this.#path("timers", name, "fires", fire_id, ":heartbeat"), { body, repeat: true, ...options });
+  }
+
+  /** Gives back a fire whose work was not begun: it comes again at once, and the attempt does not count. */
+  async release(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id, ":release"), { body: jsonOf({ token }), repeat: true, ...options });
   }
 
   // Calendars

@@ -1,6 +1,6 @@
 /** The errors of the client. Each code of a problem that callers may want to tell from others has a class; docs/api.md lists all codes. */
 
-import type { BulkProgress, Fault, Problem } from "./models.js";
+import type { BulkProgress, Duration, Fault, Problem } from "./models.js";
 
 /** The base of all errors of this package. */
 export class RouseError extends Error {
@@ -23,6 +23,21 @@ export class ConnectionFailedError extends RouseError {
 /** A callback is not signed, its signature is too old, or no key matches. */
 export class SignatureError extends RouseError {
   override name = "SignatureError";
+}
+
+/** What a handler throws if it wants more than another attempt after the usual pause. */
+export class FailedError extends RouseError {
+  override name = "FailedError";
+  /** No further attempt can succeed: the fire becomes a dead letter. */
+  readonly permanent: boolean | undefined;
+  /** When the next attempt comes, in place of the timer's own pause; `0s` is at once. */
+  readonly retry_after: Duration | undefined;
+
+  constructor(message: string, how: { permanent?: boolean | undefined; retry_after?: Duration | undefined; cause?: unknown } = {}) {
+    super(message, how.cause === undefined ? undefined : { cause: how.cause });
+    this.permanent = how.permanent;
+    this.retry_after = how.retry_after;
+  }
 }
 
 /** The server refused a request: a problem as defined by RFC 9457. */

@@ -9,13 +9,14 @@
 
 export { Client } from "./client.js";
 export type {
-  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer,
+  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer, PollOptions,
   PoolCallOptions, RecordsOptions,
 } from "./client.js";
 export {
-  AlreadyExistsError, ApiError, ConflictError, ConnectionFailedError, ForbiddenError, InvalidError, NotFoundError, OverloadedError, RouseError,
+  AlreadyExistsError, ApiError, ConflictError, ConnectionFailedError, FailedError, ForbiddenError, InvalidError, NotFoundError, OverloadedError, RouseError,
   SignatureError, UnauthenticatedError, UnavailableError,
 } from "./errors.js";
 export { Listing } from "./listing.js";
 export type * from "./models.js";
+export { Subscription, type Handler, type SubscribeOptions } from "./subscribe.js";
 export { milliseconds } from "./wire.js";

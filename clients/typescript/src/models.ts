@@ -656,6 +656,31 @@ export interface Namespace {
   counts?: { [name: string]: number };
 }
 
+/** A fire that a poll has taken. Its receiver reports on it before the deadline. */
+export interface Fire {
+  /** The same for every attempt of an occurrence, for ever. */
+  fire_id: string;
+  namespace: string;
+  name: string;
+  generation: number;
+  due: Time;
+  /** 1 is the first. */
+  attempt: number;
+  /** Fencing token, for reports: grows from attempt to attempt. */
+  token: number;
+  /** When the attempt fails without a report. */
+  deadline: Time;
+  manual?: boolean;
+  /** No attempt follows this one. */
+  last?: boolean;
+  /** Any JSON value, delivered byte for byte; or bytes. Undefined is no payload. */
+  payload?: unknown;
+  content_type?: string;
+  labels?: { [name: string]: string };
+  /** Of the span of the attempt. */
+  traceparent?: string;
+}
+
 /** The members of a spec. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",

@@ -45,6 +45,11 @@ export class Transport {
     readonly fetch: typeof globalThis.fetch,
   ) {}
 
+  /** Returns a transport that sends requests to one node. */
+  at(base: string): Transport {
+    return new Transport([base], this.key, this.timeout, this.patience, this.fetch);
+  }
+
   /** Makes a call. It is retried for as long as the patience lasts. */
   async call(call: Call): Promise<Reply> {
     const end = performance.now() + this.patience;
@@ -131,7 +136,7 @@ function joined(parts: Uint8Array[]): Uint8Array {
 }
 
 /** Waits, unless the signal aborts before. */
-async function sleep(time: number, signal: AbortSignal | undefined): Promise<void> {
+export async function sleep(time: number, signal: AbortSignal | undefined): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const cancel = () => {
       clearTimeout(timer);

@@ -54,7 +54,8 @@ export function timerOf(data: unknown): Timer {
   return timer;
 }
 
-function withBytes<T extends { payload?: unknown }>(data: T & { payload_base64?: string }): T {
+/** Reads an object with a payload. */
+export function withBytes<T extends { payload?: unknown }>(data: T & { payload_base64?: string }): T {
   const { payload_base64: text, ...rest } = data;
   return text === undefined ? data : ({ ...rest, payload: bytesOf(text) } as unknown as T);
 }

@@ -165,7 +165,7 @@ test("a call ends with its signal, and with its timeout", async () => {
       setTimeout(() => controller.abort(reason), 10);
       return typeof answer === "function" ? answer(sent, signal) : answer.clone();
     }]);
-    await assert.rejects(client.get("a", { signal: controller.signal }), reason);
+    await assert.rejects(client.run("a", { signal: controller.signal }), reason);
     await assert.rejects(client.get("a", { signal: controller.signal }), reason);
   }
   await assert.rejects(scripted([never], { timeout: 10, patience: 0 }).client.get("a"), (error) => error instanceof ConnectionFailedError && error.unsure && /no answer in 10 ms/.test(error.message));
