@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
@@ -168,9 +169,10 @@ func (p *cluster) count() {
 	clear(p.silence)
 }
 
-// eachStrategy runs a test in a bubble for every strategy and several seeds; ROUSE_SEEDS is their number.
+// eachStrategy runs a test in a bubble for every strategy; ROUSE_SEEDS is the number of seeds, 2 with
+// ROUSE_LONG=1.
 func eachStrategy(t *testing.T, test func(t *testing.T, p *cluster)) {
-	seeds := 2
+	seeds := poll.Rounds(1, 2)
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // fragile is a store that fails from its nth call on: before the call has any effect, or after its full
@@ -129,8 +130,10 @@ func change(t *rapid.T, tb testing.TB, s rouse.Store, written map[string]bool) {
 }
 
 // TestRandomHistories copies a source that changes between and during runs, which end at any call, in any
-// way; the last one is final. Then the target has the whole content of the source, exactly once.
+// way; the last one is final. Then the target has the whole content of the source, exactly once. It does so
+// 25 times for each pair of stores, 100 times with ROUSE_LONG=1.
 func TestRandomHistories(t *testing.T) {
+	poll.Checks(t, 25)
 	for _, kind := range [][2]string{{"mem", "mem"}, {"pebble", "mem"}, {"mem", "sqlite"}} {
 		t.Run(kind[0]+" to "+kind[1], func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // from opens a connection from a loopback address.
@@ -259,10 +260,8 @@ func TestTheHeaviestAddressGivesWay(t *testing.T) {
 // wantMemory waits until requests take this much memory.
 func wantMemory(t *testing.T, s *running, want int64) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); s.server.Load().Memory != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are held, want %d", s.server.Load().Memory, want)
-		}
+	if !poll.Holds(poll.Patience, func() bool { return s.server.Load().Memory == want }) {
+		t.Fatalf("%d bytes are held, want %d", s.server.Load().Memory, want)
 	}
 }
 

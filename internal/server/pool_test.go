@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // aTarget returns targets that the fake accepts.
@@ -21,16 +22,14 @@ func (r *running) calls() rousev1.CallsClient { return rousev1.NewCallsClient(r.
 // made waits until the fake has this many timers.
 func (f *fake) made(t *testing.T, n int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	have := 0
+	if !poll.Holds(poll.Patience, func() bool {
 		f.mu.Lock()
-		have := len(f.rows)
-		f.mu.Unlock()
-		if have == n {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("there are %d timers, not %d", have, n)
-		}
+		defer f.mu.Unlock()
+		have = len(f.rows)
+		return have == n
+	}) {
+		t.Fatalf("there are %d timers, not %d", have, n)
 	}
 }
 
@@ -118,11 +117,7 @@ func TestCallsAnsweredBeforeTheWait(t *testing.T) {
 		}
 		over <- got
 	}()
-	for end := time.Now().Add(20 * time.Second); calls.waiting.Load() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("there is no wait")
-		}
-	}
+	poll.Until(t, "there is a wait", func() bool { return calls.waiting.Load() > 0 })
 	record := rouse.Record{Namespace: key.Namespace, Name: key.Name, Ending: rouse.EndFired, Attempts: 1}
 	f.set(func() {
 		ended := f.rows[key]

@@ -3,7 +3,6 @@ package postgres
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -148,10 +147,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 // TestChurn fires timers over and over, and checks what remains in the tables. It fires 50,000 times; a
 // million times with ROUSE_LONG=1.
 func TestChurn(t *testing.T) {
-	fires := 50_000
-	if os.Getenv("ROUSE_LONG") != "" {
-		fires = 1_000_000
-	}
+	fires := poll.Rounds(50_000, 1_000_000)
 	server := servers.StartPostgres(t, "autovacuum_naptime=1s", "max_wal_size=2GB")
 	url := server.URL()
 	s := openTest(t, url, Options{})

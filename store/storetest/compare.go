@@ -10,11 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Compare makes the same random calls on a store and on a model, and expects the same answers. Revisions may
-// have different values, but must have the same order.
+// have different values, but must have the same order. It does so 25 times, 100 times with ROUSE_LONG=1.
 func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rouse.Store) {
+	poll.Checks(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()), revisions: map[uint64]uint64{0: 0}}
 		defer p.store.Close()

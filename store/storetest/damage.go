@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Damage breaks copies of a store that was killed after it had acknowledged some thousands of rows: it
@@ -254,7 +255,7 @@ func damages(whole []byte, flips, cuts int) (out []broken) {
 	if len(whole) == 0 {
 		return out
 	}
-	if os.Getenv("ROUSE_LONG") != "" {
+	if poll.Long {
 		flips, cuts = min(len(whole), 2000), min(len(whole), 300)
 	}
 	for i := range flips { // one in each part of the file; the first part also at its very beginning

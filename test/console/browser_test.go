@@ -132,7 +132,7 @@ func (p *tab) complaints() []string {
 }
 
 // patience is how long a page may take for anything.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()

@@ -229,7 +229,7 @@ func (i *instance) kill() {
 
 // remove removes the rest of the instance.
 func (i *instance) remove() {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		var groups []string
 		err := filepath.WalkDir(i.group, func(path string, e os.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
