@@ -57,6 +57,8 @@ type cli struct {
 	Resume resumeCmd `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
 	Run    runCmd    `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
 
+	Apply applyCmd `cmd:"" group:"timers" help:"Make timers and calendars as files declare them."`
+
 	editCommands `embed:""`
 
 	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`

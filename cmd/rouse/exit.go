@@ -19,6 +19,7 @@ const (
 	exitOK          = 0
 	exitFailure     = 1
 	exitUsage       = 2
+	exitWouldChange = 2 // of apply --dry-run, whose faults print an error
 	exitNotFound    = 3
 	exitConflict    = 4
 	exitUnavailable = 5
@@ -35,8 +36,8 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitOK, "done"},
-	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `migrate-store`: the stores differ; for `doctor`: something is critical; for commands with a filter: some timers were not changed"},
-	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
+	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `apply`: some objects are not as declared; for `migrate-store`: the stores differ; for `doctor`: something is critical; for commands with a filter: some timers were not changed"},
+	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged; for `apply --dry-run`: without an error on stderr, something would be changed"},
 	{exitNotFound, "the timer, dead letter or calendar does not exist; `explain` of a timer that is gone answers with its history, and 0, as long as there is one"},
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},

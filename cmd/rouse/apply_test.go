@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest"
+)
+
+// TestApplyLeavesAloneWhatIsChangedInTheMeantime writes with what was read before another client, or a fire,
+// changed the timer.
+func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
+	s := rousetest.NewServer(t)
+	a := &app{ctx: t.Context(), out: io.Discard, errOut: io.Discard}
+	a.cli.Namespace, a.cli.Timeout = "default", time.Minute
+	p := &applying{applyCmd: &applyCmd{Owner: "shop"}, a: a, s: s.Client, known: map[string]known{}, counts: map[string]int{}}
+	spec := func(schedule string) rouse.Spec {
+		owned, err := ownedBy("shop", &rouse.Spec{Schedule: schedule, Target: "stream:x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return owned
+	}
+	get := func(name string) rouse.Timer {
+		timer, err := p.get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return timer
+	}
+	wanted := func(name string) *declared {
+		return &declared{name: name, spec: rouse.Spec{Schedule: "@every 3h", Target: "stream:x"}}
+	}
+
+	// another client has changed it
+	s.Create("changed", spec("@every 1h"))
+	read := get("changed")
+	if _, err := s.Client.Reschedule(t.Context(), "", "changed", rouse.Spec{Schedule: "@every 2h"}); err != nil {
+		t.Fatal(err)
+	}
+	if o := p.change(wanted("changed"), &read, spec("@every 3h")); o.Outcome != outcomeFailed || !errors.Is(o.err, rouse.ErrConflict) {
+		t.Errorf("what another client changed: %+v", o)
+	}
+	if now := get("changed"); now.Spec.Schedule != "@every 2h" {
+		t.Errorf("the change of another client is lost: %q", now.Spec.Schedule)
+	}
+
+	// another client has paused it
+	s.Create("paused", spec("@every 1h"))
+	read = get("paused")
+	if _, err := s.Client.Pause(t.Context(), "", "paused", "an incident"); err != nil {
+		t.Fatal(err)
+	}
+	if o := p.change(wanted("paused"), &read, spec("@every 3h")); o.Outcome != outcomeFailed || !get("paused").Paused {
+		t.Errorf("what another client paused: %+v", o)
+	}
+
+	// a skip changes the revision and nothing that was declared, as a fire does
+	s.Create("moved", spec("@every 1h"))
+	read = get("moved")
+	if _, err := s.Client.Skip(t.Context(), "", "moved", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	if get("moved").Revision == read.Revision {
+		t.Fatal("the revision is the same: the test shows nothing")
+	}
+	if o := p.change(wanted("moved"), &read, spec("@every 3h")); o.Outcome != outcomeChanged || get("moved").Spec.Schedule != "@every 3h" {
+		t.Errorf("what has moved on: %+v", o)
+	}
+
+	// another client has created it
+	s.Create("created", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"})
+	if o := p.create(wanted("created"), spec("@every 3h")); o.Outcome != outcomeFailed || !errors.Is(o.err, rouse.ErrExists) {
+		t.Errorf("what another client created: %+v", o)
+	}
+
+	// pruned: as it was, moved on, changed, gone
+	for _, name := range []string{"asitwas", "ticked", "edited", "gone"} {
+		s.Create(name, spec("@every 1h"))
+	}
+	if err := p.read(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Client.Skip(t.Context(), "", "ticked", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Client.Reschedule(t.Context(), "", "edited", rouse.Spec{Schedule: "@every 2h"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Client.Delete(t.Context(), "", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	for name, there := range map[string]bool{"asitwas": false, "ticked": false, "edited": true, "gone": false} {
+		if err := p.prune(name); (err != nil) != there {
+			t.Errorf("prune %s: %v", name, err)
+		}
+		if _, err := p.get(name); errors.Is(err, rouse.ErrNotFound) == there {
+			t.Errorf("after the prune of %s: %v", name, err)
+		}
+	}
+}
+
+// TestDeclaredSchedulesThatAreOver decides by the clock whether a timer would fire immediately.
+func TestDeclaredSchedulesThatAreOver(t *testing.T) {
+	now := rouse.At(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+	for _, c := range []struct {
+		spec rouse.Spec
+		want bool
+	}{
+		{rouse.Spec{Schedule: "2026-12-31T23:59:59Z"}, true},
+		{rouse.Spec{Schedule: "2027-01-01T00:00:00Z"}, true},
+		{rouse.Spec{Schedule: "2027-01-01T00:00:01Z"}, false},
+		{rouse.Spec{Schedule: "@every 1h"}, false},
+		{rouse.Spec{Schedule: "@every 1h", End: now}, true},
+		{rouse.Spec{Schedule: "@every 1h", End: now.Add(2 * time.Hour)}, false},
+		{rouse.Spec{Schedule: "@after 1h", Keep: -1}, false},
+		{rouse.Spec{Schedule: "0 9 * * *", Calendar: rouse.CalendarRule{Only: []string{"open"}}}, false},
+		{rouse.Spec{Schedule: "0 9 * * *", End: now, Calendar: rouse.CalendarRule{Only: []string{"open"}}}, true},
+		{rouse.Spec{Schedule: "rrule:DTSTART=20260101T000000;FREQ=DAILY;COUNT=3"}, true},
+	} {
+		d := declared{name: "t", spec: c.spec}
+		if _, err := d.times("default", now); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.passed("default", now); got != c.want {
+			t.Errorf("%q until %v: over is %v", c.spec.Schedule, c.spec.End, got)
+		}
+	}
+}

@@ -1,0 +1,459 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// Bounds on what apply reads.
+const (
+	maxDeclared         = 64 << 20 // bytes of all files: a set is in memory while it is compared
+	maxDeclaredDocument = 4 << 20  // bytes of one YAML document or JSON value
+)
+
+// declared is a timer or a calendar as a file declares it.
+type declared struct {
+	name     string
+	calendar bool
+	spec     rouse.Spec // of a timer
+	days     []rouse.Day
+	file     string
+	line     int
+}
+
+// declarations collects what files declare, and what is wrong with them.
+type declarations struct {
+	namespace string
+	now       rouse.Instant
+
+	list     []declared
+	problems []rouse.Problem
+	wrong    int               // problems, also those that are not kept
+	bytes    int64             // read so far
+	seen     map[string]string // what is declared, with its place
+}
+
+// readDeclared reads files, and the files in directories. All problems are found before anything is changed.
+func readDeclared(a *app, paths []string, now rouse.Instant) ([]declared, error) {
+	d := &declarations{namespace: a.cli.Namespace, now: now, seen: map[string]string{}}
+	for _, path := range paths {
+		files, err := declaringFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			body, err := readUpTo(a.in, "file", file, maxDeclared-d.bytes)
+			if err != nil {
+				return nil, err
+			}
+			d.bytes += int64(len(body))
+			d.read(file, body)
+		}
+	}
+	if d.wrong > len(d.problems) {
+		d.problems = append(d.problems, rouse.Problem{Field: "file", Wrong: fmt.Sprintf("has %d more problems", d.wrong-len(d.problems)), Cure: "fix these first"})
+	}
+	if d.wrong > 0 {
+		return nil, &rouse.Invalid{Problems: d.problems}
+	}
+	return d.list, nil
+}
+
+// declaringFiles returns a file, or those of a directory and the directories in it that declare something,
+// in the order of their names. Hidden ones are left out.
+func declaringFiles(path string) (files []string, err error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, rouse.Refuse("file", path, "cannot be read: "+reason(err), "name a file or a directory")
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	err = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
+		hidden := p != path && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			return rouse.Refuse("file", p, "cannot be read: "+reason(err), "name a file or a directory")
+		case entry.IsDir() && hidden:
+			return fs.SkipDir
+		case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonl"}, strings.ToLower(filepath.Ext(p))):
+			return nil
+		}
+		if info, err := os.Stat(p); err == nil && info.IsDir() { // by a symbolic link, as in a mounted ConfigMap
+			return nil
+		}
+		files = append(files, p)
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = rouse.Refuse("file", path, "has no file that declares timers", "name a directory with files that end in .yaml, .yml, .json or .jsonl")
+	}
+	return files, err
+}
+
+// read reads a file: YAML by its name, or if it does not begin as JSON does.
+func (d *declarations) read(file string, body []byte) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	head := bytes.TrimLeft(body, " \t\r\n")
+	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+		d.readJSON(file, body)
+		return
+	}
+	line := 1
+	for len(body) > 0 {
+		n := documentEnd(body)
+		d.readYAML(file, body[:n], line)
+		line += bytes.Count(body[:n], []byte{'\n'})
+		body = body[n:]
+	}
+}
+
+// documentEnd returns where the next document of a YAML file begins: at a line "---", which can be nothing
+// else. So one document at a time is in memory as a tree.
+func documentEnd(body []byte) int {
+	for at := 0; ; {
+		i := bytes.Index(body[at:], []byte("\n---"))
+		if i < 0 {
+			return len(body)
+		}
+		at += i + 1
+		if rest := body[at+3:]; len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])) {
+			return at
+		}
+	}
+}
+
+// readJSON reads the values of a file: objects one after another, as in JSON Lines, or arrays of them.
+func (d *declarations) readJSON(file string, body []byte) {
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)) // duplicates are refused with their names
+	line, counted := 1, 0
+	for {
+		kind := dec.PeekKind()
+		if kind == jsontext.KindBeginArray && dec.StackDepth() == 0 || kind == jsontext.KindEndArray {
+			if _, err := dec.ReadToken(); err == nil {
+				continue
+			}
+		}
+		if kind == 0 && len(bytes.TrimSpace(body[dec.InputOffset():])) == 0 && dec.StackDepth() == 0 {
+			return
+		}
+		value, err := dec.ReadValue()
+		end := int(dec.InputOffset())
+		begin := end - len(value)
+		line, counted = line+bytes.Count(body[counted:max(begin, counted)], []byte{'\n'}), max(begin, counted)
+		if err != nil {
+			d.fault(file, line, "body", "", "is no valid JSON after this line: "+strings.TrimPrefix(err.Error(), "jsontext: "), "give objects one after another, or an array of them")
+			return
+		}
+		d.object(file, line, value, func(field string) int { return line + lineInJSON(value, field) })
+	}
+}
+
+// lineInJSON returns in which line of a value a member is, from 0 on.
+func lineInJSON(value []byte, field string) int {
+	tree, err := parser.ParseBytes(value, 0, parser.AllowDuplicateMapKey())
+	if err != nil || len(tree.Docs) != 1 {
+		return 0
+	}
+	return lineOf(tree.Docs[0].Body, field) - 1
+}
+
+// readYAML reads a document, of which the first line has this number: an object, or a list of them.
+func (d *declarations) readYAML(file string, body []byte, first int) {
+	if len(body) > maxDeclaredDocument {
+		d.fault(file, first, "yaml", "", fmt.Sprintf("has a document of more than %d bytes", maxDeclaredDocument), "put a line --- between timers")
+		return
+	}
+	tree, err := parser.ParseBytes(body, 0)
+	if err != nil {
+		line, what := 1, err.Error()
+		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
+			line, what = syntax.Token.Position.Line, syntax.Message
+		}
+		d.fault(file, first+line-1, "yaml", "", "is malformed: "+what, "put texts that begin with a special character, such as * and @, in quotes")
+		return
+	}
+	for _, doc := range tree.Docs {
+		var nodes []ast.Node
+		switch b := doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.NullNode:
+		case *ast.SequenceNode:
+			nodes = b.Values
+		default:
+			nodes = []ast.Node{b}
+		}
+		for _, node := range nodes {
+			line := first + node.GetToken().Position.Line - 1
+			if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+				line = first + m.Values[0].Key.GetToken().Position.Line - 1
+			}
+			value, fault, at := jsonOf(nil, node)
+			if fault != "" {
+				d.fault(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault, "write the value out; put texts that begin with a special character, such as * and &, in quotes")
+				continue
+			}
+			d.object(file, line, value, func(field string) int { return first + lineOf(node, field) - 1 })
+		}
+	}
+}
+
+// jsonOf appends a YAML node as JSON, in the order of its members. What JSON has no value for, and what
+// refers to other parts of the file, is a fault.
+func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
+	scalar := func(v any) ([]byte, string, ast.Node) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return to, "has no form in JSON", node
+		}
+		return append(to, text...), "", nil
+	}
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return scalar(n.Value)
+	case *ast.LiteralNode:
+		return scalar(n.Value.Value)
+	case *ast.IntegerNode:
+		return scalar(n.Value)
+	case *ast.FloatNode:
+		return scalar(n.Value)
+	case *ast.BoolNode:
+		return scalar(n.Value)
+	case *ast.NullNode:
+		return append(to, "null"...), "", nil
+	case *ast.SequenceNode:
+		to = append(to, '[')
+		for i, v := range n.Values {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			if to, fault, at = jsonOf(to, v); fault != "" {
+				return to, fault, at
+			}
+		}
+		return append(to, ']'), "", nil
+	case *ast.MappingNode, *ast.MappingValueNode:
+		to = append(to, '{')
+		for i, p := range pairsIn(node) {
+			if _, plain := p.Key.(*ast.StringNode); !plain {
+				return to, "is no plain name of a member", p
+			}
+			if i > 0 {
+				to = append(to, ',')
+			}
+			name, _ := json.Marshal(p.Key.GetToken().Value)
+			to = append(append(to, name...), ':')
+			if to, fault, at = jsonOf(to, p.Value); fault != "" {
+				return to, fault, at
+			}
+		}
+		return append(to, '}'), "", nil
+	}
+	return to, "has no form in JSON, or is an anchor, an alias or a tag", node
+}
+
+// pairsIn returns the members of a mapping.
+func pairsIn(node ast.Node) []*ast.MappingValueNode {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+// lineOf returns the line of a member with a path such as "retry.attempts" or "also[2]", as far as the path
+// can be followed.
+func lineOf(node ast.Node, field string) int {
+	line := node.GetToken().Position.Line
+	for i, v := range elementsOf(node) {
+		if rest, ok := strings.CutPrefix(field, "["+strconv.Itoa(i)+"]"); ok {
+			return lineOf(v, strings.TrimPrefix(rest, "."))
+		}
+	}
+	for i, p := range pairsIn(node) {
+		key := p.Key.GetToken()
+		if i == 0 {
+			line = key.Position.Line // the token of a mapping is a colon
+		}
+		rest, ok := strings.CutPrefix(field, key.Value)
+		switch {
+		case ok && rest == "":
+			return key.Position.Line
+		case ok && rest[0] == '[':
+			return max(key.Position.Line, lineOf(p.Value, rest))
+		case ok && rest[0] == '.':
+			return max(key.Position.Line, lineOf(p.Value, rest[1:]))
+		}
+	}
+	return line
+}
+
+func elementsOf(node ast.Node) []ast.Node {
+	if s, ok := node.(*ast.SequenceNode); ok {
+		return s.Values
+	}
+	return nil
+}
+
+// fault notes a problem.
+func (d *declarations) fault(file string, line int, field, value, wrong, cure string) {
+	if d.wrong++; len(d.problems) < maxTold {
+		d.problems = append(d.problems, rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", file, line, field), Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+	}
+}
+
+// object reads a timer, or a calendar if it has days. lineAt finds the line of a member.
+func (d *declarations) object(file string, line int, value []byte, lineAt func(field string) int) {
+	if len(value) > maxDeclaredDocument {
+		d.fault(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument), "keep what is larger elsewhere")
+		return
+	}
+	o := declared{file: file, line: line}
+	err := o.parse(value, d.namespace, d.now)
+	var inv *rouse.Invalid
+	if errors.As(err, &inv) {
+		for _, p := range inv.Problems {
+			d.fault(file, lineAt(p.Field), p.Field, p.Value, p.Wrong, p.Cure)
+		}
+		return
+	}
+	if err != nil {
+		d.fault(file, line, "body", "", err.Error(), "fix it")
+		return
+	}
+	place := fmt.Sprintf("%s:%d", file, line)
+	if first, twice := d.seen[o.key()]; twice {
+		d.fault(file, lineAt("name"), "name", o.name, "is that of "+first+", too", "give each name once")
+		return
+	}
+	d.seen[o.key()] = place
+	d.list = append(d.list, o)
+}
+
+// key tells what is declared: timers and calendars have names of their own.
+func (o *declared) key() string { return o.kind() + " " + o.name }
+
+func (o *declared) kind() string {
+	if o.calendar {
+		return "calendar"
+	}
+	return "timer"
+}
+
+// parse reads the JSON of a declaration, with all checks that need no server.
+func (o *declared) parse(value []byte, namespace string, now rouse.Instant) error {
+	var kind struct {
+		Days jsontext.Value `json:"days"`
+	}
+	if json.Unmarshal(value, &kind) == nil && kind.Days != nil {
+		return o.parseCalendar(value, namespace)
+	}
+	var n api.NewTimer
+	if err := api.Decode(bytes.Clone(value), &n); err != nil { // the payload refers to the bytes that it was parsed from
+		return err
+	}
+	if n.Name == "" {
+		return rouse.Refuse("name", "", "is missing", "name the timer, so that it is found again")
+	}
+	if err := rouse.CheckName(n.Name); err != nil {
+		return err
+	}
+	spec, err := n.Parse()
+	if err == nil {
+		err = spec.Check()
+	}
+	if err != nil {
+		return err
+	}
+	for _, label := range []string{ownerLabel, appliedLabel} {
+		if _, taken := spec.Labels[label]; taken {
+			return rouse.Refuse("labels."+label, "", "is set by apply itself", "leave it out, and give --owner")
+		}
+	}
+	o.name, o.spec = n.Name, spec
+	return o.lasting(namespace, now)
+}
+
+// lasting refuses schedules that end counted from their creation, if the timer is then deleted: the next
+// apply would create it again.
+func (o *declared) lasting(namespace string, now rouse.Instant) error {
+	if _, err := o.times(namespace, now); err != nil {
+		return err
+	}
+	const cure = `set keep to "forever", so that what has ended is not created again`
+	switch {
+	case o.spec.Keep < 0:
+		return nil
+	case strings.HasPrefix(o.spec.Schedule, "@after "):
+		return rouse.Refuse("schedule", o.spec.Schedule, "is counted from the creation of the timer, which is deleted when it has fired", "give an instant, or "+cure)
+	case o.spec.TTL != 0:
+		return rouse.Refuse("ttl", o.spec.TTL.String(), "is counted from the creation of the timer, which is deleted after it", "give end, or "+cure)
+	case o.spec.MaxOccurrences != 0:
+		return rouse.Refuse("max_occurrences", strconv.FormatUint(o.spec.MaxOccurrences, 10), "is counted from the creation of the timer, which is deleted after them", cure)
+	}
+	return nil
+}
+
+func (o *declared) parseCalendar(value []byte, namespace string) error {
+	var form api.Calendar
+	if err := api.Decode(value, &form); err != nil {
+		return err
+	}
+	if form.Namespace != "" && form.Namespace != namespace {
+		return rouse.Refuse("namespace", form.Namespace, "is not that of the command line, "+namespace, "leave it out, or give --namespace")
+	}
+	form.Namespace = namespace
+	if err := rouse.CheckCalendarName("name", form.Name); err != nil {
+		return err
+	}
+	calendar, err := form.Parse()
+	if err == nil {
+		calendar, err = calendar.Ordered()
+	}
+	o.name, o.calendar, o.days = form.Name, true, calendar.Days
+	return err
+}
+
+// times returns the schedule of a timer. Its calendars have no days: they may be on the server only.
+func (o *declared) times(namespace string, now rouse.Instant) (rouse.Schedule, error) {
+	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.name}, Anchor: now, Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
+	return schedule.Compile(&o.spec, in)
+}
+
+// passed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
+func (o *declared) passed(namespace string, now rouse.Instant) bool {
+	s, err := o.times(namespace, now)
+	if err != nil || len(o.spec.Calendar.Only) > 0 && o.spec.End == 0 {
+		return false
+	}
+	if o.spec.End != 0 && o.spec.End <= now {
+		return true
+	}
+	from := now
+	if !o.spec.Recurring() {
+		from = 0
+	}
+	due, ok := s.Next(from)
+	return len(o.spec.Calendar.Only) == 0 && (!ok || due <= now)
+}
