@@ -13,8 +13,8 @@ export class Failed extends Error {
 /** ahead is how much the server's clock is ahead of the browser's, in milliseconds. */
 export const ahead = signal(0);
 
-/** reachable turns false when the server does not answer. */
-export const reachable = signal(true);
+/** awaySince is since when the server does not answer, by its clock; 0 while it does. */
+export const awaySince = signal(0);
 
 /** ended is set by the part that knows about sessions: it is called when the server no longer knows the caller. */
 export const onUnknown: { call: () => void } = { call: () => undefined };
@@ -50,10 +50,10 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
     answer = await fetch(url, init);
   } catch (err) {
     if (stop?.aborted) throw err;
-    reachable.value = false;
+    awaySince.value ||= Date.now() + ahead.peek();
     throw new Failed({ title: "The server does not answer", status: 0, code: "unreachable", detail: "It may be stopping, or the network is down. The page tries again." });
   }
-  reachable.value = true;
+  awaySince.value = 0;
   const now = Date.parse(answer.headers.get("rouse-now") ?? "");
   if (!Number.isNaN(now)) ahead.value = now - (began + Date.now()) / 2;
   if (answer.ok) return answer;

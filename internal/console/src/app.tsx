@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { reachable } from "./api.ts";
+import { awaySince } from "./api.ts";
 import { refresh } from "./data.ts";
 import { Login } from "./pages/login.tsx";
 import { NotFound } from "./pages/notfound.tsx";
@@ -8,6 +8,7 @@ import { Timer } from "./pages/timer.tsx";
 import { open, views } from "./pages.ts";
 import { go, link, place, segments } from "./route.ts";
 import { session, signedIn } from "./session.ts";
+import { clock } from "./time.ts";
 import { Header } from "./ui/header.tsx";
 import { Menu } from "./ui/menu.tsx";
 import { Palette } from "./ui/palette.tsx";
@@ -59,13 +60,19 @@ export function App() {
       <div class="frame">
         <Menu open={menu} />
         <main id="main" tabIndex={-1}>
-          {!reachable.value && <div class="problem" role="alert"><strong>The server does not answer.</strong> What is shown is from before; the page tries again.</div>}
           <View />
         </main>
       </div>
       {palette.value && <Palette close={() => { palette.value = false; }} />}
       {help.value && <Shortcuts close={() => { help.value = false; }} />}
       <Toasts />
+      <Away />
     </>
   );
+}
+
+/** Away is over the page while the server does not answer, so that nothing moves. */
+function Away() {
+  if (!awaySince.value) return null;
+  return <div class="away" role="alert"><strong>The server does not answer</strong> since {clock(awaySince.value).slice(11)}. What is shown is from before. The page tries again every two seconds.</div>;
 }

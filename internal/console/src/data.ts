@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Failed } from "./api.ts";
+import { follow } from "./live.ts";
 
 /** every is how often views read again, in seconds; 0 is by hand only. */
 export const every = signal(Number(localStorage.getItem("rouse.every") ?? 5));
@@ -26,26 +27,40 @@ export function refresh(): void { pulse.value++; }
 
 export interface Loaded<T> { data?: T; error?: Failed; busy: boolean }
 
+/** soon is how long after a read the next one begins at the earliest when something has changed, and when the server is away. */
+const soon = 1000, away = 2000;
+
 /**
- * useData loads what a view shows, and again every few seconds while the page is seen. What was shown stays until the new
- * answer is there, so that nothing jumps; after an error, too, with the error next to it. Another key starts from nothing.
+ * useData loads what a view shows, and again every few seconds while the page is seen; earlier when the stream told of a
+ * change, but so that reading takes a part of the time only. What was shown stays until the new answer is there, so that
+ * nothing jumps; after an error, too, with the error next to it. A server that does not answer is asked until it does.
+ * Another key starts from nothing.
  */
-export function useData<T>(key: string, load: (stop: AbortSignal) => Promise<T>, live = true): Loaded<T> {
+export function useData<T>(key: string, load: (stop: AbortSignal) => Promise<T>, live = true, stream = ""): Loaded<T> {
   const [state, put] = useState<Loaded<T> & { key: string }>({ key, busy: true });
   const latest = useRef(load);
   latest.current = load;
+  const changed = useRef(() => {});
   const beat = pulse.value;
   const seconds = every.value;
   useLayoutEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let first = 1;
+    let first = 1, began = 0, pause = soon, reading = false, asked = false;
     begun(1);
     const ready = () => {
       begun(-first);
       first = 0;
     };
+    const plan = (wait: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => (document.hidden ? plan(soon) : void read()), Math.max(0, wait));
+    };
     const read = async () => {
+      began = Date.now();
+      reading = true;
+      asked = false;
+      let lost = false;
       put((s) => (s.key === key ? { ...s, busy: true } : { key, busy: true }));
       try {
         const data = await latest.current(stop.signal);
@@ -53,15 +68,24 @@ export function useData<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
       } catch (err) {
         if (stop.signal.aborted) return;
         const error = err instanceof Failed ? err : new Failed({ title: "The console failed", status: 0, code: "console", detail: String(err) });
-        put((s) => (s.key === key && s.data !== undefined ? { key, data: s.data, error, busy: false } : { key, error, busy: false }));
+        lost = error.problem.code === "unreachable";
+        // The frame tells that the server is away: what is shown stays as it is.
+        put((s) => (s.key === key && s.data !== undefined ? { key, data: s.data, ...(lost ? {} : { error }), busy: false } : { key, error, busy: false }));
       }
+      if (stop.signal.aborted) return;
+      reading = false;
+      pause = Math.max(soon, 4 * (Date.now() - began));
       ready();
-      next();
+      if (asked) plan(began + pause - Date.now());
+      else if (lost) plan(away);
+      else if (live && seconds) plan(seconds * 1000);
     };
-    const next = () => {
-      if (!live || !seconds || stop.signal.aborted) return;
-      timer = setTimeout(() => (document.hidden ? next() : void read()), seconds * 1000);
+    const hint = () => {
+      if (asked) return;
+      asked = true;
+      if (!reading) plan(began + pause - Date.now());
     };
+    changed.current = hint;
     void read();
     return () => {
       stop.abort();
@@ -69,5 +93,7 @@ export function useData<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
       clearTimeout(timer);
     };
   }, [key, beat, seconds, live]);
+  const heeds = live && seconds > 0 ? stream : "";
+  useLayoutEffect(() => (heeds ? follow(heeds, () => changed.current()) : undefined), [heeds]);
   return state.key === key ? state : { busy: true };
 }

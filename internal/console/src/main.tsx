@@ -8,8 +8,10 @@ const theme = localStorage.getItem("rouse.theme");
 if (theme) document.documentElement.dataset["theme"] = theme;
 
 listen();
-load().catch(() => {
-  // The frame is shown, and its views tell that the server does not answer.
-  session.value = { access: false };
+// Until the server has told who uses the console, the frame is shown, and that it does not answer.
+const begin = () => load().catch(() => {
+  session.value ??= { access: false };
+  setTimeout(begin, 2000);
 });
+void begin();
 render(<App />, document.getElementById("app")!);

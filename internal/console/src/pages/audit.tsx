@@ -35,7 +35,7 @@ export function Audit() {
           { title: "When", cell: (e) => <Time at={e.time} /> },
           { title: "Who", grow: true, cell: (e) => <span title={[e.principal, e.remote, e.door].filter(Boolean).join(", ")}>{e.principal_name || e.principal || <span class="dim">{e.remote || e.door}</span>}</span> },
           { title: "Did", cell: (e) => <code>{e.verb}</code> },
-          { title: "What", grow: true, wide: true, cell: (e) => <><What of={e} />{e.changed && e.changed > 1 ? <span class="dim"> ×{count(e.changed)}</span> : null}</> },
+          { title: "What", grow: true, under: (e) => !!e.names?.length, cell: (e) => e.names?.length && <><What of={e} />{e.changed && e.changed > 1 ? <span class="dim"> ×{count(e.changed)}</span> : null}</> },
           { title: "Namespace", wide: true, cell: (e) => e.namespace },
           { title: "Outcome", wide: true, cell: (e) => <span class={e.outcome === "ok" ? "dim" : "bad"} title={e.reason}>{e.outcome}</span> },
           { title: "Took", num: true, wide: true, cell: (e) => (e.duration ? span(millis(e.duration)) : "") },

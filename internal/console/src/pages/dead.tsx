@@ -23,7 +23,7 @@ const columns: Column<Timer>[] = [
   { title: "Timer", grow: true, cell: (d) => <Name of={d} /> },
   { title: "Attempts", num: true, wide: true, cell: (d) => d.attempts || "" },
   { title: "Target", wide: true, cell: (d) => <span class="cut" title={d.target}>{d.target}</span> },
-  { title: "Error", grow: true, wide: true, cell: (d) => <span class="bad cut" title={d.last_error}>{d.last_error}</span> },
+  { title: "Error", grow: "most", under: (d) => !!d.last_error, cell: (d) => d.last_error && <bdi class="bad cut" title={d.last_error}>{d.last_error}</bdi> },
   { title: "", cell: (d) => <Actions list={deadActions} subject={{ namespace: d.namespace, name: d.name, fire_id: d.fire_id ?? "" }} /> },
 ];
 
@@ -45,13 +45,13 @@ export function Dead() {
       <div class="filters">
         <Text name="prefix" label="Names that begin with" hint="name begins with …" />
         <Text name="error" label="Errors that contain" hint="error contains …" wide />
-        {name && <button type="button" class="chip" aria-pressed="true" onClick={() => set({ name: undefined })}>{name} ✕</button>}
+        {name && <button type="button" class="chip" aria-pressed="true" onClick={() => set({ name: undefined })}><bdi>{name}</bdi> ✕</button>}
       </div>
       {list.error && <Problem error={list.error} />}
       {by.length > 0 && <Section title="By error">
         <Table label="Errors" rows={by} id={(g) => g.error} columns={[
           { title: "Letters", num: true, cell: (g) => count(g.count) },
-          { title: "Error", grow: true, cell: (g) => <button type="button" class="linklike cut" aria-pressed={error === g.part} title={g.error} onClick={() => set({ error: error === g.part ? undefined : g.part })}>{g.error}</button> },
+          { title: "Error", grow: true, under: () => true, cell: (g) => <button type="button" class="linklike cut" aria-pressed={error === g.part} title={g.error} onClick={() => set({ error: error === g.part ? undefined : g.part })}><bdi>{g.error}</bdi></button> },
           { title: "Timers", num: true, wide: true, cell: (g) => count(g.timers) },
           { title: "Since", wide: true, cell: (g) => <Time at={g.since} /> },
           { title: "Last", wide: true, cell: (g) => <Time at={g.last} /> },

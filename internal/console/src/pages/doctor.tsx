@@ -20,7 +20,7 @@ export function Doctor() {
         <Table label="In order" rows={fine} id={(f) => f.check + "/" + (f.node ?? "")} cli={command(["doctor"], [["--all", true]])} url="/v1/doctor" columns={[
           { title: "Check", cell: (f) => <a href={f.doc} target="_blank" rel="noreferrer">{f.check}</a> },
           { title: "Node", wide: true, cell: (f) => f.node ?? <span class="dim">all</span> },
-          { title: "What was seen", grow: true, cell: (f) => <span class="cut" title={f.seen}>{f.seen}</span> },
+          { title: "What was seen", grow: true, under: () => true, cell: (f) => <span class="cut" title={f.seen}>{f.seen}</span> },
         ]} />
       </Section>}
     </Page>

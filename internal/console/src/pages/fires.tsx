@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import { get, path, withQuery } from "../api.ts";
 import { command } from "../cli.ts";
 import { useData } from "../data.ts";
+import { endings } from "../live.ts";
 import { namespace, query, set } from "../route.ts";
 import { clock, millis, serverNow } from "../time.ts";
 import type { EntryList } from "../types.ts";
@@ -30,9 +31,10 @@ function Endings({ title, choices, always, empty }: { title: string; choices: st
   const filter = { ending: chosen.length ? chosen : always, prefix: of("prefix"), text: of("text"), target: of("target"), code: of("code"), from, until: of("until") };
   const base = path`/v1/namespaces/${ns}/records`;
   const url = withQuery(base, { ...filter, cause: of("cause"), page_size: 200, page_token: of("page") });
-  const list = useData(url, (stop) => get<EntryList>(url, stop));
+  const stream = of("page") ? "" : endings(ns); // older pages do not change
+  const list = useData(url, (stop) => get<EntryList>(url, stop), true, stream);
   const sum = withQuery(base + ":aggregate", { ...filter, by: "cause" });
-  const causes = useData(sum, (stop) => get<Causes>(sum, stop));
+  const causes = useData(sum, (stop) => get<Causes>(sum, stop), true, stream);
   const rows = list.data?.records ?? [], none = Object.fromEntries([...filters, "page"].map((f) => [f, undefined]));
   const total = causes.data?.groups.filter((g) => !of("cause") || g.key === of("cause")).reduce((a, g) => a + g.count, 0);
   const filtered = filters.some((f) => q.has(f));

@@ -42,7 +42,7 @@ async function forecast(ns: string, ask: object, stop: AbortSignal): Promise<Sum
 
 /** Load is how much comes due in each hour of the next days. */
 export function Load() {
-  const ns = namespace.value, days = Number(query.value.get("days") || 7), prefix = query.value.get("prefix") ?? "";
+  const ns = namespace.value, days = query.value.get("days") === "30" ? 30 : 7, prefix = query.value.get("prefix") ?? "";
   const filter = prefix ? { filter: { prefix } } : {};
   const now = Math.floor(serverNow() / hour) * hour;
   const until = now + days * 24 * hour; // the last row is whole
@@ -76,7 +76,7 @@ export function Load() {
               ))}
             </div>
           </div>
-          <p class="legend dim"><span>0</span>{[0, 1, 2, 3, 4, 5].map((l) => <i key={l} class={"cell l" + l} />)}<span>{count(h.most)} in an hour</span></p>
+          <p class="legend dim"><span>0</span>{[0, 1, 2, 3, 4, 5].map((l) => <i key={l} class={"cell l" + l} />)}<span>{count(h.most)} in an hour</span>{!open && <span>Choose an hour to see what fires in it.</span>}</p>
           {coming.data?.of !== undefined && <p class="dim">Counted are {count(coming.data.timers)} timers{coming.data.of ? " of " + count(coming.data.of) : ""}. Choose a namespace, or a prefix, to count all.</p>}
           {open && <Hour key={open.from} ns={ns} from={open.from} filter={filter} prefix={prefix} />}
         </>

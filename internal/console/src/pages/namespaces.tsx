@@ -16,7 +16,7 @@ export function Namespaces() {
       {list.data && (rows.length
         ? <Table label="Namespaces" rows={rows} id={(n) => n.name} href={(n) => "/timers?ns=" + encodeURIComponent(n.name)} cli="rouse namespace list" url="/v1/namespaces" columns={[
           { title: "Namespace", grow: true, cell: (n) => <a class="name" href={"/timers?ns=" + encodeURIComponent(n.name)}>{n.name}</a> },
-          ...(["scheduled", "retrying", "paused", "dead"] as const).map((s) => ({ title: s, num: true, wide: s === "retrying" || s === "paused", cell: (n: Namespace) => <span class={n.counts?.[s] ? (s === "dead" ? "bad" : "") : "dim"}>{count(n.counts?.[s])}</span> })),
+          ...(["scheduled", "retrying", "paused", "dead"] as const).map((s) => ({ title: s[0]!.toUpperCase() + s.slice(1), num: true, wide: s === "retrying" || s === "paused", cell: (n: Namespace) => <span class={n.counts?.[s] ? (s === "dead" ? "bad" : "") : "dim"}>{count(n.counts?.[s])}</span> })),
           { title: "Quotas", grow: true, wide: true, cell: (n) => quota(n) || <span class="dim">none</span> },
           { title: "Updated", cell: (n) => <Time at={n.updated} mode="away" /> }]} />
         : <Empty title="No namespaces yet" command="rouse namespace put billing --timers 100000">Without access control a namespace exists as soon as it has a timer; one that is created can have quotas.</Empty>)}

@@ -1,5 +1,6 @@
 import { call, get, path, withQuery } from "../api.ts";
 import { useData } from "../data.ts";
+import { endings } from "../live.ts";
 import { link, namespace } from "../route.ts";
 import { can } from "../session.ts";
 import { serverNow } from "../time.ts";
@@ -18,11 +19,11 @@ async function counts(ns: string, stop: AbortSignal): Promise<Counts> {
 
 /** Now is what is going on: how many timers are in which state, what fires next, what went wrong last. */
 export function Now() {
-  const ns = namespace.value;
-  const have = useData("counts " + ns, (stop) => counts(ns, stop));
-  const coming = useData("coming " + ns, (stop) => call<Simulated>("POST", path`/v1/namespaces/${ns}/timers` + ":simulate", { until: new Date(serverNow() + 86400e3).toISOString(), limit: 8 }, stop));
-  const trouble = useData("trouble " + ns, (stop) => get<TimerList>(withQuery(path`/v1/namespaces/${ns}/timers`, { state: ["retrying", "paused"], page_size: 10 }), stop));
-  const ended = useData("ended " + ns, (stop) => get<EntryList>(withQuery(path`/v1/namespaces/${ns}/records`, { page_size: 12 }), stop));
+  const ns = namespace.value, told = endings(ns);
+  const have = useData("counts " + ns, (stop) => counts(ns, stop), true, told);
+  const coming = useData("coming " + ns, (stop) => call<Simulated>("POST", path`/v1/namespaces/${ns}/timers` + ":simulate", { until: new Date(serverNow() + 86400e3).toISOString(), limit: 8 }, stop), true, told);
+  const trouble = useData("trouble " + ns, (stop) => get<TimerList>(withQuery(path`/v1/namespaces/${ns}/timers`, { state: ["retrying", "paused"], page_size: 10 }), stop), true, told);
+  const ended = useData("ended " + ns, (stop) => get<EntryList>(withQuery(path`/v1/namespaces/${ns}/records`, { page_size: 12 }), stop), true, told);
   const total = have.data ? Object.values(have.data).reduce((a, b) => a + b, 0) : undefined;
   const first = coming.data?.fires ?? [];
   return (

@@ -61,10 +61,9 @@ export function Pools() {
             { title: "At workers", num: true, wide: true, cell: (g) => some(g.held) },
             { title: "Last report", wide: true, cell: (g) => <Time at={g.last_report} mode="away" /> },
             { title: "Node", wide: true, cell: (g) => g.node },
-            { title: "Trouble", grow: true, wide: true, cell: (g) => g.trouble && <span class="bad cut" title={g.trouble}>{g.trouble}</span> },
+            { title: "Trouble", grow: true, under: (g) => !!g.trouble, cell: (g) => g.trouble && <bdi class="bad cut" title={g.trouble}>{g.trouble}</bdi> },
           ]} />
           : <p class="dim">No key has workers now. A request for a key starts its group.</p>}
-        {groups.filter((g) => g.trouble).slice(0, 3).map((g) => <p class="bad wrap narrow" key={g.pool + g.node + g.key}><bdi>{g.key || "(empty)"}</bdi>: {g.trouble}</p>)}
       </Section>}
     </Page>
   );

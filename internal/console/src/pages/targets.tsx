@@ -49,7 +49,8 @@ export function Targets() {
       {list.data && (rows.length
         ? <Table label="Targets" rows={rows} id={(t) => t.namespace + " " + t.name} cli={cli} url={url} columns={[
           circuit,
-          { title: "Target", grow: true, cell: (t) => <><button type="button" class="linklike name" aria-pressed={chosen === t.name} title={t.name} onClick={() => set({ target: chosen === t.name ? undefined : t.name }, false)}><bdi>{t.name}</bdi></button>{!ns && <span class="in dim">{t.namespace}</span>}</> },
+          { title: "Target", grow: true, under: () => true, cell: (t) => <button type="button" class="linklike name cut" aria-pressed={chosen === t.name} title={t.name} onClick={() => set({ target: chosen === t.name ? undefined : t.name }, false)}><bdi>{t.name}</bdi></button> },
+          ...(ns ? [] : [{ title: "Namespace", under: () => true, cell: (t: Target) => <span class="dim">{t.namespace}</span> }]),
           ...columns,
         ]} />
         : <Empty title="Nothing was sent yet" command={cli}>A target is the scheme and host of callbacks, a channel, or a place of a broker. It is here once something is due for it.</Empty>)}

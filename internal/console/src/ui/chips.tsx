@@ -53,7 +53,7 @@ export function Labels() {
   };
   return (
     <form class="chips" onSubmit={add}>
-      {on.map((l) => <button type="button" key={l} class="chip" aria-pressed="true" title="Take this filter out" onClick={() => set({ label: on.filter((o) => o !== l), page: undefined })}>{l} ✕</button>)}
+      {on.map((l) => <button type="button" key={l} class="chip" aria-pressed="true" title="Take this filter out" onClick={() => set({ label: on.filter((o) => o !== l), page: undefined })}><bdi>{l}</bdi> ✕</button>)}
       <input class="filter" value={text} aria-label="Add a label filter" placeholder="label=value ⏎" spellcheck={false} onInput={(e) => put(e.currentTarget.value)} />
     </form>
   );

@@ -2,6 +2,7 @@ import type { Signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { every, refresh, setEvery } from "../data.ts";
+import { live } from "../live.ts";
 import { link, namespace, set } from "../route.ts";
 import { can, session, signOut } from "../session.ts";
 import { clock, now, span, toggleZone, zone } from "../time.ts";
@@ -25,6 +26,7 @@ export function Header({ menu, palette, help }: Props) {
       <button type="button" class="small quiet clock" onClick={toggleZone} title={`The server's time, shown in ${zoneName()}. Click for ${zone.value ? "your zone" : "UTC"}.`}>
         {clock(now.value).slice(0, 10)} <b>{clock(now.value).slice(11)}</b> <span class="dim">{zone.value || "local"}</span>
       </button>
+      <span class={"live" + (live.value ? "" : " off")} title="What ends on this node is shown at once, everything else when views read again">live</span>
       <label class="every"><span class="hide">Read again</span>
         <select value={every.value} onChange={(e) => setEvery(Number(e.currentTarget.value))} title="How often views read again">
           <option value={2}>2 s</option><option value={5}>5 s</option><option value={30}>30 s</option><option value={0}>by hand</option>

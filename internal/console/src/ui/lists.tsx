@@ -33,7 +33,7 @@ const entryColumns: Column<Entry>[] = [
   { title: "Due", wide: true, cell: (e) => <><Time at={e.due} />{e.count && e.count > 1 ? <span class="dim"> ×{count(e.count)}</span> : null}</> },
   { title: "Late", num: true, wide: true, cell: late },
   { title: "Attempts", num: true, wide: true, cell: (e) => e.attempts || "" },
-  { title: "Why", grow: true, wide: true, cell: (e) => <span class={e.ending === "dead" ? "bad cut" : "cut"} title={why(e)}>{why(e)}</span> },
+  { title: "Why", grow: "most", under: (e) => e.ending !== "fired", cell: (e) => why(e) && <bdi class={e.ending === "dead" ? "bad cut" : "cut"} title={why(e)}>{why(e)}</bdi> },
 ];
 
 /** Entries is a table of ended occurrences. */
@@ -43,11 +43,11 @@ export function Entries({ rows, label, cli, url, timer }: { rows: Entry[]; label
 }
 
 const comingColumns: Column<Coming>[] = [
-  { title: "Due", cell: (c) => <Time at={c.due} /> },
+  { title: "Due", cell: (c) => <span class={c.mark && "warn"} title={c.mark}><Time at={c.due} /></span> },
   { title: "In", num: true, cell: (c) => <Countdown at={c.due} /> },
   { title: "Timer", grow: true, cell: (c) => <Name of={c} /> },
   { title: "In its zone", wide: true, cell: (c) => <span class="dim">{c.local.replace("T", " ").replace(/\.000/, "")}</span> },
-  { title: "Note", wide: true, cell: (c) => c.mark && <span class="warn note">{c.mark}</span> },
+  { title: "Note", under: (c) => !!c.mark, cell: (c) => c.mark && <span class="warn note">{c.mark}</span> },
 ];
 
 /** Comings is a table of occurrences that may come. */
