@@ -123,7 +123,7 @@ var rules = []struct {
 	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "internal/poll", "test/servers", "client", "rousetest"}},
 	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"test/conformance", "tests only: runs the clients of all languages against the real binary", []string{".", "api", "api/rouse/v1", "client", "internal/poll", "sink/webhook", "test/harness", "test/servers"}},
-	{"test/console", "tests only: drives the web console in a real browser", []string{".", "client", "node", "internal/access", "rousetest", "test/issuer", "test/servers"}},
+	{"test/console", "tests only: drives the web console in a real browser", []string{".", "client", "node", "internal/access", "rousetest", "test/harness", "test/issuer", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"cmd/rouse", "the only place that knows everything", []string{floor, ".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/foreign", "internal/private", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
 }

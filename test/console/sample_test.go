@@ -20,10 +20,11 @@ import (
 // sample is a server on a clock that stands still, with timers of all kinds, behind a proxy that can refuse.
 type sample struct {
 	*rousetest.Server
-	t      *testing.T
-	url    string
-	target string       // the name of one that fails
-	broken atomic.Int32 // status that every request of data gets; 0: none
+	t       *testing.T
+	url     string
+	target  string       // the name of one that fails
+	broken  atomic.Int32 // status that every request of data gets; 0: none
+	streams atomic.Int32 // status that every stream gets; 0: none
 }
 
 // newEmpty returns a server without timers.
@@ -38,6 +39,10 @@ func newEmpty(t *testing.T, opts ...rousetest.Option) *sample {
 			rw.Header().Set("Content-Type", "application/problem+json")
 			rw.WriteHeader(status)
 			fmt.Fprintf(rw, `{"title": "Refused by the test", "status": %d, "code": "test", "detail": "because <b>it</b> wants to"}`, status)
+			return
+		}
+		if status := int(w.streams.Load()); status != 0 && strings.HasSuffix(r.URL.Path, ":follow") {
+			rw.WriteHeader(status)
 			return
 		}
 		proxy.ServeHTTP(rw, r)
@@ -59,7 +64,11 @@ func newSample(t *testing.T) *sample {
 	w := newEmpty(t, rousetest.At(time.Date(2027, 3, 25, 6, 30, 0, 0, time.UTC)))
 	fail := rouse.Retry{Attempts: 3, Interval: 20 * time.Second, Jitter: -1}
 	bad := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		http.Error(rw, "connection refused by the database", http.StatusServiceUnavailable)
+		text := "connection refused by the database"
+		if r.URL.Path == "/" || r.URL.Path == "" { // of the hostile timers
+			text = `"><img src=x onerror=alert(1)> تعذر الاتصال ` + strings.Repeat("very long ", 30)
+		}
+		http.Error(rw, text, http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(bad.Close)
 	w.target = bad.URL

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,74 @@ func TestReloadKeepsTheView(t *testing.T) {
 		t.Errorf("the hour %q is %q after a reload", hour, after)
 	}
 	p.quiet("an hour of the coming load")
+}
+
+// state returns what a user chose and sees in a view: its title, what is pressed, open and typed, and the
+// rows.
+const state = `JSON.stringify([document.querySelector("h1").textContent, [...document.querySelectorAll("#main [aria-pressed=true]")].map((e) => e.textContent + e.title),
+	[...document.querySelectorAll("#main input, #main select")].map((e) => e.name + "=" + e.value), [...document.querySelectorAll("#main h2, #main th")].map((e) => e.textContent),
+	[...document.querySelectorAll("#main tr[data-at]")].map((e) => e.dataset.at)])`
+
+// TestReloadKeepsEveryView: a reload, the browser's back button, and another browser with the same URL show
+// the same view.
+func TestReloadKeepsEveryView(t *testing.T) {
+	b, w := openBrowser(t), newSample(t)
+	p := b.tab(t, w.url, looks[0])
+	for _, path := range []string{"/timers/default/sync-crm", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/upcoming?within=168h&prefix=inv", "/timers?state=paused&state=retrying&label=team%3Dsales", "/timers?due_from=2027-03-26T00:00:00Z&due_until=2027-03-27T00:00:00Z",
+		"/fires?ending=dead&within=24h&text=sync", "/fires?ns=default&cause=attempts", "/missed?within=168h", "/dead?name=sync-crm&ns=default", "/dead?error=refused", "/audit?verb=timers.*&outcome=ok", "/calendars?year=2028", "/cluster?timer=payroll&ns=default"} {
+		p.open(path)
+		before := eval[string](p, state)
+		command(p, page.Reload, page.ReloadParams{})
+		p.settled()
+		p.until(fmt.Sprintf(`%s === %q`, state, before))
+		p.quiet(path)
+	}
+	p.open("/timers")
+	p.do(click(`[...document.querySelectorAll("nav a")].find((a) => a.textContent === "Audit")`))
+	p.until(`document.querySelector("h1").textContent === "Audit"`)
+	eval[bool](p, `(history.back(), true)`)
+	p.until(`document.querySelector("h1").textContent === "Timers"`)
+}
+
+// TestHostileTexts: what is in a URL, and what others have written, is shown as text on every view, and text
+// that is written from right to left turns nothing next to it.
+func TestHostileTexts(t *testing.T) {
+	b, w := openBrowser(t), newSample(t)
+	paths := w.paths()
+	for i := range paths {
+		paths[i], _, _ = strings.Cut(paths[i], "?")
+	}
+	for _, l := range []look{looks[0], looks[3]} {
+		p := b.tab(t, w.url, l)
+		for _, path := range slices.Compact(paths) {
+			for i, text := range []string{`"><img src=x onerror=alert(1)>`, "تقرير \u202e'الفواتير"} {
+				if (i == 0) == (l.wide == 390) {
+					continue
+				}
+				q := url.Values{}
+				for _, name := range []string{"ns", "prefix", "text", "target", "code", "cause", "ending", "state", "within", "days", "at", "error", "name", "timer", "verb", "principal", "outcome", "pool", "year", "schedule", "timezone", "label", "page"} {
+					q.Set(name, text)
+				}
+				p.open(path + "?" + q.Encode())
+				p.quiet(path + " with " + text)
+			}
+			if l == looks[3] {
+				continue
+			}
+			p.open(path + "?ns=hostile")
+			p.quiet(path)
+			if got := eval[string](p, `(() => {
+				const all = document.createTreeWalker(document.querySelector("#main"), NodeFilter.SHOW_TEXT), wrong = [];
+				for (let n; (n = all.nextNode());) {
+					const e = n.parentElement;
+					if (/[\u0590-\u08ff]/.test(n.data) && e.checkVisibility() && !e.closest("bdi, [dir=auto], pre, option, h1, li")) wrong.push(e.outerHTML.slice(0, 160));
+				}
+				return wrong.slice(0, 3).join("\n");
+			})()`); got != "" {
+				t.Errorf("%s: text from right to left is not kept apart: %s", path, got)
+			}
+		}
+	}
 }
 
 // TestFiresAreFilteredByTheServer: each filter leaves the records that the server finds with it.
