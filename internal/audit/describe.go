@@ -15,10 +15,10 @@ const (
 )
 
 // otherNames are further fields that name something.
-var otherNames = []protoreflect.Name{"id", "channel", "pool", "key", "app_id"}
+var otherNames = []protoreflect.Name{"id", "channel", "pool", "key", "app_id", "actor_id", "reminder_id"}
 
 // within are fields whose messages have such fields.
-var within = []protoreflect.Name{"filter", "open", "initial", "metadata", "role", "reminder"}
+var within = []protoreflect.Name{"filter", "open", "initial", "metadata", "role", "reminder", "hello", "caller", "actor"}
 
 // Request notes what a message asks for.
 func (c *Call) Request(message any) {
@@ -27,17 +27,11 @@ func (c *Call) Request(message any) {
 		return
 	}
 	var d description
-	d.read(m.ProtoReflect())
-	for _, field := range within {
-		if m.ProtoReflect().Descriptor().Name() == "ListAuditRequest" || m.ProtoReflect().Descriptor().Name() == "FollowAuditRequest" {
-			break // what is looked for in the audit log is not what the call is about
-		}
-		if f := m.ProtoReflect().Descriptor().Fields().ByName(field); f != nil && f.Message() != nil && !f.IsList() && !f.IsMap() && m.ProtoReflect().Has(f) {
-			d.read(m.ProtoReflect().Get(f).Message())
-			if d.namespace == "" && field == "filter" {
-				d.namespace = Several
-			}
-		}
+	switch m.ProtoReflect().Descriptor().Name() {
+	case "ListAuditRequest", "FollowAuditRequest": // what is looked for in the audit log is not what the call is about
+		d.read(m.ProtoReflect())
+	default:
+		d.readAll(m.ProtoReflect())
 	}
 	if name := string(m.ProtoReflect().Descriptor().Name()); strings.HasSuffix(name, "NamespaceRequest") {
 		c.About(d.name)
@@ -57,6 +51,19 @@ func Joined(name, fire string) string {
 type description struct {
 	namespace, name, fire string
 	others                []string
+}
+
+// readAll reads a message and those within it.
+func (d *description) readAll(m protoreflect.Message) {
+	d.read(m)
+	for _, field := range within {
+		if f := m.Descriptor().Fields().ByName(field); f != nil && f.Message() != nil && !f.IsList() && !f.IsMap() && m.Has(f) {
+			d.readAll(m.Get(f).Message())
+			if d.namespace == "" && field == "filter" {
+				d.namespace = Several
+			}
+		}
+	}
 }
 
 func (d *description) read(m protoreflect.Message) {
