@@ -44,6 +44,30 @@ type AccessKeyList struct {
 	NextPageToken string      `json:"next_page_token,omitzero"`
 }
 
+// Person is one who signed in to the console at an issuer.
+type Person struct {
+	Principal string          `json:"principal"` // "token:ISSUER#SUBJECT"
+	Name      string          `json:"name,omitzero"`
+	Sessions  []PersonSession `json:"sessions"` // that go on, oldest first; at most the newest 64
+}
+
+// PersonSession is a session of a person.
+type PersonSession struct {
+	Began   Time `json:"began"`
+	Expires Time `json:"expires"`
+}
+
+// PersonList is a page of people, in the order of their principals.
+type PersonList struct {
+	People        []Person `json:"people"`
+	NextPageToken string   `json:"next_page_token,omitzero"`
+}
+
+// EndSessions asks for the end of all sessions of a person.
+type EndSessions struct {
+	Principal string `json:"principal"`
+}
+
 // AccessRole is a named list of verbs.
 type AccessRole struct {
 	Name  string   `json:"name"`

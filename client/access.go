@@ -90,6 +90,40 @@ func (a *Access) RevokeKey(ctx context.Context, id string) error {
 	return err
 }
 
+// Person is one who signed in to the console at an issuer.
+type Person struct {
+	Principal string // "token:ISSUER#SUBJECT"
+	Name      string
+	Sessions  []PersonSession // that go on, oldest first; at most the newest 64
+}
+
+// PersonSession is a session of a person.
+type PersonSession struct{ Began, Expires rouse.Instant }
+
+// Sessions returns a page of the people who signed in to the console at an issuer, in the order of their
+// principals: those whose principals or names begin with a prefix. An empty next is the end. It is retried.
+func (a *Access) Sessions(ctx context.Context, prefix, token string) (people []Person, next string, err error) {
+	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListSessionsResponse, error) {
+		return a.c.access.ListSessions(ctx, &rousev1.ListSessionsRequest{Prefix: prefix, PageToken: token})
+	})
+	for _, of := range p.GetPeople() {
+		one := Person{Principal: of.GetPrincipal(), Name: of.GetName()}
+		for _, s := range of.GetSessions() {
+			one.Sessions = append(one.Sessions, PersonSession{rouse.Instant(s.GetBeganMs()), rouse.Instant(s.GetExpiresMs())})
+		}
+		people = append(people, one)
+	}
+	return people, p.GetNextPageToken(), err
+}
+
+// EndSessions ends all sessions of a person. It is retried.
+func (a *Access) EndSessions(ctx context.Context, principal string) error {
+	_, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.EndSessionsResponse, error) {
+		return a.c.access.EndSessions(ctx, &rousev1.EndSessionsRequest{Principal: principal})
+	})
+	return err
+}
+
 // Role is a named list of verbs, such as "timers.create".
 type Role struct {
 	Name  string

@@ -63,7 +63,7 @@ func (n *Node) openAccess() error {
 		g := &access.Gate{Control: access.NewControl(func(r access.Reason) { refused.WithLabelValues(string(r)).Inc() })}
 		g.Keys = access.NewKeys(n.shared, g.Control, cfg.Log)
 		g.Roles = access.NewRoles(n.shared, g.Control, g.Keys, cfg.Log)
-		g.Sessions = access.NewSessions(n.shared, cfg.Log)
+		g.Sessions = access.NewSessions(n.shared, g.Control, cfg.Log)
 		chain := access.Chain{g.Keys}
 		if cfg.AdminKeyFile != "" {
 			admin, err := access.OpenAdminKeys(cfg.AdminKeyFile, cfg.Log)

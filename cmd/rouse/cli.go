@@ -39,6 +39,7 @@ type cli struct {
 	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, with their sidecars and instances."`
 
 	Key        keyCmd       `cmd:"" group:"server" help:"List, create, rotate or revoke API keys."`
+	Session    sessionCmd   `cmd:"" group:"server" help:"List or end sessions of people who signed in to the console."`
 	Role       roleCmd      `cmd:"" group:"server" help:"List, write or delete roles of access control."`
 	Namespaces namespaceCmd `cmd:"" name:"namespace" group:"server" help:"List, create or delete namespaces, and set their quotas."`
 	Whoami     whoamiCmd    `cmd:"" group:"server" help:"Show what your credentials are and what they allow."`

@@ -26,7 +26,7 @@ var audited = map[Verb]Audited{
 	FiresReport: Nothing, // records have how fires ended
 	TimersRead:  Reads, CalendarsRead: Nothing, NamespacesRead: Nothing, NodesRead: Nothing, ClockRead: Nothing, MetricsRead: Nothing,
 	StatusRead: Nothing, PoolsRead: Nothing, RolesRead: Nothing, SecretsRead: Nothing,
-	AuditRead: Reveals, BackupRead: Reveals, ProfilesRead: Reveals, KeysList: Reveals, SigningShow: Reveals,
+	AuditRead: Reveals, BackupRead: Reveals, ProfilesRead: Reveals, KeysList: Reveals, SessionsList: Reveals, SigningShow: Reveals,
 	FiresSubscribe: Opens,
 }
 

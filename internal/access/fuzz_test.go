@@ -59,7 +59,7 @@ func FuzzScope(f *testing.F) {
 // FuzzSession: no text but that of a session has a credential.
 func FuzzSession(f *testing.F) {
 	m := join(f, mem.New())
-	s := NewSessions(m.shared, nil)
+	s := NewSessions(m.shared, nil, nil)
 	now := time.Now()
 	text, err := s.Begin(f.Context(), "rk_x", now.Add(time.Hour))
 	if err != nil {

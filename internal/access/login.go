@@ -141,7 +141,7 @@ func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (
 	if p, err = g.Authenticators.Authenticate(ctx, &Credentials{Login: l}); err != nil {
 		return nil, "", "", err
 	}
-	if err := g.Sessions.use(ctx, l, a.State, now); err != nil {
+	if err := g.Sessions.use(ctx, l, p, a.State, now); err != nil {
 		return p, "", "", err
 	}
 	session, err = g.Sessions.beginLogin(ctx, l)

@@ -40,7 +40,7 @@ func loginNode(t *testing.T, store *mem.Store) (*Gate, *Shared) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	shared := NewShared(store, log)
-	g := &Gate{Authenticators: Chain{at("issuer")}, Sessions: NewSessions(shared, log), Providers: []Provider{at("issuer")}}
+	g := &Gate{Authenticators: Chain{at("issuer")}, Sessions: NewSessions(shared, nil, log), Providers: []Provider{at("issuer")}}
 	if err := shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +112,81 @@ func TestLoginsOfTwoNodes(t *testing.T) {
 	defer leaveLate()
 	if Ended(late) == nil {
 		t.Error("a request that found the session before it ended goes on")
+	}
+}
+
+// TestAdminsEndSessions: an admin lists and ends all sessions of a person on any node, with their streams,
+// and no other caller does.
+func TestAdminsEndSessions(t *testing.T) {
+	store := mem.New()
+	one, shared := loginNode(t, store)
+	other, otherShared := loginNode(t, store)
+	login := func(who string) string {
+		t.Helper()
+		state, cookie := begin(t, one)
+		_, text, _, err := one.FinishLogin(t.Context(), cookie, &Answer{State: state, Code: who})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	shown := func(text string) *Login {
+		var c Credentials
+		one.Sessions.Show(text, time.Now(), &c)
+		return c.Login
+	}
+	alice, bob := []string{login("alice"), login("alice")}, login("bob")
+	stream, leave := one.Sessions.Bound(t.Context(), shown(alice[0]))
+	defer leave()
+	ahead := &Login{Session: "ahead", Issuer: "issuer", Subject: "alice", Began: time.Now().Add(time.Minute), Expires: time.Now().Add(time.Hour)}
+	if err := one.Sessions.use(t.Context(), ahead, &Principal{ID: "alice"}, "x", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := otherShared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	people, next, err := other.Sessions.People(t.Context(), "", "", 1)
+	if err != nil || len(people) != 1 || people[0].Principal != "alice" || len(people[0].Sessions) != 3 || next != "alice" {
+		t.Errorf("%+v, %q, %v", people, next, err)
+	}
+	people, next, err = other.Sessions.People(t.Context(), "", "alice", 1)
+	if err != nil || len(people) != 1 || people[0].Principal != "bob" || len(people[0].Sessions) != 1 || next != "" {
+		t.Errorf("%+v, %q, %v", people, next, err)
+	}
+	if people, _, err := other.Sessions.People(t.Context(), "c", "", 10); err != nil || len(people) != 0 {
+		t.Errorf("%+v, %v", people, err)
+	}
+	other.Sessions.control = NewControl(nil)
+	reader := With(t.Context(), &Principal{ID: "key:x", Grants: []Grant{{Role: "operator", Scope: Scope{Namespaces: []string{"*"}}}, {Role: "admin", Scope: Scope{Namespaces: []string{"a"}}}}})
+	if _, _, err := other.Sessions.People(reader, "", "", 10); !errors.Is(err, rouse.ErrForbidden) {
+		t.Errorf("a list without the verb in all namespaces: %v", err)
+	}
+	if err := other.Sessions.EndAll(reader, "alice"); !errors.Is(err, rouse.ErrForbidden) {
+		t.Errorf("an end without the verb in all namespaces: %v", err)
+	}
+	admin := With(t.Context(), &Principal{ID: "key:y", Grants: []Grant{{Role: "admin", Scope: Scope{Namespaces: []string{"*"}}}}})
+	for _, name := range []string{"carol", ""} {
+		if err := other.Sessions.EndAll(admin, name); !errors.Is(err, rouse.ErrNotFound) {
+			t.Errorf("the sessions of %q: %v", name, err)
+		}
+	}
+	if shown(alice[0]) == nil {
+		t.Error("what was refused has ended a session")
+	}
+	if err := other.Sessions.EndAll(admin, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if shown(alice[0]) != nil || shown(alice[1]) != nil || Ended(stream) == nil || !one.Sessions.people[ahead.person()].ended(ahead) {
+		t.Errorf("the sessions go on: %v, %v, %v", shown(alice[0]), shown(alice[1]), stream.Err())
+	}
+	if shown(bob) == nil {
+		t.Error("the session of another person has ended, too")
+	}
+	if people, _, err := one.Sessions.People(t.Context(), "", "", 10); err != nil || len(people) != 1 || people[0].Principal != "bob" {
+		t.Errorf("%+v, %v", people, err)
 	}
 }
 

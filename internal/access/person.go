@@ -1,15 +1,18 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/note"
 )
 
@@ -20,18 +23,30 @@ const (
 	// MaxLogins is how many times one may do so within LoginTime.
 	MaxLogins  = 64
 	maxEnded   = 64 // sessions of a person that are ended one by one; more of them end all
+	maxListed  = 64 // sessions of a person that are listed: the newest
 	maxCleaned = 50 // notes that one login deletes
 )
 
 // person is the note of a person who has signed in at an issuer: what must not be used again. It is deleted
 // when there is nothing left that could be.
 type person struct {
+	Principal string   `json:"principal,omitempty"` // its id
+	Name      string   `json:"name,omitempty"`
+	Open      []opened `json:"open,omitempty"` // sessions that may go on, oldest first
+
 	Used   []mark    `json:"used,omitempty"`  // attempts that were finished
 	Ended  []mark    `json:"ended,omitempty"` // sessions that were ended
 	Before time.Time `json:"before,omitzero"` // sessions that began until then have ended
 	Until  time.Time `json:"until"`           // when all of this can be deleted
 
 	revision uint64
+}
+
+// opened is a session that was begun.
+type opened struct {
+	ID    string    `json:"id"`
+	Began time.Time `json:"began"`
+	Until time.Time `json:"until"`
 }
 
 // mark is the id of something that ends by itself at a time.
@@ -49,6 +64,7 @@ func (p *person) ended(l *Login) bool {
 func (p *person) prune(now time.Time) {
 	over := func(m mark) bool { return !now.Before(m.Until) }
 	p.Used, p.Ended = slices.DeleteFunc(p.Used, over), slices.DeleteFunc(p.Ended, over)
+	p.Open = p.open(now)
 }
 
 // personOf returns the name of the note of a person.
@@ -109,9 +125,16 @@ func (s *Sessions) Bound(ctx context.Context, l *Login) (context.Context, contex
 	}
 }
 
-// use notes that an attempt was finished by a person. An attempt that was finished before is refused, by
-// whatever node.
-func (s *Sessions) use(ctx context.Context, l *Login, state string, now time.Time) error {
+// open returns the sessions that go on at a time.
+func (p *person) open(now time.Time) []opened {
+	return slices.DeleteFunc(slices.Clone(p.Open), func(o opened) bool {
+		return !now.Before(o.Until) || p.ended(&Login{Session: o.ID, Began: o.Began})
+	})
+}
+
+// use notes that an attempt was finished by a person, whose session begins. An attempt that was finished
+// before is refused, by whatever node.
+func (s *Sessions) use(ctx context.Context, l *Login, by *Principal, state string, now time.Time) error {
 	sum := sha256.Sum256([]byte(state))
 	id := hex.EncodeToString(sum[:8])
 	return s.edit(ctx, l.person(), now, func(p *person) error {
@@ -122,6 +145,9 @@ func (s *Sessions) use(ctx context.Context, l *Login, state string, now time.Tim
 			return &rouse.RetryAfter{Err: fmt.Errorf("%d logins of the same person within %s: %w", MaxLogins, LoginTime, rouse.ErrOverloaded), After: time.Minute}
 		}
 		p.Used = append(p.Used, mark{id, now.Add(LoginTime)})
+		p.Principal, p.Name = by.ID, rouse.Shorten(by.Name, maxKeyName)
+		p.Open = append(p.Open, opened{l.Session, l.Began, l.Expires})
+		p.Open = p.Open[max(0, len(p.Open)-maxListed):]
 		return nil
 	})
 }
@@ -137,6 +163,82 @@ func (s *Sessions) End(ctx context.Context, l *Login) error {
 		p.Ended = append(p.Ended, mark{l.Session, l.Expires})
 		return nil
 	})
+}
+
+// Person is one who has signed in at an issuer, and has sessions of the console.
+type Person struct {
+	Principal string // its id
+	Name      string
+	Sessions  []PersonSession // the newest, oldest first
+}
+
+// PersonSession is a session of a person.
+type PersonSession struct{ Began, Expires time.Time }
+
+// People returns the people with sessions whose principals' ids or names begin with prefix, in the order of
+// the ids, after an id and at most limit. next is where the next page begins, "" at the end.
+func (s *Sessions) People(ctx context.Context, prefix, after string, limit int) (people []Person, next string, err error) {
+	if err := s.control.Require(ctx, SessionsList, "", "", nil); err != nil {
+		return nil, "", err
+	}
+	now := time.Now()
+	s.mu.RLock()
+	for _, p := range s.people {
+		open := p.open(now)
+		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) && !strings.HasPrefix(p.Name, prefix) {
+			continue
+		}
+		one := Person{Principal: p.Principal, Name: p.Name}
+		for _, o := range open {
+			one.Sessions = append(one.Sessions, PersonSession{o.Began, o.Until})
+		}
+		people = append(people, one)
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(people, func(a, b Person) int { return cmp.Compare(a.Principal, b.Principal) })
+	if len(people) > limit {
+		return people[:limit], people[limit-1].Principal, nil
+	}
+	return people, "", nil
+}
+
+// EndAll ends all sessions of a person: on this node at once, on the others within 5 s. The person may sign
+// in again, if the issuer allows it.
+func (s *Sessions) EndAll(ctx context.Context, principal string) error {
+	if err := s.control.Require(ctx, SessionsEnd, "", "", nil); err != nil {
+		return err
+	}
+	name := s.nameOf(principal)
+	if name == "" {
+		return fmt.Errorf("the sessions of %q: %w", rouse.Shorten(principal, 128), rouse.ErrNotFound)
+	}
+	now := time.Now()
+	err := s.edit(context.WithoutCancel(ctx), name, now, func(p *person) error { // it may end its own session
+		p.Before = now
+		for _, o := range p.Open { // also those of nodes whose clocks are ahead
+			if o.Began.After(p.Before) {
+				p.Before = o.Began
+			}
+		}
+		p.Ended, p.Open = nil, nil
+		return nil
+	})
+	if err == nil {
+		audit.Touched(ctx, "", principal, rouse.AnyRevision, rouse.NoRow)
+	}
+	return err
+}
+
+// nameOf returns the name of the note of a principal; empty if there is none.
+func (s *Sessions) nameOf(principal string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for name, p := range s.people {
+		if p.Principal == principal && principal != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // edit changes the note of a person.

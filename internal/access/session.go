@@ -32,8 +32,9 @@ const (
 // credential does. Only logins that were finished, and sessions that were ended, are kept until they would
 // have ended by themselves (person.go).
 type Sessions struct {
-	kinds struct{ key, people *Kind }
-	log   *slog.Logger
+	kinds   struct{ key, people *Kind }
+	control *Control
+	log     *slog.Logger
 
 	mu       sync.RWMutex
 	seal     cipher.AEAD                      // nil: no node has opened a session yet
@@ -49,8 +50,8 @@ type sessionKey struct {
 const sessionNote = "key"
 
 // NewSessions adds the key of sessions to what is shared.
-func NewSessions(shared *Shared, log *slog.Logger) *Sessions {
-	s := &Sessions{log: log, people: map[string]*person{}, requests: map[string]map[*request]struct{}{}}
+func NewSessions(shared *Shared, control *Control, log *slog.Logger) *Sessions {
+	s := &Sessions{control: control, log: log, people: map[string]*person{}, requests: map[string]map[*request]struct{}{}}
 	s.kinds.key = shared.Kind("sessions", s.take)
 	s.kinds.people = shared.Kind("people", s.takePerson)
 	s.kinds.key.quiet, s.kinds.people.quiet = true, true

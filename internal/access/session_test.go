@@ -21,7 +21,7 @@ func TestSessionsOfTwoNodes(t *testing.T) {
 	store, now := mem.New(), time.Unix(1_800_000_000, 0)
 	node := func() (*Sessions, *Shared) {
 		shared := NewShared(store, slog.New(slog.DiscardHandler))
-		s := NewSessions(shared, slog.New(slog.DiscardHandler))
+		s := NewSessions(shared, nil, slog.New(slog.DiscardHandler))
 		if err := shared.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -46,10 +46,14 @@ const (
 	PoolsRead    Verb = "pools.read"
 	PoolsOperate Verb = "pools.operate"
 
-	KeysCreate  Verb = "keys.create"
-	KeysList    Verb = "keys.list"
-	KeysRotate  Verb = "keys.rotate"
-	KeysRevoke  Verb = "keys.revoke"
+	KeysCreate Verb = "keys.create"
+	KeysList   Verb = "keys.list"
+	KeysRotate Verb = "keys.rotate"
+	KeysRevoke Verb = "keys.revoke"
+	// Those of people who signed in at an issuer.
+	SessionsList Verb = "sessions.list"
+	SessionsEnd  Verb = "sessions.end"
+
 	RolesRead   Verb = "roles.read"
 	RolesWrite  Verb = "roles.write"
 	SecretsRead Verb = "secrets.read" // names and versions; the secrets themselves are never shown
@@ -62,7 +66,7 @@ const (
 var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
 	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport, CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
 	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead, PoolsRead, PoolsOperate,
-	KeysCreate, KeysList, KeysRotate, KeysRevoke, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
+	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
 
 // methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
 // offers, by method and path, those of the admin port with "admin" in front. What is not here is refused.
@@ -129,14 +133,16 @@ var methods = map[string]Verb{
 	"/rouse.v1.Status/ListBuckets": NodesRead,
 	"/rouse.v1.Status/ListPools":   NodesRead,
 
-	"/rouse.v1.Access/WhoAmI":     Known,
-	"/rouse.v1.Access/CreateKey":  KeysCreate,
-	"/rouse.v1.Access/ListKeys":   KeysList,
-	"/rouse.v1.Access/RotateKey":  KeysRotate,
-	"/rouse.v1.Access/RevokeKey":  KeysRevoke,
-	"/rouse.v1.Access/PutRole":    RolesWrite,
-	"/rouse.v1.Access/ListRoles":  RolesRead,
-	"/rouse.v1.Access/DeleteRole": RolesWrite,
+	"/rouse.v1.Access/WhoAmI":       Known,
+	"/rouse.v1.Access/CreateKey":    KeysCreate,
+	"/rouse.v1.Access/ListKeys":     KeysList,
+	"/rouse.v1.Access/RotateKey":    KeysRotate,
+	"/rouse.v1.Access/RevokeKey":    KeysRevoke,
+	"/rouse.v1.Access/ListSessions": SessionsList,
+	"/rouse.v1.Access/EndSessions":  SessionsEnd,
+	"/rouse.v1.Access/PutRole":      RolesWrite,
+	"/rouse.v1.Access/ListRoles":    RolesRead,
+	"/rouse.v1.Access/DeleteRole":   RolesWrite,
 
 	"/grpc.health.v1.Health/Check": Open,
 	"/grpc.health.v1.Health/List":  Open,
@@ -202,7 +208,7 @@ var methods = map[string]Verb{
 
 // whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
-	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true}
+	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true, SessionsEnd: true}
 
 // acting are verbs of services that act for their callers, in namespaces of their own.
 var acting = map[Verb]bool{RemindersUse: true, NodesCall: true}

@@ -206,7 +206,7 @@ func TestEachCallHasItsEvent(t *testing.T) {
 
 // unchanged are the calls that change nothing in TestEachCallHasItsEvent, as they need an issuer; package
 // principals has the test of their events.
-var unchanged = []string{"GET /v1/session/callback"}
+var unchanged = []string{"GET /v1/session/callback", "Access/EndSessions", "POST /v1/sessions:end"}
 
 // noted are calls whose events name what they are about, and count nothing.
 var noted = map[string]bool{"POST /v1/session": true, "Admin/Backup": true, "GET /v1/backup": true, "Admin/AdvanceClock": true, "POST /v1/clock:advance": true,

@@ -112,6 +112,8 @@ any key  -     Access/WhoAmI                 | GET /v1/whoami
 ---a--   some  Access/ListKeys               | GET /v1/keys
 ---a--   some  Access/RotateKey              | POST /v1/keys/{id}:rotate
 ---a--   some  Access/RevokeKey              | DELETE /v1/keys/{id}
+---a--   all   Access/ListSessions           | GET /v1/sessions
+---a--   all   Access/EndSessions            | POST /v1/sessions:end
 ---a--   all   Access/PutRole                | PUT /v1/roles/{role}
 ---a--   some  Access/ListRoles              | GET /v1/roles
 ---a--   all   Access/DeleteRole             | DELETE /v1/roles/{role}
@@ -380,6 +382,7 @@ var bodies = map[string]string{
 	"POST /v1/clock:advance":                        `{"by": "1h"}`,
 	"POST /v1/keys":                                 `{"name": "x", "grants": [{"role": "worker", "namespaces": ["own"]}]}`,
 	"POST /v1/session":                              `{"key": "x"}`,
+	"POST /v1/sessions:end":                         `{"principal": "token:x#y"}`,
 	"POST /v1/keys/{id}:rotate":                     `{}`,
 	"PUT /v1/roles/{role}":                          `{"verbs": ["timers.read"]}`,
 }

@@ -31,6 +31,8 @@ type site struct {
 	issuer *issuer.Issuer
 	url    string
 	events string // file of the audit log
+	admin  *client.Client
+	key    string // of the admin
 }
 
 // serveSite serves a node.
@@ -62,7 +64,8 @@ issuers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	s.admin, s.key = c, strings.TrimSpace(string(text))
 	if _, err := c.Namespaces().Put(t.Context(), "shop", rouse.Quotas{}); err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +240,81 @@ func TestPeopleSignIn(t *testing.T) {
 		"GET /v1/session/callback  unauthenticated unknown", "GET /v1/session/callback alice@example.com ok "}
 	if strings.Join(events, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the audit log has %q", events)
+	}
+}
+
+// TestAdminsEndSessionsOfPeople: an admin sees who has signed in, and ends all sessions of a person, through
+// each door; each has its event.
+func TestAdminsEndSessionsOfPeople(t *testing.T) {
+	s := serveSite(t)
+	id := "token:" + s.issuer.URL + "#alice"
+	ends := []func() error{
+		func() error { return s.admin.Access().EndSessions(t.Context(), id) },
+		func() error {
+			q, err := http.NewRequest("POST", s.url+"/v1/sessions:end", strings.NewReader(fmt.Sprintf(`{"principal": %q}`, id)))
+			if err != nil {
+				return err
+			}
+			q.Header.Set("Authorization", "Bearer "+s.key)
+			q.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(q)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != http.StatusNoContent {
+				text, _ := io.ReadAll(answer.Body)
+				return fmt.Errorf("%s: %s", answer.Status, text)
+			}
+			return nil
+		},
+	}
+	for i, end := range ends {
+		first, second := s.visitor(), s.visitor()
+		for _, v := range []*visitor{first, second} {
+			if status, body := v.signIn("alice"); status != 200 {
+				t.Fatal(status, body)
+			}
+		}
+		people, next, err := s.admin.Access().Sessions(t.Context(), "alice@", "")
+		if err != nil || next != "" || len(people) != 1 || people[0].Principal != id || people[0].Name != "alice@example.com" || len(people[0].Sessions) != 2 || people[0].Sessions[1].Expires <= people[0].Sessions[1].Began {
+			t.Fatalf("%+v, %q, %v", people, next, err)
+		}
+		if err := end(); err != nil {
+			t.Fatal(i, err)
+		}
+		for _, v := range []*visitor{first, second} {
+			if status, body, _ := v.get("GET", "/v1/namespaces/shop/timers"); status != 401 {
+				t.Errorf("with a session that an admin ended: %d %s", status, body)
+			}
+		}
+		if people, _, err := s.admin.Access().Sessions(t.Context(), "", ""); err != nil || len(people) != 0 {
+			t.Errorf("%+v, %v", people, err)
+		}
+	}
+	v := s.visitor()
+	if status, body := v.signIn("alice"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if status, body, _ := v.get("GET", "/v1/sessions"); status != 403 {
+		t.Errorf("a reader lists sessions: %d %s", status, body)
+	}
+	text, err := os.ReadFile(s.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for line := range strings.Lines(string(text)) {
+		e, err := audit.Read([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Verb == "sessions.end" {
+			events = append(events, fmt.Sprint(e.Door, e.Outcome, e.Names, e.Changed))
+		}
+	}
+	if want := fmt.Sprintf("[grpcok[%s] 1 httpok[%s] 1]", id, id); fmt.Sprint(events) != want {
+		t.Errorf("the audit log has %v, want %s", events, want)
 	}
 }
 

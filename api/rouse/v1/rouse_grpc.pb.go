@@ -2579,14 +2579,16 @@ var Status_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Access_WhoAmI_FullMethodName     = "/rouse.v1.Access/WhoAmI"
-	Access_CreateKey_FullMethodName  = "/rouse.v1.Access/CreateKey"
-	Access_ListKeys_FullMethodName   = "/rouse.v1.Access/ListKeys"
-	Access_RotateKey_FullMethodName  = "/rouse.v1.Access/RotateKey"
-	Access_RevokeKey_FullMethodName  = "/rouse.v1.Access/RevokeKey"
-	Access_PutRole_FullMethodName    = "/rouse.v1.Access/PutRole"
-	Access_ListRoles_FullMethodName  = "/rouse.v1.Access/ListRoles"
-	Access_DeleteRole_FullMethodName = "/rouse.v1.Access/DeleteRole"
+	Access_WhoAmI_FullMethodName       = "/rouse.v1.Access/WhoAmI"
+	Access_CreateKey_FullMethodName    = "/rouse.v1.Access/CreateKey"
+	Access_ListKeys_FullMethodName     = "/rouse.v1.Access/ListKeys"
+	Access_RotateKey_FullMethodName    = "/rouse.v1.Access/RotateKey"
+	Access_RevokeKey_FullMethodName    = "/rouse.v1.Access/RevokeKey"
+	Access_ListSessions_FullMethodName = "/rouse.v1.Access/ListSessions"
+	Access_EndSessions_FullMethodName  = "/rouse.v1.Access/EndSessions"
+	Access_PutRole_FullMethodName      = "/rouse.v1.Access/PutRole"
+	Access_ListRoles_FullMethodName    = "/rouse.v1.Access/ListRoles"
+	Access_DeleteRole_FullMethodName   = "/rouse.v1.Access/DeleteRole"
 )
 
 // AccessClient is the client API for Access service.
@@ -2605,6 +2607,10 @@ type AccessClient interface {
 	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
+	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
+	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
+	EndSessions(ctx context.Context, in *EndSessionsRequest, opts ...grpc.CallOption) (*EndSessionsResponse, error)
 	// PutRole creates or replaces a role of its own name.
 	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
 	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
@@ -2670,6 +2676,26 @@ func (c *accessClient) RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts
 	return out, nil
 }
 
+func (c *accessClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionsResponse)
+	err := c.cc.Invoke(ctx, Access_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) EndSessions(ctx context.Context, in *EndSessionsRequest, opts ...grpc.CallOption) (*EndSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionsResponse)
+	err := c.cc.Invoke(ctx, Access_EndSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Role)
@@ -2716,6 +2742,10 @@ type AccessServer interface {
 	RotateKey(context.Context, *RotateKeyRequest) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
+	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
+	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
+	EndSessions(context.Context, *EndSessionsRequest) (*EndSessionsResponse, error)
 	// PutRole creates or replaces a role of its own name.
 	PutRole(context.Context, *PutRoleRequest) (*Role, error)
 	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
@@ -2745,6 +2775,12 @@ func (UnimplementedAccessServer) RotateKey(context.Context, *RotateKeyRequest) (
 }
 func (UnimplementedAccessServer) RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeKey not implemented")
+}
+func (UnimplementedAccessServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedAccessServer) EndSessions(context.Context, *EndSessionsRequest) (*EndSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSessions not implemented")
 }
 func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
@@ -2866,6 +2902,42 @@ func _Access_RevokeKey_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Access_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).ListSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_ListSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).ListSessions(ctx, req.(*ListSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_EndSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).EndSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_EndSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).EndSessions(ctx, req.(*EndSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PutRoleRequest)
 	if err := dec(in); err != nil {
@@ -2946,6 +3018,14 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RevokeKey",
 			Handler:    _Access_RevokeKey_Handler,
+		},
+		{
+			MethodName: "ListSessions",
+			Handler:    _Access_ListSessions_Handler,
+		},
+		{
+			MethodName: "EndSessions",
+			Handler:    _Access_EndSessions_Handler,
 		},
 		{
 			MethodName: "PutRole",

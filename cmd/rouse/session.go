@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// sessionCmd groups the commands for sessions of the console.
+type sessionCmd struct {
+	List sessionListCmd `cmd:"" default:"withargs" help:"List people who signed in, with their sessions."`
+	End  sessionEndCmd  `cmd:"" help:"End all sessions of a person."`
+}
+
+func (sessionCmd) Help() string {
+	return `People sign in to the console at an issuer. A session that began with an API key ends with the key.
+
+Examples:
+
+    rouse session list
+    rouse session end token:https://login.example.com#alice`
+}
+
+// sessionListCmd lists sessions.
+type sessionListCmd struct {
+	Prefix string `arg:"" optional:"" help:"Only people whose principal or name begins with it."`
+}
+
+func (sessionListCmd) Help() string {
+	return `Examples:
+
+    rouse session list
+    rouse session list alice --json`
+}
+
+// Run lists them.
+func (c *sessionListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		t := newTable(a, "PRINCIPAL", "NAME", "SESSIONS", "BEGAN", "EXPIRES")
+		for token, any := "", false; ; {
+			people, next, err := s.Access().Sessions(ctx, c.Prefix, token)
+			if err != nil {
+				return err
+			}
+			for _, p := range people {
+				any = true
+				one := api.Person{Principal: p.Principal, Name: p.Name}
+				var last client.PersonSession
+				for _, last = range p.Sessions {
+					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began), Expires: api.TimeOf(last.Expires)})
+				}
+				if a.cli.JSON {
+					err = a.printJSON(one)
+				} else {
+					err = t.row(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), stamp(last.Began), stamp(last.Expires))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if token = next; token == "" {
+				if !any && !a.cli.JSON {
+					a.note("no sessions")
+				}
+				return t.flush()
+			}
+		}
+	})
+}
+
+// sessionEndCmd ends sessions.
+type sessionEndCmd struct {
+	Principal string `arg:"" help:"Principal of the person, as rouse session list shows it."`
+}
+
+func (sessionEndCmd) Help() string {
+	return `All nodes refuse the sessions within five seconds, and end their streams. The person may sign in again, unless the issuer or the
+rules of its claims do not allow it any more.
+
+Examples:
+
+    rouse session end token:https://login.example.com#alice`
+}
+
+// Run ends them.
+func (c *sessionEndCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Access().EndSessions(ctx, c.Principal); err != nil {
+			return err
+		}
+		return a.show(api.Person{Principal: c.Principal, Sessions: []api.PersonSession{}}, func() error {
+			a.say("ended the sessions of %s", c.Principal)
+			return nil
+		})
+	})
+}
