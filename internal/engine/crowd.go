@@ -266,8 +266,9 @@ type letter struct {
 }
 
 // oldestDead returns up to n dead letters of a timer or a namespace, the oldest ones, in memory of up to
-// maxDrop.
-func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n int) (letters []letter, err error) {
+// maxDrop. It leaves most of those that it has seen: another node may have deleted some since they were
+// counted.
+func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n, most int) (letters []letter, seen int, err error) {
 	n = min(n, maxDrop)
 	keep := func() {
 		slices.SortFunc(letters, func(a, b letter) int { return cmp.Compare(a.due, b.due) })
@@ -277,8 +278,9 @@ func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n int) (letters 
 	for {
 		page, err := c.store.List(ctx, q)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		seen += len(page.Rows)
 		for i := range page.Rows {
 			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
 		}
@@ -286,8 +288,9 @@ func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n int) (letters 
 			keep()
 		}
 		if page.Next == nil {
+			n = max(0, min(n, seen-most))
 			keep()
-			return letters, nil
+			return letters, seen, nil
 		}
 		q.After = *page.Next
 	}
@@ -301,10 +304,11 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 	}
 	n := c.count(key, rouse.StateDead)
 	if n > most {
-		old, err := c.oldestDead(ctx, key, n-most)
+		old, seen, err := c.oldestDead(ctx, key, n-most, most)
 		if err != nil {
 			return err
 		}
+		n = seen
 		for part := range slices.Chunk(old, dropPage) {
 			items := make([]*Write, len(part))
 			for i := range part {

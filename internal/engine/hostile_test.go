@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -345,6 +346,66 @@ func TestDeadLettersOfATimerAreBounded(t *testing.T) {
 	})
 }
 
+// otherTrims is a store in which another node deletes dead letters beyond a limit each time that they have
+// been counted.
+type otherTrims struct {
+	rouse.Store
+	most int
+
+	mu      sync.Mutex
+	reached bool // there were as many
+	least   int  // since then
+}
+
+var deadQuery = rouse.Query{Namespace: "bad", Name: "b", States: []rouse.State{rouse.StateDead}, Limit: 1000}
+
+func (o *otherTrims) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	n, err := o.Store.Count(ctx, q)
+	if err != nil || !slices.Equal(q.States, deadQuery.States) || n <= int64(o.most) {
+		return n, err
+	}
+	page, err := o.List(ctx, deadQuery)
+	if err != nil {
+		return 0, err
+	}
+	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return cmp.Compare(a.Due, b.Due) })
+	var changes []rouse.Change
+	for i := range page.Rows[:max(0, len(page.Rows)-o.most)] {
+		changes = append(changes, rouse.Change{Key: page.Rows[i].Key, If: rouse.AnyRevision})
+	}
+	_, err = o.Store.Apply(ctx, changes)
+	return n, err
+}
+
+func (o *otherTrims) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	results, err := o.Store.Apply(ctx, changes)
+	n, _ := o.Store.Count(ctx, deadQuery)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reached {
+		o.least = min(o.least, int(n))
+	} else if int(n) == o.most {
+		o.reached, o.least = true, o.most
+	}
+	return results, err
+}
+
+// TestTwoNodesThatTrimKeepEnoughDeadLetters: another node deletes what this one was about to.
+func TestTwoNodesThatTrimKeepEnoughDeadLetters(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &otherTrims{Store: mem.New(), most: 20}
+		h := start(t, store, &recorder{}, timers.Options{Engine: engine.Options{DeadPerTimer: store.most}})
+		h.sink.answers(func(context.Context, rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Rejected} })
+		h.put("b", "@every 1s", in("bad"))
+		time.Sleep(100 * time.Second)
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		if !store.reached || store.least < store.most {
+			t.Errorf("only %d dead letters were kept, of %d", store.least, store.most)
+		}
+	})
+}
+
 func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{MinInterval: time.Second})
@@ -379,7 +440,7 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 			}
 			for door, do := range map[string]func() error{"put": put, "preview": preview, "reschedule": reschedule, "import": restore} {
 				inv, ok := do().(*rouse.Invalid)
-				if !ok || inv.Problems[0].Field != "schedule" || !strings.Contains(inv.Problems[0].Wrong, "min-interval") {
+				if !ok || inv.Problems[0].Field != "schedule" || !strings.Contains(inv.Problems[0].Cure, "min-interval") {
 					t.Errorf("%+v by %s: %v", spec, door, inv)
 				}
 			}

@@ -192,6 +192,27 @@ func TestGroupsHoldOverAllNodes(t *testing.T) {
 	}
 }
 
+// TestTheFirstNamespaceIsShared: two nodes know of each other before there is a quota.
+func TestTheFirstNamespaceIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := nodes(t, 2)
+		time.Sleep(4*publishEvery + 2*access.RefreshEvery)
+		const most = 40
+		list[0].put(t, rouse.Quotas{PoolGroups: most})
+		for range 600 {
+			for _, n := range list {
+				if n.Exists("acme") && n.GroupRoom("acme") {
+					n.groups.Add(1)
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if sum := list[0].groups.Load() + list[1].groups.Load(); sum < 0.9*most || sum > 1.1*most {
+			t.Errorf("%d groups in all, want %d", sum, most)
+		}
+	})
+}
+
 // TestWhatIsKnownOfAnotherNodeMayBeOld: a measurement has what a node wrote until then. Less of it, which is
 // known from before, takes nothing off the measured bytes.
 func TestWhatIsKnownOfAnotherNodeMayBeOld(t *testing.T) {

@@ -124,17 +124,17 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 	measuring.Go(func() { b.observe(ctx) })
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
-	for last := time.Now(); ; {
+	for last, round := time.Now(), 0; ; round++ {
 		if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
 			mine := b.published(now, time.Since(last).Seconds())
 			last = time.Now()
-			if b.publish(ctx, mine, alone) == nil {
+			if b.publish(ctx, mine, alone || !b.limited() && round%2 == 1) == nil {
 				b.divide(now)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			if !alone && b.limited() { // the others take this node's shares at once
+			if !alone { // the others take this node's shares at once
 				ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishEvery)
 				_ = b.shares.kind.Write(ending, access.Change{Name: b.opts.Node(), If: rouse.AnyRevision})
 				cancel()
@@ -146,9 +146,10 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 }
 
 // publish makes what is asked of this node known. A node of which nothing is asked counts as well: it may be
-// asked next.
-func (b *Book) publish(ctx context.Context, mine published, alone bool) error {
-	if alone || !b.limited() {
+// asked next. While there are no namespaces, each second round is enough for the nodes to know how many they
+// are when the first one is created.
+func (b *Book) publish(ctx context.Context, mine published, silent bool) error {
+	if silent {
 		b.shares.own(b.opts.Node(), mine)
 		return nil
 	}
