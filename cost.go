@@ -92,8 +92,8 @@ func (spec *Spec) CheckEvery(from Instant, s Schedule, least time.Duration) erro
 		}
 		first := ring[(n+1)%len(ring)]
 		if d := next.Sub(first); d < dense*least {
-			return Refuse("schedule", spec.Schedule, fmt.Sprintf("comes %d times in the %v after %v, more often than min-interval, %v", dense, d, first, least),
-				fmt.Sprintf("use intervals of %v or more, or have the server's min-interval lowered", least))
+			return Refuse("schedule", spec.Schedule, fmt.Sprintf("comes %d times in the %v after %v, more often than once in %v", dense, d, first, least),
+				fmt.Sprintf("use intervals of %v or more, or have the bound lowered: the server's min-interval, or the namespace's quota min_interval", least))
 		}
 	}
 	return nil

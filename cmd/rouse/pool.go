@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -66,7 +69,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	if file.Insecure {
 		cfg.Insecure = listen.Insecure{"all"}
 	}
-	if err := cfg.Check(); err != nil {
+	if err := inFile(cfg.Check()); err != nil {
 		return rouse.Refuse(c.Config, "", err.Error(), "")
 	}
 	cfg.Pools, cfg.Grace = file.nodes(), file.grace()
@@ -87,6 +90,30 @@ func (c *poolRunCmd) Run(a *app) error {
 		_ = os.Remove(c.AddressFile) // nothing listens there any more
 	}
 	return cmp.Or(err, tellErr)
+}
+
+// tlsSetting is the name of a setting as a word, and not in the name of a file.
+var tlsSetting = regexp.MustCompile(`(^| )tls-[a-z-]+( |,|;|:|$)`)
+
+// inFile names the settings of an error as the file of pools does.
+func inFile(err error) error {
+	var bad *rouse.Invalid
+	if !errors.As(err, &bad) {
+		return err
+	}
+	named := func(text string) string {
+		text = strings.ReplaceAll(text, "insecure=admin", "insecure: true")
+		return tlsSetting.ReplaceAllStringFunc(text, func(name string) string { return strings.ReplaceAll(name, "-", "_") })
+	}
+	out := &rouse.Invalid{}
+	for _, p := range bad.Problems {
+		if p.Field == "admin" {
+			p.Field = "listen"
+		}
+		p.Field, p.Wrong, p.Cure = named(p.Field), named(p.Wrong), named(p.Cure)
+		out.Problems = append(out.Problems, p)
+	}
+	return out
 }
 
 // tell prints where it listens.

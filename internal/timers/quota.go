@@ -254,6 +254,9 @@ func (a *admission) read(namespace string) error {
 // takes too long to search.
 func (a *admission) recurs(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule, any bool) error {
 	least := a.least
+	if any {
+		least = 0
+	}
 	if a.quotas != nil {
 		q := a.quotas.Of(namespace)
 		least = max(least, q.MinInterval)
@@ -267,9 +270,6 @@ func (a *admission) recurs(namespace string, spec *rouse.Spec, from rouse.Instan
 					a.quotas.Refuse(namespace, rouse.QuotaScheduleCost, most))
 			}
 		}
-	}
-	if any {
-		return nil
 	}
 	return spec.CheckEvery(from, s, least)
 }

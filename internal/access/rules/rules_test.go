@@ -23,6 +23,12 @@ func TestProblems(t *testing.T) {
 		return Config{Issuers: []Issuer{i}}
 	}
 	cert := func(name string, g Grant) Config { return Config{Certificates: []Certificate{{name, g}}} }
+	login := func(edit func(l *Login)) Config {
+		return issuer(func(i *Issuer) {
+			i.Login = &Login{URL: "https://rouse.example.com", ClientID: "rouse"}
+			edit(i.Login)
+		})
+	}
 	for want, c := range map[string]Config{
 		"certificates[0].name:":               cert("", grant),
 		"certificates[0].name: ":              cert("spiffe://a*", grant),
@@ -49,6 +55,39 @@ func TestProblems(t *testing.T) {
 		inv, ok := c.Check().(*rouse.Invalid)
 		if !ok || len(inv.Problems) != 1 || inv.Problems[0].Field != strings.TrimRight(want, ": ") {
 			t.Errorf("%s: %v", want, inv)
+		}
+	}
+	for _, c := range []struct {
+		edit                      func(l *Login)
+		field, value, wrong, cure string
+	}{
+		{func(l *Login) { l.URL = "" }, "url", "", "is no https:// URL of a host", "such as https://rouse.example.com"},
+		{func(l *Login) { l.URL = "rouse.example.com" }, "url", "rouse.example.com", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.URL = "http://rouse.example.com" }, "url", "http://rouse.example.com", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.URL = "https://rouse.example.com/console" }, "url", "https://rouse.example.com/console", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.URL = "https://rouse.example.com?a=b" }, "url", "https://rouse.example.com?a=b", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.URL = "https://rouse.example.com#a" }, "url", "https://rouse.example.com#a", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.URL = "https://me@rouse.example.com" }, "url", "https://me@rouse.example.com", "is no https://", "as browsers reach it"},
+		{func(l *Login) { l.ClientID = "" }, "client_id", "", "is missing", "https://rouse.example.com/v1/session/callback"},
+		{func(l *Login) { l.Scopes = []string{"profile", "email"} }, "scopes", "profile email", "lack openid", "add openid"},
+		{func(l *Login) { l.Scopes = []string{"openid", "a b"} }, "scopes", "openid a b", "have one that is none", "one scope in each line"},
+		{func(l *Login) { l.Scopes = []string{"openid", ""} }, "scopes", "openid ", "have one that is none", "one scope in each line"},
+		{func(l *Login) { l.Label = strings.Repeat("x", 65) }, "label", "xxxx", "is too long", "at most 64 bytes"},
+	} {
+		config := login(c.edit)
+		bad, ok := config.Check().(*rouse.Invalid)
+		if !ok || len(bad.Problems) != 1 {
+			t.Errorf("%+v: %v", config.Issuers[0].Login, bad)
+			continue
+		}
+		p := bad.Problems[0]
+		if p.Field != "issuers[0].login."+c.field || !strings.HasPrefix(p.Value, c.value) || !strings.Contains(p.Wrong, c.wrong) || !strings.Contains(p.Cure, c.cure) {
+			t.Errorf("%+v: %+v, want the field %s with the value %q, %q and %q", config.Issuers[0].Login, p, c.field, c.value, c.wrong, c.cure)
+		}
+	}
+	for _, c := range []Config{login(func(*Login) {}), login(func(l *Login) { l.URL = "http://localhost:7411/" }), login(func(l *Login) { l.Scopes, l.Label = []string{"openid"}, strings.Repeat("x", 64) })} {
+		if err := c.Check(); err != nil {
+			t.Errorf("%+v: %v", c.Issuers[0].Login, err)
 		}
 	}
 	for _, c := range []Config{{}, issuer(func(*Issuer) {}), cert("spiffe://a/*", grant), cert("*.a.example", grant), cert("a@b.example", grant),
