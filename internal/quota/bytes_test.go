@@ -201,7 +201,7 @@ func TestTheFirstNamespaceIsShared(t *testing.T) {
 		list[0].put(t, rouse.Quotas{PoolGroups: most})
 		for range 600 {
 			for _, n := range list {
-				if n.Exists("acme") && n.GroupRoom("acme") {
+				for n.Exists("acme") && n.GroupRoom("acme") {
 					n.groups.Add(1)
 				}
 			}
