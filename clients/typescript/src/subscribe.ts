@@ -72,7 +72,8 @@ export class Subscription {
 
   /** Polls a node while there is room for its fires, and waits for their handlers in the end. */
   async #poll(node: Client): Promise<void> {
-    const { name_prefix, labels, concurrency = 16 } = this.#options;
+    const { name_prefix, labels } = this.#options;
+    const concurrency = Math.max(1, this.#options.concurrency ?? 16);
     const { signal } = this.#stopping;
     let wake = () => {};
     signal.addEventListener("abort", () => wake());
@@ -92,9 +93,9 @@ export class Subscription {
             return;
           }
           // Deadlines are of the clock of the service, which may differ from that of this machine.
-          const now = await this.#client.clock().then((clock) => new Date(clock.now).getTime(), () => Date.now());
+          const now = this.#client.clock().then((clock) => new Date(clock.now).getTime(), () => Date.now());
           for (const fire of fires) {
-            const task = this.#handle(fire, new Date(fire.deadline).getTime() - now).finally(() => {
+            const task = this.#handle(fire, now).finally(() => {
               running.delete(task);
               wake();
             });
@@ -113,13 +114,17 @@ export class Subscription {
   }
 
   /** Calls the handler with a fire, and reports what became of it. It never rejects. */
-  async #handle(fire: Fire, left: number): Promise<void> {
+  async #handle(fire: Fire, now: Promise<number>): Promise<void> {
     const work = new AbortController();
     const over = new AbortController();
     const end = () => work.abort(this.#drained.signal.reason);
     this.#drained.signal.addEventListener("abort", end);
     if (this.#drained.signal.aborted) end();
-    const extended = this.#extend(fire, left, work, over.signal);
+    let lost = false;
+    const extended = this.#extend(fire, now, over.signal, (error) => {
+      lost = true;
+      work.abort(error);
+    });
     let failure: { error: unknown } | undefined;
     try {
       await this.#handler(fire, { signal: work.signal });
@@ -128,29 +133,31 @@ export class Subscription {
     }
     over.abort();
     this.#drained.signal.removeEventListener("abort", end);
-    if (await extended) return; // it is another attempt's
     try {
-      if (failure === undefined) await this.#client.complete(fire.name, fire.fire_id, fire.token);
-      else await this.#client.fail(fire.name, fire.fire_id, fire.token, failureOf(failure.error));
+      // One that is lost is another attempt's.
+      if (!lost && failure === undefined) await this.#client.complete(fire.name, fire.fire_id, fire.token);
+      if (!lost && failure !== undefined) await this.#client.fail(fire.name, fire.fire_id, fire.token, failureOf(failure.error));
     } catch (error) {
       this.#options.lost?.(error);
     }
+    await extended;
   }
 
-  /** Extends the deadline of a fire until its work is over. It returns whether the fire was lost before; then it aborts the work. */
-  async #extend(fire: Fire, left: number, work: AbortController, over: AbortSignal): Promise<boolean> {
+  /** Extends the deadline of a fire until its work is over, or the fire is lost. It never rejects. */
+  async #extend(fire: Fire, now: Promise<number>, over: AbortSignal, lost: (error: unknown) => void): Promise<void> {
     const extend = this.#options.extend ?? 30_000;
+    let left = new Date(fire.deadline).getTime() - (await now);
     for (;;) {
       try {
         await sleep(Math.max(left / 3, 0), over);
         await this.#client.heartbeat(fire.name, fire.fire_id, fire.token, `${extend}ms`, { signal: over });
         left = extend;
       } catch (error) {
-        if (over.aborted) return false;
+        if (over.aborted) return;
         this.#options.lost?.(error);
         if (error instanceof ConflictError || error instanceof NotFoundError) {
-          work.abort(error);
-          return true;
+          lost(error);
+          return;
         }
         left = 3000; // the heartbeat was retried already
       }
@@ -160,6 +167,7 @@ export class Subscription {
 
 /** Returns how an error that a handler has thrown is reported. */
 function failureOf(error: unknown): { detail: string; permanent?: boolean | undefined; retry_after?: string | undefined } {
-  const detail = (error instanceof Error ? error.message : String(error)).slice(0, 1024);
+  // Half a character, as slice leaves it, is no JSON for the server.
+  const detail = (error instanceof Error ? error.message : String(error)).slice(0, 1024).replace(/\p{Surrogate}/gu, "\uFFFD");
   return error instanceof FailedError ? { detail, permanent: error.permanent, retry_after: error.retry_after } : { detail };
 }

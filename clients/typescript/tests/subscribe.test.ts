@@ -79,7 +79,7 @@ test("a handler ends if another attempt has its fire, and nothing is reported", 
   assert.deepEqual([requests.length, lost.length, reason === lost[0]], [1, 1, true]);
 });
 
-test("no more handlers run than asked for, and a stop waits for them", async (t) => {
+test("no more handlers run than asked for, and a stop waits for them", { timeout: 300_000 }, async (t) => {
   const { client, requests, polls } = service(t, ["a", "b", "c"].map((name) => fire(name)));
   const running = new Map<string, () => void>();
   const signals: AbortSignal[] = [];
@@ -133,7 +133,7 @@ test("fires that come while a subscription stops are given back", async (t) => {
   assert.deepEqual(requests, ['a/:release {"token":5}']);
 });
 
-test("a real server gives fires, and takes reports", async (t) => {
+test("a real server gives fires, and takes reports", { timeout: 300_000 }, async (t) => {
   const dev = await DevServer.start();
   t.after(() => dev.stop());
   const client = dev.client();
@@ -141,7 +141,7 @@ test("a real server gives fires, and takes reports", async (t) => {
   const subscription = client.subscribe("x", (one) => {
     attempts.push(`${one.name} ${one.attempt} ${String(one.payload)}`);
     if (one.name === "refused") throw new FailedError("no such parcel", { permanent: true });
-    if (one.name === "again" && one.attempt === 1) throw new FailedError("busy", { retry_after: "0s" });
+    if (one.name === "again" && one.attempt === 1) throw new FailedError("busy ".padEnd(1023) + "😀", { retry_after: "0s" });
   }, { labels: { of: "test" }, lost: (error) => assert.fail(String(error)) });
   const spec = { schedule: "@after 1ms", target: "stream:x", labels: { of: "test" }, payload: Uint8Array.of(104, 105) };
   await client.createBatch([{ name: "done", ...spec }, { name: "refused", ...spec }, { name: "again", ...spec }, { name: "other", ...spec, labels: {} }]);
