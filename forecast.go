@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,9 +20,11 @@ type Forecast struct {
 }
 
 // Load is how many occurrences come due in a step. Steps begin at multiples of their length since 1970, in
-// UTC.
+// UTC. Key is the namespace or the target of the timers, in a forecast that is divided by it; empty for those
+// beyond MaxForecastKeys.
 type Load struct {
 	From  Instant
+	Key   string
 	Count int64
 }
 
@@ -37,8 +40,24 @@ type ForecastPlace struct {
 // MaxLoads bounds the steps of a forecast: a week has so many minutes.
 const MaxLoads = 7 * 24 * 60
 
-// CheckForecast refuses a range and a step that do not go together. It returns the step to use.
-func CheckForecast(from, until Instant, step time.Duration) (time.Duration, error) {
+// Bounds of a forecast that is divided: the keys of one part, the first in the order of the timers, and the
+// steps.
+const (
+	MaxForecastKeys = 50
+	maxDividedLoads = 1000
+)
+
+// CheckForecast refuses a range and a step that do not go together, and what a forecast cannot be divided by:
+// ByNamespace, ByTarget or nothing. It returns the step to use.
+func CheckForecast(from, until Instant, step time.Duration, by string) (time.Duration, error) {
+	most := MaxLoads
+	switch by {
+	case "":
+	case ByNamespace, ByTarget:
+		most = maxDividedLoads
+	default:
+		return 0, Refuse("by", by, "is nothing that a forecast can be divided by", "give "+ByNamespace+" or "+ByTarget+", or leave it out")
+	}
 	if step == 0 {
 		step = time.Hour
 	}
@@ -48,8 +67,8 @@ func CheckForecast(from, until Instant, step time.Duration) (time.Duration, erro
 	if _, err := CheckBy(ByTime, step); err != nil {
 		return 0, err
 	}
-	if n := int64(until.Sub(from) / step); n > MaxLoads {
-		return 0, Refuse("step", step.String(), fmt.Sprintf("divides the range into %d parts, more than %d", n, MaxLoads), "give a longer one, or an earlier until")
+	if n := int64(until.Sub(from) / step); n > int64(most) {
+		return 0, Refuse("step", step.String(), fmt.Sprintf("divides the range into %d parts, more than %d", n, most), "give a longer one, or an earlier until")
 	}
 	return step, nil
 }
@@ -59,12 +78,17 @@ func (f *Forecast) Add(next *Forecast) {
 	f.Timers += next.Timers
 	f.Of, f.Next = next.Of, next.Next
 	for _, l := range next.Loads {
-		i, is := slices.BinarySearchFunc(f.Loads, l.From, func(l Load, at Instant) int { return int(min(max(l.From-at, -1), 1)) })
+		i, is := slices.BinarySearchFunc(f.Loads, l, Load.Compare)
 		if !is {
-			f.Loads = slices.Insert(f.Loads, i, Load{From: l.From})
+			f.Loads = slices.Insert(f.Loads, i, Load{From: l.From, Key: l.Key})
 		}
 		f.Loads[i].Count += l.Count
 	}
+}
+
+// Compare orders loads by time, and those of one step by their keys.
+func (l Load) Compare(other Load) int {
+	return cmp.Or(cmp.Compare(l.From, other.From), cmp.Compare(l.Key, other.Key))
 }
 
 // Total is the sum of the loads.

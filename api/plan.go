@@ -100,11 +100,13 @@ type Simulate struct {
 
 // AskForecast asks how many occurrences come due in each step of a range of time.
 type AskForecast struct {
-	Filter    *Filter  `json:"filter,omitzero"` // default all timers
-	From      Time     `json:"from,omitzero"`   // default now
-	Until     Time     `json:"until"`           // exclusive
-	Step      Duration `json:"step,omitzero"`   // default 1h; the range has at most 10,080
-	PageToken string   `json:"page_token,omitzero"`
+	Filter *Filter  `json:"filter,omitzero"` // default all timers
+	From   Time     `json:"from,omitzero"`   // default now
+	Until  Time     `json:"until"`           // exclusive
+	Step   Duration `json:"step,omitzero"`   // default 1h; the range has at most 10,080
+	// divides the counts; the range then has at most 1,000 steps
+	By        string `json:"by,omitzero" schema:"enum=namespace|target"`
+	PageToken string `json:"page_token,omitzero"`
 }
 
 // Forecast is the answer to AskForecast.
@@ -118,15 +120,16 @@ type Forecast struct {
 
 // Load is how many occurrences come due in a step of time.
 type Load struct {
-	From  Time  `json:"from"` // a multiple of the step since 1970, in UTC
-	Count int64 `json:"count"`
+	From  Time   `json:"from"`         // a multiple of the step since 1970, in UTC
+	Key   string `json:"key,omitzero"` // with by: the namespace or target; left out for those beyond the first 50
+	Count int64  `json:"count"`
 }
 
 // ForecastOf returns the JSON form of a forecast.
 func ForecastOf(f *rouse.Forecast, token string) Forecast {
 	out := Forecast{From: TimeOf(f.From), Loads: make([]Load, len(f.Loads)), Timers: f.Timers, Of: f.Of, NextPageToken: token}
 	for i, l := range f.Loads {
-		out.Loads[i] = Load{TimeOf(l.From), l.Count}
+		out.Loads[i] = Load{TimeOf(l.From), l.Key, l.Count}
 	}
 	return out
 }

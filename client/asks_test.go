@@ -109,11 +109,11 @@ func TestExplainSimulatePreview(t *testing.T) {
 	if r := asked[*rousev1.SimulateRequest](f); r.Filter.NamePrefix != "a" || r.FromMs != 5 || r.UntilMs != 9 || r.Limit != 17 {
 		t.Errorf("asked for %v", r)
 	}
-	load, next, err := c.Forecast(ctx, rouse.Query{Prefix: "a"}, 5, 9, time.Minute, "token")
+	load, next, err := c.Forecast(ctx, rouse.Query{Prefix: "a"}, rouse.ByTarget, 5, 9, time.Minute, "token")
 	if err != nil || next != "next" || load.From != 5 || !slices.Equal(load.Loads, []rouse.Load{{From: 6, Count: 7}}) || load.Timers != 8 || load.Of != 9 {
 		t.Errorf("%+v, %q, %v", load, next, err)
 	}
-	if r := asked[*rousev1.ForecastRequest](f); r.Filter.NamePrefix != "a" || r.FromMs != 5 || r.UntilMs != 9 || r.Step.AsDuration() != time.Minute || r.PageToken != "token" {
+	if r := asked[*rousev1.ForecastRequest](f); r.Filter.NamePrefix != "a" || r.By != "target" || r.FromMs != 5 || r.UntilMs != 9 || r.Step.AsDuration() != time.Minute || r.PageToken != "token" {
 		t.Errorf("asked for %v", r)
 	}
 	p, err := c.Preview(ctx, PreviewRequest{Spec: rouse.Spec{Schedule: "* * * * *", MaxOccurrences: 3}, Namespace: "ns", Name: "a", After: 10, Count: 2})
@@ -163,7 +163,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"Backfill":       func() error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, true); return err },
 		"Explain":        func() error { _, err := c.Explain(ctx, "ns", "a", 0); return err },
 		"Simulate":       func() error { _, err := c.Simulate(ctx, rouse.Query{}, 0, 9, 0); return err },
-		"Forecast":       func() error { _, _, err := c.Forecast(ctx, rouse.Query{}, 0, 9, 0, ""); return err },
+		"Forecast":       func() error { _, _, err := c.Forecast(ctx, rouse.Query{}, "", 0, 9, 0, ""); return err },
 		"Import":         func() error { _, err := c.Import(ctx, CreateOrReplace, nil, nil); return err },
 		"PutCalendar":    func() error { _, err := c.PutCalendar(ctx, "ns", "a", nil); return err },
 		"GetCalendar":    func() error { _, err := c.Calendar(ctx, "ns", "a"); return err },

@@ -75,10 +75,11 @@ func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 }
 
 // Forecast counts the occurrences that come due in each step of the time between from (0 is now) and until,
-// of all timers that a query matches; a step of 0 is an hour. A server reads a bounded number of timers:
+// of all timers that a query matches; a step of 0 is an hour. by divides the counts: rouse.ByNamespace,
+// rouse.ByTarget or nothing. A server reads a bounded number of timers:
 // begin with an empty token, and as long as the next one is not empty, Add the rest. It is retried.
-func (c *Client) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, token string) (f rouse.Forecast, next string, err error) {
-	request := &rousev1.ForecastRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), PageToken: token}
+func (c *Client) Forecast(ctx context.Context, q rouse.Query, by string, from, until rouse.Instant, step time.Duration, token string) (f rouse.Forecast, next string, err error) {
+	request := &rousev1.ForecastRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), By: by, PageToken: token}
 	if step != 0 {
 		request.Step = durationpb.New(step)
 	}

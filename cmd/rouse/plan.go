@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -101,6 +103,7 @@ func (c *simulateCmd) Run(a *app) error {
 type forecastCmd struct {
 	comingFlags `embed:""`
 	Step        time.Duration `help:"Count by so much time." default:"1h" placeholder:"DURATION"`
+	By          string        `help:"Count each namespace or target by itself." enum:",namespace,target" default:"" placeholder:"WHAT"`
 }
 
 func (forecastCmd) Help() string {
@@ -111,25 +114,34 @@ Examples:
 
     rouse forecast
     rouse forecast --to 168h --step 24h -A
+    rouse forecast --to 24h -A --by target
     rouse forecast --from 9h --to 10h --step 1m --label team=billing --json`
 }
 
 // Run counts.
 func (c *forecastCmd) Run(a *app) error {
 	return c.ask(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
-		f, next, err := s.Forecast(ctx, q, from, to, c.Step, "")
+		f, next, err := s.Forecast(ctx, q, c.By, from, to, c.Step, "")
 		for err == nil && next != "" {
 			var more rouse.Forecast
-			more, next, err = s.Forecast(ctx, q, from, to, c.Step, next)
+			more, next, err = s.Forecast(ctx, q, c.By, from, to, c.Step, next)
 			f.Add(&more)
 		}
 		if err != nil {
 			return flagged(err)
 		}
 		return a.show(api.ForecastOf(&f, ""), func() error {
-			t := newTable(a, "FROM", "COUNT")
+			header := []string{"FROM", "COUNT"}
+			if c.By != "" {
+				header = append(header, strings.ToUpper(c.By))
+			}
+			t := newTable(a, header...)
 			for _, l := range f.Loads {
-				if err := t.row(stamp(l.From), strconv.FormatInt(l.Count, 10)); err != nil {
+				row := []string{stamp(l.From), strconv.FormatInt(l.Count, 10)}
+				if c.By != "" {
+					row = append(row, cmp.Or(l.Key, "(others)"))
+				}
+				if err := t.row(row...); err != nil {
 					return err
 				}
 			}

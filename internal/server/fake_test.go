@@ -439,14 +439,14 @@ func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Inst
 }
 
 // Forecast counts one timer for each part.
-func (f *fake) Forecast(_ context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error) {
+func (f *fake) Forecast(_ context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
 	from = cmp.Or(from, epoch)
 	if err := cmp.Or(err, q.Check()); err != nil {
 		return rouse.Forecast{}, err
 	}
-	if _, err := rouse.CheckForecast(from, until, step); err != nil {
+	if _, err := rouse.CheckForecast(from, until, step, by); err != nil {
 		return rouse.Forecast{}, err
 	}
 	list := f.match(&q)
@@ -454,7 +454,7 @@ func (f *fake) Forecast(_ context.Context, q rouse.Query, from, until rouse.Inst
 	if n < 0 {
 		return rouse.Forecast{From: from}, nil
 	}
-	out := rouse.Forecast{From: from, Loads: []rouse.Load{{From: from, Count: int64(step / time.Second)}}, Timers: 1}
+	out := rouse.Forecast{From: from, Loads: []rouse.Load{{From: from, Key: by, Count: int64(step / time.Second)}}, Timers: 1}
 	if n < len(list)-1 {
 		out.Of, out.Next = int64(len(list)), &rouse.ForecastPlace{Now: epoch, Key: list[n].Key}
 	}

@@ -17,7 +17,7 @@ type planOps interface {
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
 	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
-	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error)
+	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error)
 }
 
 const defaultPreview = 5
@@ -54,8 +54,8 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 
 // forecast counts what comes due in each step of a range of time, and returns the token with which the rest
 // can be counted.
-func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, token string) (rouse.Forecast, string, error) {
-	hash := forecastHash(&q, from, until, step)
+func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
+	hash := forecastHash(&q, from, until, step, by)
 	place, err := forecastPlace(token, hash)
 	if err != nil {
 		return rouse.Forecast{}, "", err
@@ -64,7 +64,7 @@ func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse
 		return rouse.Forecast{}, "", overloaded("simulations")
 	}
 	defer s.simulate.Release(1)
-	f, err := s.timers.Forecast(ctx, q, from, until, step, place)
+	f, err := s.timers.Forecast(ctx, q, from, until, step, by, place)
 	return f, forecastToken(f.Next, hash), err
 }
 
@@ -154,7 +154,7 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	if err != nil {
 		return nil, err
 	}
-	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.PageToken)
+	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
 	if err != nil {
 		return nil, renamed(err, filterMessage)
 	}
@@ -262,7 +262,7 @@ func (f *httpHandler) forecastTimers(c *call) error {
 	if err != nil {
 		return err
 	}
-	counts, token, err := f.forecast(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.PageToken)
+	counts, token, err := f.forecast(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.By, body.PageToken)
 	if err != nil {
 		return renamed(err, filterMember)
 	}

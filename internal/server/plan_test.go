@@ -110,6 +110,14 @@ func TestForecast(t *testing.T) {
 		t.Errorf("a token of another step: %s", w.Body)
 	}
 	want(t, do(h, "POST", timersURL+":forecast", fmt.Sprintf(ask, `,"page_token":"AAAA"`)), 422)
+	divided := strings.Replace(strings.Replace(ask, `"30s"`, `"1h"`, 1), "{", `{"by":"target",`, 1)
+	w = do(h, "POST", timersURL+":forecast", fmt.Sprintf(divided, ""))
+	if want(t, w, 200); decoded[api.Forecast](t, w).Loads[0].Key != "target" {
+		t.Errorf("by target: %s", w.Body)
+	}
+	for _, wrong := range []string{strings.Replace(divided, `"target"`, `"name"`, 1), strings.Replace(divided, `"1h"`, `"1m"`, 1)} {
+		want(t, do(h, "POST", timersURL+":forecast", fmt.Sprintf(wrong, "")), 422)
+	}
 	c := serve(t, Options{Timers: f}).timers()
 	over := must[*rousev1.ForecastResponse](t)(c.Forecast(t.Context(), &rousev1.ForecastRequest{Filter: &rousev1.Filter{NamePrefix: "t"}, UntilMs: int64(epoch) + 90_000, Step: durationpb.New(time.Minute)}))
 	if over.Timers != 1 || len(over.Loads) != 1 || over.Loads[0].Count != 60 || over.Of != 3 || over.NextPageToken == "" {

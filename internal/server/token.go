@@ -145,9 +145,12 @@ func queryHash(q *rouse.Query) []byte {
 	return h.Sum(nil)
 }
 
-func forecastHash(q *rouse.Query, from, until rouse.Instant, step time.Duration) []byte {
+func forecastHash(q *rouse.Query, from, until rouse.Instant, step time.Duration, by string) []byte {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "forecast %s %d %d %d", queryHash(q), from, until, step)
+	if by != "" {
+		fmt.Fprintf(h, " %q", by)
+	}
 	return h.Sum(nil)
 }
 

@@ -17,9 +17,10 @@ import (
 const MaxForecast = 50_000
 
 // Forecast counts the occurrences of the matching timers that come due from from on (0: now) and before
-// until, in steps of time. It uses schedules alone: retries and requested runs are not included. It reads
-// timers in the order of their keys, after place, until it reaches a bound: Next is where the rest begins.
-func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, place *rouse.ForecastPlace) (rouse.Forecast, error) {
+// until, in steps of time, and divided by a property of the timers, which may be empty. It uses schedules
+// alone: retries and requested runs are not included. It reads timers in the order of their keys, after
+// place, until it reaches a bound: Next is where the rest begins.
+func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	none := rouse.Forecast{}
 	if err := cmp.Or(q.Check(), ordinary(&q), ts.admission.read(q.Namespace)); err != nil {
 		return none, err
@@ -32,23 +33,24 @@ func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse
 		now = place.Now // all parts are of one moment
 	}
 	from = cmp.Or(from, now)
-	if step, err = rouse.CheckForecast(from, until, step); err != nil {
+	if step, err = rouse.CheckForecast(from, until, step, by); err != nil {
 		return none, err
 	}
 	if from >= now && (q.DueUntil == 0 || q.DueUntil > until) {
 		q.DueUntil = until // timers that are next due after that have no occurrence before
 	}
-	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), counts: map[rouse.Instant]int64{}}
+	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), by: by, counts: map[rouse.Load]int64{}, keys: map[string]bool{}}
 	f.meter.Limit = bounds.steps
 	next, err := f.run(ctx, q, place)
 	if err != nil {
 		return none, err
 	}
 	out := rouse.Forecast{From: from, Timers: f.read, Next: next}
-	for at, n := range f.counts {
-		out.Loads = append(out.Loads, rouse.Load{From: at, Count: n})
+	for l, n := range f.counts {
+		l.Count = n
+		out.Loads = append(out.Loads, l)
 	}
-	slices.SortFunc(out.Loads, func(a, b rouse.Load) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(out.Loads, rouse.Load.Compare)
 	if next != nil { // one who may not count sees how far it came only
 		if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil {
 			out.Of = max(n, out.Timers)
@@ -62,7 +64,9 @@ type forecast struct {
 	*Timers
 	now, from, until rouse.Instant
 	step             rouse.Instant
-	counts           map[rouse.Instant]int64
+	by               string
+	keys             map[string]bool
+	counts           map[rouse.Load]int64 // without their counts
 	meter            schedulecache.Meter
 	read             int64
 }
@@ -125,7 +129,7 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 	s, err := f.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
 		if t.Due >= f.from && t.Due < f.until && !t.Paused {
-			f.counts[t.Due/f.step*f.step]++
+			f.counts[rouse.Load{From: t.Due / f.step * f.step, Key: f.keyOf(t)}]++
 		}
 		return nil, nil
 	}
@@ -133,6 +137,7 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 		return nil, nil // a schedule that is no longer valid fires nothing
 	}
 	f.meter.On(s)
+	key := f.keyOf(t)
 	for left > 0 {
 		due, ok := f.meter.Next(at)
 		switch {
@@ -155,8 +160,26 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 			n, at, left = n+more, last, left-more
 		}
 		if due >= first {
-			f.counts[begins] += int64(n)
+			f.counts[rouse.Load{From: begins, Key: key}] += int64(n)
 		}
 	}
 	return nil, nil
+}
+
+// keyOf returns what a timer is counted by; empty if there are too many.
+func (f *forecast) keyOf(t *rouse.Timer) (key string) {
+	switch f.by {
+	case rouse.ByNamespace:
+		key = t.Key.Namespace
+	case rouse.ByTarget:
+		key = t.Spec.Target
+	}
+	if key == "" || f.keys[key] {
+		return key
+	}
+	if len(f.keys) >= rouse.MaxForecastKeys {
+		return ""
+	}
+	f.keys[key] = true
+	return key
 }

@@ -100,7 +100,7 @@ func TestForecastIsWhatALookAtEachFinds(t *testing.T) {
 			from, until := now.Add(c.from), now.Add(c.until)
 			f, parts := rouse.Forecast{}, 0
 			for place := (*rouse.ForecastPlace)(nil); parts == 0 || place != nil; parts++ {
-				part, err := ts.Forecast(t.Context(), c.q, from, until, c.step, place)
+				part, err := ts.Forecast(t.Context(), c.q, from, until, c.step, "", place)
 				if err != nil || parts > 2000 {
 					t.Fatalf("%+v: part %d: %v", c, parts, err)
 				}
@@ -137,17 +137,17 @@ func TestForecastOfNow(t *testing.T) {
 			write(t, ts.store, &tm)
 		}
 		bounds.forecast = 4
-		f, err := ts.Forecast(t.Context(), rouse.Query{}, 0, now.Add(24*time.Hour), 0, nil)
+		f, err := ts.Forecast(t.Context(), rouse.Query{}, 0, now.Add(24*time.Hour), 0, "", nil)
 		for parts := 0; err == nil && f.Next != nil && parts < 9; parts++ {
 			var part rouse.Forecast
-			part, err = ts.Forecast(t.Context(), rouse.Query{}, 0, now.Add(24*time.Hour), 0, f.Next)
+			part, err = ts.Forecast(t.Context(), rouse.Query{}, 0, now.Add(24*time.Hour), 0, "", f.Next)
 			f.Add(&part)
 		}
 		if err != nil || f.Timers != 9 || f.Total() != 0 || f.From < now {
 			t.Errorf("of paused timers: %+v, %v", f, err)
 		}
 		began := now.Add(-time.Hour)
-		if f, err := ts.Forecast(t.Context(), rouse.Query{}, began, now.Add(24*time.Hour), 0, &rouse.ForecastPlace{Now: began}); err != nil || f.Timers == 0 || f.Total() != 0 {
+		if f, err := ts.Forecast(t.Context(), rouse.Query{}, began, now.Add(24*time.Hour), 0, "", &rouse.ForecastPlace{Now: began}); err != nil || f.Timers == 0 || f.Total() != 0 {
 			t.Errorf("of paused timers, for an hour: %+v, %v", f, err)
 		}
 	})
@@ -156,18 +156,59 @@ func TestForecastOfNow(t *testing.T) {
 func TestForecastsThatAreRefused(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, ts *Timers) {
 		for field, call := range map[string]func() error{
-			"until": func() error { _, err := ts.Forecast(t.Context(), rouse.Query{}, 0, day, 0, nil); return err },
+			"until": func() error { _, err := ts.Forecast(t.Context(), rouse.Query{}, 0, day, 0, "", nil); return err },
 			"step": func() error {
-				_, err := ts.Forecast(t.Context(), rouse.Query{}, day, day+604_860_000, time.Minute, nil)
+				_, err := ts.Forecast(t.Context(), rouse.Query{}, day, day+604_860_000, time.Minute, "", nil)
 				return err
 			},
 			"order_by": func() error {
-				_, err := ts.Forecast(t.Context(), rouse.Query{Order: rouse.OrderDue}, day, day+1, 0, nil)
+				_, err := ts.Forecast(t.Context(), rouse.Query{Order: rouse.OrderDue}, day, day+1, 0, "", nil)
 				return err
 			},
 		} {
 			if bad, is := errors.AsType[*rouse.Invalid](call()); !is || bad.Problems[0].Field != field {
 				t.Errorf("%s: %v", field, bad)
+			}
+		}
+	})
+}
+
+// TestForecastIsDivided: the counts of namespaces and targets add up, also of those beyond the bound.
+func TestForecastIsDivided(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, ts *Timers) {
+		now, err := ts.store.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const targets, spaces = rouse.MaxForecastKeys + 10, 3
+		for n := range targets {
+			tm := rouse.Timer{Key: rouse.Key{Namespace: fmt.Sprint("ns", n%spaces), Name: fmt.Sprintf("%03d", n)}, Generation: 1, Created: now, Anchor: now,
+				Spec: rouse.Spec{Schedule: "@every 1h", Target: fmt.Sprintf("stream:%03d", n)}, Due: now.Add(time.Hour), Visible: now.Add(time.Hour)}
+			write(t, ts.store, &tm)
+		}
+		for by, keys := range map[string]int{"": 1, rouse.ByNamespace: spaces, rouse.ByTarget: rouse.MaxForecastKeys + 1} {
+			f, err := ts.Forecast(t.Context(), rouse.Query{}, 0, now.Add(10*time.Hour), time.Hour, by, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums := map[string]int64{}
+			for i, l := range f.Loads {
+				if sums[l.Key] += l.Count; i > 0 && f.Loads[i-1].Compare(l) >= 0 {
+					t.Errorf("by %q: %+v follows %+v", by, l, f.Loads[i-1])
+				}
+			}
+			each := f.Total() / targets
+			if each < 8 || f.Total() != each*targets || len(sums) != keys {
+				t.Errorf("by %q: %d in all, of %d keys", by, f.Total(), len(sums))
+			}
+			if by == rouse.ByTarget && (sums["stream:000"] != each || sums[""] != 10*each) || by == rouse.ByNamespace && sums["ns1"] != each*targets/spaces {
+				t.Errorf("by %q: %v", by, sums)
+			}
+			whole := rouse.Forecast{}
+			whole.Add(&f)
+			whole.Add(&f)
+			if len(whole.Loads) != len(f.Loads) || whole.Total() != 2*f.Total() {
+				t.Errorf("by %q: two parts have %d loads, want %d", by, len(whole.Loads), len(f.Loads))
 			}
 		}
 	})

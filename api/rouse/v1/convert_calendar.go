@@ -79,7 +79,7 @@ func Local(i rouse.Instant, zone *time.Location) string {
 func ForecastToProto(f *rouse.Forecast, token string) *ForecastResponse {
 	p := &ForecastResponse{FromMs: int64(f.From), Timers: f.Timers, Of: f.Of, NextPageToken: token}
 	for _, l := range f.Loads {
-		p.Loads = append(p.Loads, &Load{FromMs: int64(l.From), Count: l.Count})
+		p.Loads = append(p.Loads, &Load{FromMs: int64(l.From), Key: l.Key, Count: l.Count})
 	}
 	return p
 }
@@ -88,7 +88,7 @@ func ForecastToProto(f *rouse.Forecast, token string) *ForecastResponse {
 func ForecastFromProto(p *ForecastResponse) rouse.Forecast {
 	f := rouse.Forecast{From: rouse.Instant(p.GetFromMs()), Timers: p.GetTimers(), Of: p.GetOf()}
 	for _, l := range p.GetLoads() {
-		f.Loads = append(f.Loads, rouse.Load{From: rouse.Instant(l.GetFromMs()), Count: l.GetCount()})
+		f.Loads = append(f.Loads, rouse.Load{From: rouse.Instant(l.GetFromMs()), Key: l.GetKey(), Count: l.GetCount()})
 	}
 	return f
 }

@@ -7083,6 +7083,7 @@ type ForecastRequest struct {
 	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // exclusive
 	Step          *durationpb.Duration   `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`                       // none: an hour; the range has at most 10,080
 	PageToken     string                 `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"` // namespace or target: divides the counts, and the range has at most 1,000 steps
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7148,6 +7149,13 @@ func (x *ForecastRequest) GetStep() *durationpb.Duration {
 func (x *ForecastRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ForecastRequest) GetBy() string {
+	if x != nil {
+		return x.By
 	}
 	return ""
 }
@@ -7233,6 +7241,7 @@ type Load struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	FromMs        int64                  `protobuf:"varint,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // a multiple of the step since 1970, in UTC
 	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"` // with by: the namespace or target; empty for those beyond the first 50
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7279,6 +7288,13 @@ func (x *Load) GetCount() int64 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *Load) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 type BulkRequest struct {
@@ -12351,23 +12367,25 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x10SimulateResponse\x12&\n" +
 	"\x05fires\x18\x01 \x03(\v2\x10.rouse.v1.ComingR\x05fires\x12\x16\n" +
 	"\x06timers\x18\x02 \x01(\x04R\x06timers\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xbd\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xcd\x01\n" +
 	"\x0fForecastRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x17\n" +
 	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x19\n" +
 	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12-\n" +
 	"\x04step\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"\xa1\x01\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\xa1\x01\n" +
 	"\x10ForecastResponse\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12$\n" +
 	"\x05loads\x18\x02 \x03(\v2\x0e.rouse.v1.LoadR\x05loads\x12\x16\n" +
 	"\x06timers\x18\x03 \x01(\x03R\x06timers\x12\x0e\n" +
 	"\x02of\x18\x04 \x01(\x03R\x02of\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"5\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"G\n" +
 	"\x04Load\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\x9b\x02\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\x9b\x02\n" +
 	"\vBulkRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
