@@ -72,12 +72,13 @@ build-systems: ## bin/SYSTEM/rouse for each of the other systems (two minutes an
 	for s in $(SYSTEMS); do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build $(STRIPPED) -o bin/$$s/ ./cmd/rouse || exit 1; done
 
 .PHONY: generate
-generate: ## Go code from the proto sources and the structs of specs; api/openapi.yaml; types of clients/; docs/cli.md and the tables of docs/configuration.md
+generate: ## Go code from the proto sources and the structs of specs; api/openapi.yaml; types of clients/; docs/cli.md, the tables of docs/configuration.md, llms.txt
 	$(GO) -C tools run ./protogen -root ..
 	$(GO) -C tools run ./formgen -root ..
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestOpenAPI$$' ./internal/server
 	if python=$$(scripts/python-venv); then $$python/bin/python clients/generate.py; fi
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
+	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestPagesAreListed$$' .
 
 .PHONY: generated
 generated: ## what is generated and committed is what its sources give
