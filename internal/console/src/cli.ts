@@ -12,10 +12,14 @@ export function command(words: string[], flags: [string, string | true | undefin
   else if (ns && ns !== "default") all.push("-n", quote(ns));
   for (const [name, value] of flags) {
     if (value === true) all.push(name);
+    else if (value?.startsWith("-")) all.push(name + "=" + quote(value)); // it is no flag
     else if (value) all.push(name, quote(value));
   }
   return all.join(" ");
 }
+
+/** firstTimer is the command that makes a timer where there is none. */
+export const firstTimer = (ns: string): string => command(["create", "hello"], [["-s", "@every 10s"], ["-t", "stream:hello"]], ns === "-" ? "" : ns);
 
 /** curl writes a request of the API. */
 export function curl(method: string, url: string, body?: unknown): string {

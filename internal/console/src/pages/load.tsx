@@ -1,5 +1,5 @@
 import { call, path } from "../api.ts";
-import { command } from "../cli.ts";
+import { command, firstTimer } from "../cli.ts";
 import { useData } from "../data.ts";
 import { link, namespace, query, set } from "../route.ts";
 import { heat, type Cell } from "../pictures/heat.ts";
@@ -57,7 +57,7 @@ export function Load() {
         <Text name="prefix" label="Names that begin with" hint="name begins with …" />
       </div>
       {coming.error && <Problem error={coming.error} />}
-      {coming.data && !h.most && <Empty title="Nothing comes due in the next days" command={command(["create", "hello", "@every 10m"], [["--target", "stream:hello"]])} />}
+      {coming.data && !h.most && <Empty title="Nothing comes due in the next days" command={firstTimer(ns)} />}
       {h.most > 0 && (
         <>
           <div class="heatwrap" role="group" aria-label="Occurrences per hour">

@@ -1,4 +1,5 @@
 import { call, get, path, withQuery } from "../api.ts";
+import { firstTimer } from "../cli.ts";
 import { useData } from "../data.ts";
 import { endings } from "../live.ts";
 import { link, namespace } from "../route.ts";
@@ -38,7 +39,7 @@ export function Now() {
       </div>
       {have.error && <Problem error={have.error} />}
       {total === 0 && first.length === 0
-        ? <Empty title="No timers yet" command={"rouse create hello '@every 10s' --target stream:hello" + (ns === "-" || ns === "default" ? "" : " -n " + ns)}>This makes one that fires every ten seconds. Or <a href={link("/lab")}>make one here</a>.</Empty>
+        ? <Empty title="No timers yet" command={firstTimer(ns)}>This makes one that fires every ten seconds. Or <a href={link("/lab")}>make one here</a>.</Empty>
         : (
           <>
             <Section title="Next" aside={<a href={link("/upcoming")}>all upcoming</a>}>

@@ -25,7 +25,7 @@ export function Timer({ namespace, name }: { namespace: string; name: string }) 
     <Page title={name} sub={<><a href={link("/timers", { ns: namespace })}>{namespace}</a>{can("audit.read", namespace) && <a href={link("/audit", { ns: namespace, name })}>who changed it</a>}{t && <> <State is={t.state} /></>}{records.length > 0 && <Spark entries={records} />}</>}
       aside={t && <Actions list={actions} subject={{ namespace, name, when: whenOf(t) }} state={t.state} values={{ schedule: t.schedule, timezone: t.timezone ?? "" }} done={(a) => { if (a.id === "delete") go(link("/timers", { ns: namespace })); }} />}>
       {told.error && !gone && <Problem error={told.error} again={refresh} />}
-      {gone && !records.length && <Empty title="There is no timer of this name" command={command(["create", name, "0 9 * * *"], [["--target", "https://example.com/hook"]], namespace)}>It was deleted, its schedule has ended, or it never existed.</Empty>}
+      {gone && !records.length && <Empty title="There is no timer of this name" command={command(["create", name], [["-s", "0 9 * * *"], ["-t", "https://example.com/hook"]], namespace)}>It was deleted, its schedule has ended, or it never existed.</Empty>}
       {told.data && (t || records.length > 0) && <Section title="What happens">
         <p class="lead">{told.data.summary}</p>
         <ul class="reasons">{told.data.reasons.map((r, i) => <li key={i}><code>{r.code}</code> <span class="wrap">{r.text}</span> <When of={r} />{r.cure && <p class="cure dim wrap">→ {r.cure}</p>}</li>)}</ul>

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get, path, withQuery } from "../api.ts";
-import { command } from "../cli.ts";
+import { command, firstTimer } from "../cli.ts";
 import { useData } from "../data.ts";
 import { link, namespace, query, set } from "../route.ts";
 import { can } from "../session.ts";
@@ -58,7 +58,7 @@ export function Timers() {
         ? <TimerTable rows={rows} label="Timers" cli={cli} url={url} />
         : filtered
           ? <Empty title="No timer matches" command={cli}><button type="button" class="small" onClick={() => set({ state: undefined, prefix: undefined, label: undefined, due_from: undefined, due_until: undefined })}>Clear the filters</button></Empty>
-          : <Empty title="No timers yet" command="rouse create hello '@every 10s' --target stream:hello">This makes one that fires every ten seconds. Or <a href={link("/lab")}>make one here</a>.</Empty>)}
+          : <Empty title="No timers yet" command={firstTimer(ns)}>This makes one that fires every ten seconds. Or <a href={link("/lab")}>make one here</a>.</Empty>)}
       <div class="buttons pages">
         {q.get("page") && <button type="button" class="small" onClick={() => set({ page: undefined }, false)}>First page</button>}
         {list.data?.next_page_token && <button type="button" class="small" onClick={() => set({ page: list.data!.next_page_token }, false)}>Next page</button>}
