@@ -2,6 +2,9 @@
 
 GO ?= go
 
+# Without the paths of this directory in it, what another clone has compiled is used from Go's cache.
+export GOFLAGS := $(GOFLAGS) -trimpath
+
 .PHONY: run
 run: ## serve with no configuration, on loopback, data in ./rouse-data
 	$(GO) run ./cmd/rouse serve
@@ -34,14 +37,17 @@ audit: build ## bin/rouse.spdx.json, what rouse links and under which licences; 
 # nothing with ours. With the detector, the tests of store/sqlite took four times as long.
 RACE = -race -gcflags=modernc.org/...=-race=false
 
+# The packages whose tests take longest, which start first: those that wait most, then those that compute.
+LONGEST = ./node ./store/front ./cmd/rouse ./internal/engine ./store/postgres ./store/pebble ./store/redis ./internal/migrate ./store/sqlite \
+	./internal/relay ./internal/claim/kubelease ./transact ./internal/timers ./internal/queue/... ./examples/poolworker
+# What the tests of these drive is the real binary, in processes of its own, or a browser.
+BINARY = ./docs ./test/cluster ./test/crash ./test/console ./bench ./test/conformance ./test/matrix
+
 .PHONY: test
 test: servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests; those of packages with the race detector
-	# All code was vetted above. Tests with real servers wait a lot: three packages at a time keep two cores busy, if those that take minutes do not come last.
-	$(GO) test -vet=off $(RACE) -p 3 -timeout 20m $$($(GO) list ./store/... ./internal/engine ./cmd/... ./node ./internal/timers ./internal/migrate) \
-		$$($(GO) list ./... | grep -v -E '/(bench|test/(cluster|conformance|console|crash|matrix)|store/.*|internal/(engine|timers|migrate)|cmd/.*|node|docs)$$')
-	# What these drive is the real binary, in processes of its own, or a browser.
-	$(GO) test -vet=off -p 3 -timeout 20m ./docs ./test/crash ./test/matrix ./test/console ./test/conformance
-	$(GO) test -vet=off -short -timeout 20m ./bench ./test/cluster
+	# All code was vetted above. Tests with real servers wait a lot: four packages at a time keep two cores busy. ROUSE_LONG=1 repeats more.
+	$(GO) test -vet=off $(RACE) -p 4 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v -E '/(bench|docs|test/(cluster|conformance|console|crash|matrix))$$')
+	$(GO) test -vet=off -p 3 -timeout 20m $(BINARY)
 	$(GO) -C tools vet ./...
 	$(GO) -C tools test -vet=off ./...
 	$(GO) -C bench/peers vet ./...

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/test/servers"
@@ -50,7 +51,7 @@ func TestScenariosOnSharedStores(t *testing.T) {
 			t.Parallel()
 			address := store.start(t)
 			for i, o := range store.runs {
-				if testing.Short() && i > 1 {
+				if !poll.Long && i > 1 {
 					break
 				}
 				o.Binary, o.Store, o.Duration = path, address, time.Second

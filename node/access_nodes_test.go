@@ -119,9 +119,7 @@ func (g *guardedNodes) key(role, namespace string) (text, id string) {
 		g.t.Fatal(err)
 	}
 	other := g.client(1, text)
-	if !poll.Holds(5*time.Second, func() bool { _, err := other.Access().WhoAmI(g.t.Context()); return err == nil }) {
-		g.t.Errorf("the other node does not take a new key within 5 s")
-	}
+	poll.Until(g.t, "the other node takes a new key", func() bool { _, err := other.Access().WhoAmI(g.t.Context()); return err == nil })
 	return text, k.ID
 }
 

@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -75,9 +76,10 @@ func TestIndexedStore(t *testing.T) {
 			}
 			done.Store(true)
 			emptying.Wait()
-			if m := get(t, "http://"+address(n.admin)+"/metrics"); !strings.Contains(m, "rouse_index_lost_total") || strings.Contains(m, "rouse_index_lost_total 0\n") {
-				t.Error("the metrics do not tell that the index was lost")
-			}
+			poll.Until(t, "the metrics tell that the index was lost", func() bool {
+				m := get(t, "http://"+address(n.admin)+"/metrics")
+				return strings.Contains(m, "rouse_index_lost_total") && !strings.Contains(m, "rouse_index_lost_total 0\n")
+			})
 			stop()
 			if err := <-ended; err != nil {
 				t.Error(err)

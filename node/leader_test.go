@@ -98,8 +98,10 @@ func leaderOf(t *testing.T, addr string) string {
 // TestLeaderByKubernetes: the nodes agree on the leader under each strategy. Without the API server there is
 // no leader, and everything else works.
 func TestLeaderByKubernetes(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"bucket", "lease"} {
 		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
 			store := servers.Postgres(t)
 			kubernetes := &oneLease{away: true}
 			server := httptest.NewServer(kubernetes)
@@ -132,9 +134,9 @@ func TestLeaderByKubernetes(t *testing.T) {
 
 			kubernetes.setAway(false)
 			poll.Until(t, "a leads", func() bool { return leaderOf(t, a) == "a" })
-			if !strings.Contains(get(t, "http://"+aAdmin+"/metrics"), "rouse_leader 1\n") {
-				t.Error("a does not say that it leads")
-			}
+			poll.Until(t, "a reports that it leads", func() bool {
+				return strings.Contains(get(t, "http://"+aAdmin+"/metrics"), "rouse_leader 1\n")
+			})
 			b, bAdmin, stopB := start("b")
 			poll.Until(t, "b knows of a", func() bool { return leaderOf(t, b) == "a" })
 			if !strings.Contains(get(t, "http://"+bAdmin+"/metrics"), "rouse_leader 0\n") {

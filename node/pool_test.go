@@ -22,6 +22,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	poll.MoreAtATime()
 	os.Exit(m.Run())
 }
 
@@ -115,16 +117,6 @@ func withPools(t *testing.T, pools ...pool.Setup) (*Node, *client.Client) {
 	return n, c
 }
 
-// comesTrue waits until something holds.
-func comesTrue(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20s", what)
-		}
-	}
-}
-
 // TestCallsToPools: a request starts the worker of its key and has its answer; what workers do wrong is told
 // apart.
 func TestCallsToPools(t *testing.T) {
@@ -185,7 +177,7 @@ func TestCallsToPools(t *testing.T) {
 		refused(err, client.CallExpired, 0)
 		_, err = send("42", "hello", func(r *client.Call) { r.Pool, r.Wait = "broken", 200*time.Millisecond })
 		refused(err, client.CallExpired, 0)
-		comesTrue(t, "the pools show why workers do not start", func() bool {
+		poll.Until(t, "the pools show why workers do not start", func() bool {
 			seen, err := c.Status().Pools(ctx, "", 1)
 			return err == nil && len(seen.Pools) == 2 && seen.More && seen.Pools[0].Pool == "broken" && len(seen.Pools[0].Groups) == 1 && len(seen.Pools[1].Groups) == 0 &&
 				strings.HasPrefix(seen.Pools[0].Groups[0].Trouble(), "a worker ended: ") && seen.Pools[1].GroupCount > 5 && seen.Pools[1].Workers > 5 && seen.Pools[1].Node != ""
@@ -220,7 +212,7 @@ func TestCallsToPools(t *testing.T) {
 		if _, err := n.Create(ctx, "nightly", rouse.Spec{Schedule: "@after 10ms", Target: "pool:core/night", Payload: []byte("tick"), Keep: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		comesTrue(t, "the timer ends", func() bool {
+		poll.Until(t, "the timer ends", func() bool {
 			timer, err := n.Get(ctx, "nightly")
 			return err == nil && timer.Over() && timer.Answer != nil && string(timer.Answer.Payload) == "night:tick"
 		})
@@ -315,7 +307,7 @@ func TestGroupsThatAreIdleStop(t *testing.T) {
 		}
 	}
 	t.Logf("the group was gone %d times when a request came", again)
-	comesTrue(t, "the group is gone", gone)
+	poll.Until(t, "the group is gone", gone)
 }
 
 // TestGroupsAreStartedAhead: the group of a timer that comes due later is there before, and stays.
@@ -337,12 +329,12 @@ func TestGroupsAreStartedAhead(t *testing.T) {
 		groups := views(n)[0].Groups
 		return len(groups) == 1 && groups[0].Key == "soon" && groups[0].Status == "active" && len(groups[0].Workers) == 1 && !groups[0].Report.IsZero()
 	}
-	comesTrue(t, "the group of the timer is there ahead", working)
+	poll.Until(t, "the group of the timer is there ahead", working)
 	// Another key's group starts and stops while the first one stays beyond its own delays.
 	if _, err := c.Call(ctx, client.Call{Pool: "core", Key: "other", Wait: 20 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "the other group is gone, and only that", working)
+	poll.Until(t, "the other group is gone, and only that", working)
 	if timer, err := n.Get(ctx, "soon"); err != nil || timer.State() != rouse.StateScheduled {
 		t.Errorf("the timer is %v, %v; it is not due yet", timer.State(), err)
 	}

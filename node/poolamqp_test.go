@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/amqp"
 	"github.com/rousehq/rouse/internal/pool/driver"
@@ -70,7 +71,7 @@ func TestTimersOfAPoolOnRabbitMQ(t *testing.T) {
 		}
 		answered <- err
 	}()
-	comesTrue(t, "the group of the key is there", func() bool {
+	poll.Until(t, "the group of the key is there", func() bool {
 		for _, v := range views(n) {
 			if v.Pool == "far" && len(v.Groups) == 1 && v.Groups[0].Queue == "active" {
 				return true
@@ -92,7 +93,7 @@ func TestTimersOfAPoolOnRabbitMQ(t *testing.T) {
 	if _, err := c.Create(t.Context(), "", "tick", rouse.Spec{Schedule: "@after 10ms", Target: "pool:far/42", Payload: []byte(`"x"`), Keep: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "the timer's fire is answered", func() bool {
+	poll.Until(t, "the timer's fire is answered", func() bool {
 		got, err := c.Fetch(t.Context(), "", "tick", 0)
 		return err == nil && string(got.Answer.Payload) == `echo "x"`
 	})

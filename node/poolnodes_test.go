@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -49,7 +50,7 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 		}
 		ran.Wait()
 	}()
-	comesTrue(t, "the buckets are shared out", func() bool {
+	poll.Until(t, "the buckets are shared out", func() bool {
 		list, err := clients[0].Nodes(t.Context())
 		if err != nil || len(list) != len(nodes) {
 			return false
@@ -108,16 +109,16 @@ func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
 	if failed, ok := errors.AsType[*client.CallError](err); !ok || failed.Status != client.CallDeliveryLimit {
 		t.Errorf("a request that takes longer than it may: %v", err)
 	}
-	comesTrue(t, "the handler has ended", is(late))
+	poll.Until(t, "the handler has ended", is(late))
 	deleted := ended("deleted")
 	if _, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("until-cancelled " + deleted), ID: "deleted"}); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "a worker has it", func() bool { g := views(n)[0].Groups; return len(g) == 1 && g[0].Held == 1 })
+	poll.Until(t, "a worker has it", func() bool { g := views(n)[0].Groups; return len(g) == 1 && g[0].Held == 1 })
 	if _, err := c.Delete(ctx, "default", "deleted"); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "the handler has ended", is(deleted))
+	poll.Until(t, "the handler has ended", is(deleted))
 	got, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("x"), Wait: 20 * time.Second})
 	if err != nil || string(got.Answer.Payload) != "k:x" {
 		t.Errorf("%q, %v", got.Answer.Payload, err)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,7 +36,7 @@ type bounded struct {
 var over, under = 1.5, 0.5
 
 func init() {
-	if os.Getenv("ROUSE_LONG") != "" {
+	if poll.Long {
 		over, under = 1.1, 0.9
 	}
 }

@@ -150,7 +150,9 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	var later, often []string
 	for k := range 12 {
 		later = append(later, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("l", k), InitialDelay: "1h"}, stays, hangs))
-		often = append(often, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("o", k), InitialDelay: "3s", Schedule: "1s"}, stays, hangs))
+		// So late that a slow machine has it made long before Ahead: later, the node that makes it would hold
+		// it.
+		often = append(often, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("o", k), InitialDelay: "8s", Schedule: "1s"}, stays, hangs))
 	}
 	poll.Until(t, "all that are due are executed", func() bool {
 		for k := range often {

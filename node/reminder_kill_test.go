@@ -51,7 +51,7 @@ func TestReminderProcess(t *testing.T) {
 // become right.
 func anywhere(t *testing.T, s *remindee, r *reminderv1.Reminder, living func() []*instance) string {
 	var last error
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(poll.Patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		table := s.table()
 		for _, in := range living() {
 			if !slices.ContainsFunc(table.GetInstanceSync(), func(row *reminderv1.TokenBucketInstanceSync) bool {

@@ -183,7 +183,7 @@ func (s *remindee) table() (newest *reminderv1.TokenBucketsUpdate) {
 func (s *remindee) makes(r *reminderv1.Reminder, at ...*instance) string {
 	s.t.Helper()
 	var last error
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(poll.Patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		for _, in := range at {
 			res, err := in.CreateReminder(s.t.Context(), &reminderv1.CreateReminderRequest{Reminder: r, Caller: s.caller})
 			if err == nil {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // Long is whether tests do everything that they can, by ROUSE_LONG=1. Otherwise, as in make test, those that
@@ -19,6 +20,13 @@ func Rounds(usual, long int) int {
 	}
 	return usual
 }
+
+// today is the day of the year on which the tests began.
+var today = time.Now().YearDay()
+
+// Today reports whether to run the i-th of many similar cases: each n-th one, others each day, and all of
+// them with ROUSE_LONG=1.
+func Today(i, n int) bool { return Long || i%n == today%n }
 
 // Checks has rapid draw that many cases in a test, unless ROUSE_LONG=1 or the flag -rapid.checks is set. The
 // test must not be parallel.

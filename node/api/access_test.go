@@ -397,7 +397,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 			if status.Code(e.err) != codes.Unauthenticated {
 				t.Errorf("%s ended with %v", e.name, e.err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(poll.Patience):
 			t.Fatalf("of these, some go on: %v", slices.Collect(maps.Keys(open)))
 		}
 	}

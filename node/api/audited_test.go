@@ -116,7 +116,7 @@ func (l *logged) list(query, key string) (int, string) {
 // settled returns the events of a call whose answer does not wait for them, such as a refused one.
 func (l *logged) settled(want int) (list []audit.Event) {
 	l.t.Helper()
-	poll.Holds(5*time.Second, func() bool {
+	poll.Holds(poll.Patience, func() bool {
 		list = append(list, l.events()...)
 		return len(list) >= want
 	})

@@ -23,7 +23,8 @@ import (
 // rouse.ErrCorrupt. open opens the store in a directory; harmless reports which files contain nothing
 // acknowledged, so that opening without them may fail in any way.
 //
-// The sample of damages is always the same; with ROUSE_LONG each file is damaged at every few bytes.
+// The sample of damages is always the same, of which each day has a third; with ROUSE_LONG each file is
+// damaged at every few bytes.
 func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless func(file string) bool) {
 	killed, closed, want := made(t, open)
 	t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, harmless) })
@@ -34,6 +35,7 @@ func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless f
 // each.
 func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image string, want held, flips, cuts int, harmless func(string) bool) {
 	check(t, open, copyDir(t, image), "nothing", want, true)
+	n := 0
 	for _, file := range files(t, image) {
 		if harmless(file) {
 			continue
@@ -43,6 +45,9 @@ func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image st
 			t.Fatal(err)
 		}
 		for _, d := range damages(whole, flips, cuts) {
+			if n++; !poll.Today(n, 3) {
+				continue
+			}
 			dir := copyDir(t, image)
 			name := filepath.Join(dir, file)
 			if d.content == nil {

@@ -38,7 +38,7 @@ func TestContest(t *testing.T) {
 			t.Cleanup(r.Close)
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
-			least := time.Now().Add(seconds(6, 3))
+			least := time.Now().Add(seconds(3, 6))
 			var actors sync.WaitGroup
 			for i := range 4 * len(f.nodes) {
 				node := f.nodes[i%len(f.nodes)]

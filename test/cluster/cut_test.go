@@ -29,7 +29,7 @@ func TestNodeIsCutOff(t *testing.T) {
 			c.proxied = true
 			c.judge = append(c.judge, zombies)
 			s := c.set(t)
-			n := harness.Rounds(t, 2, 1)
+			n := harness.Rounds(t, 1, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]

@@ -32,7 +32,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 			})
 			s := y.set(t)
 			s.rest()
-			n := harness.Rounds(t, 3, 2)
+			n := harness.Rounds(t, 2, 3)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]

@@ -1,35 +1,19 @@
 package cluster
 
 import (
-	"flag"
 	"os"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m, moreAtATime)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m, poll.MoreAtATime)) }
 
-// moreAtATime lets more tests than usual run at a time, unless a flag sets how many: most of the time they
-// wait for leases to end.
-func moreAtATime() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1))
-	}
-}
-
-// seconds is how long a test goes on that does one thing all the time; short runs for less.
-func seconds(usual, short int) time.Duration {
-	if testing.Short() {
-		usual = short
-	}
-	return time.Duration(usual) * time.Second
+// seconds is how long a test goes on that does one thing all the time: usually, and with ROUSE_LONG=1.
+func seconds(usual, long int) time.Duration {
+	return time.Duration(poll.Rounds(usual, long)) * time.Second
 }
 
 // minutes is how long a loop is to go on, 0 if that is not set.

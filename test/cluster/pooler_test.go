@@ -12,6 +12,6 @@ func TestBehindPgBouncer(t *testing.T) {
 	y := plain
 	y.front = func(url string) string { return servers.PgBouncer(t, url) }
 	s := y.set(t)
-	s.lasts(seconds(5, 3))
+	s.lasts(seconds(3, 5))
 	s.finish(100)
 }

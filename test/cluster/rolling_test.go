@@ -27,7 +27,7 @@ func TestRollingRestart(t *testing.T) {
 			s.drag(12)
 			s.rest()
 			var stops, starts []time.Duration
-			n := harness.Rounds(t, 3, 2)
+			n := harness.Rounds(t, 2, 3)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				s.latest()

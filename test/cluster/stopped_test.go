@@ -24,7 +24,7 @@ func TestNodeIsStopped(t *testing.T) {
 			t.Parallel()
 			y.judge = append(y.judge, zombies)
 			s := y.set(t)
-			n := harness.Rounds(t, 2, 1)
+			n := harness.Rounds(t, 1, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]

@@ -22,7 +22,7 @@ func TestStoreIsKilled(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
-			n := harness.Rounds(t, 2, 1)
+			n := harness.Rounds(t, 1, 2)
 			for i := range n {
 				heal := s.Fault("store-kill", "", 0)
 				s.store.Kill()
@@ -61,7 +61,7 @@ func TestStoreHangs(t *testing.T) {
 				}
 				return true
 			})
-			s.lasts(seconds(15, 7))
+			s.lasts(seconds(7, 15))
 			s.store.Resume()
 			heal()
 			s.finish(50)
@@ -86,7 +86,7 @@ func TestStoreIsSlow(t *testing.T) {
 			})
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
-			ctx, cancel := context.WithTimeout(t.Context(), seconds(10, 5))
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(5, 10))
 			defer cancel()
 			var shaking sync.WaitGroup
 			for _, p := range s.proxies {

@@ -107,7 +107,7 @@ func TestAuditEventsSurviveKill9(t *testing.T) {
 			a := &audited{t: t, client: s.Dial(0)}
 			ctx, cancel := context.WithCancel(t.Context())
 			wait := a.run(ctx)
-			for range harness.Rounds(t, 6, 2) {
+			for range harness.Rounds(t, 2, 6) {
 				before := a.acknowledged()
 				harness.Until(t, harness.Always("no timers are created"), func() bool { return a.acknowledged() > before+50 })
 				<-time.After(time.Duration(r.IntN(200)) * time.Millisecond) // the random moment

@@ -27,7 +27,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			w.orderly = true
 			w.subscribe(s)
 			l := w.begin(s, 64, harness.Seed(t))
-			n := harness.Rounds(t, 4, 2)
+			n := harness.Rounds(t, 2, 4)
 			for range n {
 				l.Progress(100)
 				s.Stop()

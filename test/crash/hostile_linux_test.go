@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
@@ -60,7 +59,7 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	if _, err := c.Create(t.Context(), "bad", "refused", rouse.Spec{Schedule: "*/2 * * * *", Except: []string{"*/2 * * * *"}, Target: hung}); err == nil {
 		t.Error("a schedule that costs too much was taken")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var flood sync.WaitGroup
 	for range 4 {
@@ -71,11 +70,10 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 			}
 		})
 	}
+	harness.Until(t, harness.Always("the other namespace has no fires during the flood"), func() bool { return arrived.Load() >= 40 })
+	cancel()
 	flood.Wait()
 	then := arrived.Load()
-	if then < 20 { // of 50
-		t.Errorf("%d fires of the other namespace in 5 s", then)
-	}
 	harness.Until(t, harness.Always("the other namespace's timer does not go on"), func() bool { return arrived.Load() >= then+10 })
 	for _, state := range []rouse.State{rouse.StateFiring, rouse.StateDead} {
 		n, err := c.Count(t.Context(), rouse.Query{Namespace: "bad", States: []rouse.State{state}})

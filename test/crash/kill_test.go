@@ -21,7 +21,7 @@ func TestCrashKill9(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			n := harness.Rounds(t, 10, 3)
+			n := harness.Rounds(t, 3, 10)
 			for range n {
 				l.Progress(20)
 				<-time.After(time.Duration(r.IntN(1200)) * time.Millisecond) // the random moment

@@ -78,7 +78,7 @@ func TestPoolRequestsSurviveKills(t *testing.T) {
 					}
 				})
 			}
-			for range harness.Rounds(t, 4, 2) {
+			for range harness.Rounds(t, 2, 4) {
 				time.Sleep(time.Duration(200+dice.IntN(500)) * time.Millisecond)
 				s.Kill()
 				s.Start()

@@ -24,7 +24,7 @@ func TestPowerCut(t *testing.T) {
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			n := harness.Rounds(t, 6, 2)
+			n := harness.Rounds(t, 2, 6)
 			for range n {
 				l.Progress(100)
 				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment

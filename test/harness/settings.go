@@ -5,18 +5,17 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
-// Rounds is how often a test does what it does; short runs do less.
-func Rounds(t testing.TB, usual, short int) int {
+// Rounds is how often a test does what it does: usually, and with ROUSE_LONG=1. ROUSE_ROUNDS overrides both.
+func Rounds(t testing.TB, usual, long int) int {
 	t.Helper()
 	if n, ok := Number(t, "ROUSE_ROUNDS"); ok {
 		return n
 	}
-	if testing.Short() {
-		return short
-	}
-	return usual
+	return poll.Rounds(usual, long)
 }
 
 // Number is a whole number from the environment, if there is one.
