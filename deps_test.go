@@ -117,7 +117,7 @@ var rules = []struct {
 	{"node/trace", "adds OpenTelemetry traces to a node: the only place that knows OpenTelemetry", []string{".", "node", "internal/engine", "internal/parts", "internal/timers"}},
 	{"node/principals", "adds callers with certificates and tokens to a node", []string{".", "internal/access", "internal/parts", "internal/timers", "node"}},
 	{"node/all", "links every part of a node, and every kind of store, broker, queue and election", []string{"node", "store", "sink/broker", "internal/queue", "internal/claim/kubelease"}},
-	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "internal/wheel", "schedule"}},
+	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "internal/grpclink", "node", "store", "rousetest", "internal/wheel", "schedule"}},
 	{"docs", "runs the commands of the documentation with the real binary and real servers", []string{".", "api", "test/servers"}},
 	{"test/matrix", "tests only: sends all combinations of requests to a whole rouse, and checks the results", []string{"."}},
 	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "internal/poll", "test/servers", "client", "rousetest"}},
@@ -125,7 +125,7 @@ var rules = []struct {
 	{"test/conformance", "tests only: runs the clients of all languages against the real binary", []string{".", "api", "api/rouse/v1", "client", "internal/poll", "sink/webhook", "test/harness", "test/servers"}},
 	{"test/console", "tests only: drives the web console in a real browser", []string{".", "client", "node", "internal/access", "rousetest", "test/harness", "test/issuer", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
-	{"cmd/rouse", "the only place that knows everything", []string{floor, ".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/foreign", "internal/private", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
+	{"cmd/rouse", "the only place that knows everything", []string{floor, ".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/foreign", "internal/grpclink", "internal/private", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
 }
 
 // links are programs and the modules of others that they link, with the reason. A program that uses a part

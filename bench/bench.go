@@ -20,27 +20,29 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rousehq/rouse/internal/grpclink"
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
 // Options say how a scenario runs. Zero fields have the defaults that their comments name.
 type Options struct {
-	Server   string          // address of a running server, or of several nodes with commas between; empty: start one
-	Binary   string          // the rouse binary to start; needed without Server
-	Store    string          // of servers that are started, and of the raw limit: pebble (default), sqlite, or as OpenBase takes it
-	Strategy string          // how nodes share the timers: bucket (default), lease or tick
-	Nodes    int             // servers on one store that nodes share; default 1, and 3 for failover
-	Lease    time.Duration   // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
-	Dir      string          // where servers and raw stores keep data; default a temporary directory, removed afterwards
-	Duration time.Duration   // of what is measured; default 5 s
-	Count    int             // timers, where the scenario has a number of them; default the scenario's
-	Rate     int             // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
-	Size     int             // bytes of a payload; default 150
-	Runs     int             // of each load of model; default 3
-	Batch    int             // timers in a message of lag; default a 500th of the rate, 1 to 100
-	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
-	Profile  string          // a directory for profiles of the servers that are started, while they are measured; may be empty
-	Progress io.Writer       // human-readable progress; may be nil
+	Server   string           // address of a running server, or of several nodes with commas between; empty: start one
+	Link     grpclink.Options // how connections to Server are made
+	Binary   string           // the rouse binary to start; needed without Server
+	Store    string           // of servers that are started, and of the raw limit: pebble (default), sqlite, or as OpenBase takes it
+	Strategy string           // how nodes share the timers: bucket (default), lease or tick
+	Nodes    int              // servers on one store that nodes share; default 1, and 3 for failover
+	Lease    time.Duration    // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
+	Dir      string           // where servers and raw stores keep data; default a temporary directory, removed afterwards
+	Duration time.Duration    // of what is measured; default 5 s
+	Count    int              // timers, where the scenario has a number of them; default the scenario's
+	Rate     int              // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
+	Size     int              // bytes of a payload; default 150
+	Runs     int              // of each load of model; default 3
+	Batch    int              // timers in a message of lag; default a 500th of the rate, 1 to 100
+	History  *history.Writer  // of pipeline, lag and burst: what happened, for the checker; may be nil
+	Profile  string           // a directory for profiles of the servers that are started, while they are measured; may be empty
+	Progress io.Writer        // human-readable progress; may be nil
 
 	base  Base     // the store that nodes share, while a scenario runs; nil for one that they do not
 	serve []string // flags of serve, in addition to those that all scenarios need

@@ -1,8 +1,8 @@
 package bench
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -160,5 +160,5 @@ func calls(ctx context.Context, n int, d time.Duration, call func(context.Contex
 		})
 	}
 	wg.Wait()
-	return count.Load(), time.Since(began), errors.Join(append(errs, ctx.Err())...)
+	return count.Load(), time.Since(began), cmp.Or(append(errs, ctx.Err())...)
 }

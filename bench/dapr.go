@@ -146,7 +146,7 @@ func each(ctx context.Context, o Options, what string, do func(i int64) error) e
 	}
 	wg.Wait()
 	fmt.Fprintln(o.Progress)
-	return errors.Join(append(errs, ctx.Err())...)
+	return cmp.Or(append(errs, ctx.Err())...)
 }
 
 // daprApp is a connection of an app's sidecar.

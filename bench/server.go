@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/node"
@@ -74,7 +73,11 @@ func (t *target) dial(addr string) (*grpc.ClientConn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		return &countedConn{c, &t.traffic}, err
 	}
-	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(counted),
+	at, err := t.o.Link.Parse(addr)
+	if err != nil {
+		return nil, err
+	}
+	return t.o.Link.Connect(at, 200*time.Millisecond, 10*time.Second, grpc.WithContextDialer(counted),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/bench"
+	"github.com/rousehq/rouse/internal/grpclink"
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
@@ -78,7 +79,11 @@ func (c *benchCmd) Run(a *app) (err error) {
 		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs", "give --against and --runs alone")
 	}
 	if a.given["server"] { // a variable is not enough to load a server that others use
-		o.Server = a.cli.Server
+		to, err := a.options()
+		if err != nil {
+			return err
+		}
+		o.Server, o.Link = a.cli.Server, grpclink.Options{Files: grpclink.Files(to.CA, to.Cert, to.Key), Token: to.Token}
 	}
 	if !a.cli.Quiet && a.errTTY {
 		o.Progress = a.errOut
