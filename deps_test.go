@@ -103,6 +103,7 @@ var rules = []struct {
 	{"client/reminder", "speaks the reminder service's protocol", []string{floor, ".", "internal/grpclink", "api/reminder/v1", "api/rouse/v1"}},
 	{"internal/console", "the files of the web console; knows HTTP only", nil},
 	{"client", "speaks the gRPC API", []string{floor, ".", "api/rouse/v1", "internal/grpclink"}},
+	{"internal/server/openapitest", "tests only: checks answers against the description of the API", []string{"api"}},
 	{"internal/server", "serves an engine that it is given", []string{floor, ".", "api", "api/rouse/v1", "internal/timers"}},
 	{"rousetest/receiver", "verifies the signatures that the webhook sink makes", []string{".", "sink/webhook"}},
 	{"rousetest/history", "judges what was written down; knows the words, not the parts", []string{"."}},

@@ -46,14 +46,14 @@ func TestPoll(t *testing.T) {
 		t.Errorf("asked %v for %v", asked, waited)
 	}
 	fires = []*rousev1.Fire{
-		{Id: "1", Namespace: "ns", Name: "a", DueMs: int64(epoch), Attempt: 2, Token: 9, Last: true, Payload: []byte(`{"n":1}`), ContentType: "application/json", DeadlineMs: int64(epoch) + 1},
-		{Id: "2", DueMs: int64(epoch), DeadlineMs: int64(epoch), Payload: []byte{1}, Labels: map[string]string{"k": "v"}},
+		{Id: strings.Repeat("1", 26), Namespace: "ns", Name: "a", DueMs: int64(epoch), Attempt: 2, Token: 9, Last: true, Payload: []byte(`{"n":1}`), ContentType: "application/json", DeadlineMs: int64(epoch) + 1},
+		{Id: strings.Repeat("2", 26), Name: "b", DueMs: int64(epoch), DeadlineMs: int64(epoch), Payload: []byte{1}, Labels: map[string]string{"k": "v"}},
 	}
 	got := polled[api.Polled](t, s, `{"channel": "c", "name_prefix": "p", "labels": {"k": "v"}, "max": 256, "wait": "0s"}`)
 	if asked.Channel != "c" || asked.NamePrefix != "p" || asked.Labels["k"] != "v" || asked.Credits != 256 || waited != 0 {
 		t.Errorf("asked %v for %v", asked, waited)
 	}
-	if f := got.Fires[0]; f.FireID != "1" || f.Name != "a" || f.Due.Instant() != epoch || f.Attempt != 2 || f.Token != 9 || !f.Last || string(f.Payload) != `{"n":1}` ||
+	if f := got.Fires[0]; f.FireID != fires[0].Id || f.Name != "a" || f.Due.Instant() != epoch || f.Attempt != 2 || f.Token != 9 || !f.Last || string(f.Payload) != `{"n":1}` ||
 		f.Deadline.Instant() != epoch+1 {
 		t.Errorf("fire %+v", f)
 	}

@@ -123,9 +123,10 @@ func (c *call) serve() error {
 	}
 	err = route.serve(c.handler, c)
 	if ended := access.Ended(c.r.Context()); err != nil && ended != nil {
-		return ended
+		err = ended
 	}
-	return err
+	// An answer that is a stream has no event yet. leave ends the context in which it is waited for.
+	return c.logged(err)
 }
 
 // enter authenticates the caller of an HTTP request. The request's context has the principal then, and ends

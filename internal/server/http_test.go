@@ -42,7 +42,7 @@ func do(h http.Handler, method, path, body string, header ...string) *httptest.R
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	traffic.Handler(h).ServeHTTP(w, r)
 	return w
 }
 

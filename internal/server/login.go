@@ -20,12 +20,16 @@ parameters:
   - {name: issuer, in: query, required: true, schema: {type: string, maxLength: 2048}, description: 'One of the issuers of the session.'}
   - {name: return, in: query, schema: {type: string, maxLength: 1024}, description: 'The path of the console to show afterwards.'}
 responses:
-  "303": {description: 'To the issuer.', headers: {Location: {schema: {type: string}}}}`},
+  "303": {description: 'To the issuer.', headers: {Location: {schema: {type: string}}}}
+  4XX: {description: 'A page that tells what went wrong, or a problem.', content: {text/html: {schema: {type: string}}, application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}}
+  5XX: {description: 'A page that tells what went wrong, or a problem.', content: {text/html: {schema: {type: string}}, application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}}`},
 	{method: "GET", path: access.CallbackPath, serve: finishLogin, foreign: true,
 		summary: "Takes the answer of an issuer from a browser, and gives it a session: the redirect URL to register at the issuer.",
 		more: `
 responses:
-  "200": {description: 'A page that leads to the console.', content: {text/html: {schema: {type: string}}}}`},
+  "200": {description: 'A page that leads to the console.', content: {text/html: {schema: {type: string}}}}
+  4XX: {description: 'A page that tells what went wrong, or a problem.', content: {text/html: {schema: {type: string}}, application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}}
+  5XX: {description: 'A page that tells what went wrong, or a problem.', content: {text/html: {schema: {type: string}}, application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}}`},
 	{method: "GET", path: access.SignedOutPath, serve: showSignedOut, foreign: true,
 		summary: "Leads a browser from an issuer, where a person signed out, to the console.",
 		more: `

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 	"sync"
 	"testing"
 
@@ -11,9 +13,21 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/server/openapitest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// traffic checks every answer of the tests against the description of the API.
+var traffic = openapitest.New()
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, fault := range traffic.Faults() {
+			fmt.Println("not as api/openapi.yaml has it:", fault)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
 
 // running is a server on loopback.
 type running struct {
@@ -41,6 +55,7 @@ func serve(t testing.TB, o Options) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, addr: front.Addr().String(), admin: admin.Addr().String(), stop: cancel, stopped: make(chan error, 1)}
 	s := New(o)
+	s.http.Handler = traffic.Handler(s.http.Handler)
 	r.server = s
 	go func() { r.stopped <- s.Run(ctx, front, admin) }()
 	t.Cleanup(func() {

@@ -31,6 +31,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
+	"github.com/rousehq/rouse/internal/server/openapitest"
 	"github.com/rousehq/rouse/node"
 	_ "github.com/rousehq/rouse/node/pool"
 	_ "github.com/rousehq/rouse/node/reminder"
@@ -84,7 +85,13 @@ func serveGuarded(t *testing.T, store rouse.Store, more ...node.Option) *guarded
 	})
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	g := &guarded{t, n, n.Addr(), admin, conn, &http.Client{Transport: transport}}
+	traffic := openapitest.New()
+	t.Cleanup(func() {
+		for _, fault := range traffic.Faults() {
+			t.Error("not as api/openapi.yaml has it:", fault)
+		}
+	})
+	g := &guarded{t, n, n.Addr(), admin, conn, &http.Client{Transport: traffic.Transport(transport)}}
 	for _, namespace := range []string{own, foreign, "a", "b", "b-1", "b-2", "c", "d"} { // with access control they are created before their use
 		if _, err := g.client(admin).Namespaces().Put(t.Context(), namespace, rouse.Quotas{}); err != nil {
 			t.Fatal(err)
