@@ -559,7 +559,7 @@ func TestManyAtATime(t *testing.T) {
 		last[name] = final
 	}
 	h.commit(tx)
-	poll.Until(t, "all have ended", func() bool { return h.ask(`SELECT count(*) FROM rouse.timers`) == 0 })
+	poll.Until(t, "all have ended", func() bool { return h.ask(`SELECT count(*) FROM rouse.timers WHERE namespace = 'shop'`) == 0 })
 	h.tallied()
 	for name, final := range last {
 		seen, newest := map[string]int{}, uint64(0)

@@ -89,4 +89,15 @@ func TestWhatIsHiddenIsInNoAnswer(t *testing.T) {
 			t.Errorf("the %s follows %s", name, text)
 		}
 	}
+	if err := root.Access().PutRole(t.Context(), client.Role{Name: "adder", Verbs: []string{"timers.create"}}); err != nil {
+		t.Fatal(err)
+	}
+	adder := g.key("adder", own)
+	const again = `{"name": "later once", "schedule": "2099-01-01T00:00:00Z", "target": "stream:x", "payload": "` + mark + `"}`
+	for i, key := range []string{g.admin, g.admin, adder} { // the first creates it, the others are told that it exists
+		code, text := g.http("POST", "/v1/namespaces/own/timers", again, "Authorization", "Bearer "+key, "Idempotency-Key", "k")
+		if want := 201 - min(i, 1); code != want || strings.Contains(text, mark) != (key == g.admin) {
+			t.Errorf("create %d with a key: %d %s", i, code, text)
+		}
+	}
 }
