@@ -53,9 +53,13 @@ type creator struct {
 	stream rousev1.Timers_CreateStreamClient
 	window chan time.Time // when the messages in flight were sent, oldest first
 	acked  *atomic.Int64
-	err    error
+	ended  chan struct{} // closed when no more answers are read
+	err    error         // why, once ended is closed
 	wg     sync.WaitGroup
 }
+
+// errEnded is of a message after answers have ended; finish tells why they have.
+var errEnded = errors.New("the rest was not created")
 
 // newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order,
 // from one goroutine.
@@ -64,8 +68,9 @@ func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *
 	if err != nil {
 		return nil, err
 	}
-	cr := &creator{stream: stream, window: make(chan time.Time, window), acked: acked}
+	cr := &creator{stream: stream, window: make(chan time.Time, window), acked: acked, ended: make(chan struct{})}
 	cr.wg.Go(func() {
+		defer close(cr.ended)
 		for {
 			resp, err := stream.Recv()
 			if err != nil {
@@ -92,6 +97,8 @@ func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *
 func (cr *creator) send(ctx context.Context, timers []*rousev1.NewTimer) error {
 	select {
 	case cr.window <- time.Now():
+	case <-cr.ended:
+		return errEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
