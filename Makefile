@@ -80,10 +80,11 @@ build-systems: ## bin/SYSTEM/rouse for each of the other systems (two minutes an
 	for s in $(SYSTEMS); do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build $(STRIPPED) -o bin/$$s/ ./cmd/rouse || exit 1; done
 
 .PHONY: generate
-generate: ## Go code from the proto sources and the structs of specs; api/openapi.yaml; types of clients/; docs/cli.md, the tables of docs/configuration.md, llms.txt
+generate: ## Go code from the proto sources and the structs of specs; api/openapi.yaml; definitions for Kubernetes; types of clients/; docs/cli.md, the tables of docs/configuration.md, llms.txt
 	$(GO) -C tools run ./protogen -root ..
 	$(GO) -C tools run ./formgen -root ..
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestOpenAPI$$' ./internal/server
+	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestDefinitions$$' ./internal/controller
 	if python=$$(scripts/python-venv); then $$python/bin/python clients/generate.py; fi
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^Test(Commands|Settings)AreDocumented$$' ./cmd/rouse
 	ROUSE_UPDATE=1 $(GO) test -count=1 -run '^TestPagesAreListed$$' .
@@ -92,7 +93,7 @@ generate: ## Go code from the proto sources and the structs of specs; api/openap
 generated: ## what is generated and committed is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
 	$(GO) -C tools run ./formgen -root .. -check
-	$(GO) test -vet=off -run '^TestOpenAPI$$|^Test(Commands|Settings)AreDocumented$$' ./internal/server ./cmd/rouse
+	$(GO) test -vet=off -run '^TestOpenAPI$$|^TestDefinitions$$|^Test(Commands|Settings)AreDocumented$$' ./internal/server ./internal/controller ./cmd/rouse
 
 .PHONY: release
 release: ## dist, all files of a release, for six platforms (some minutes for each); nothing is published
@@ -121,9 +122,15 @@ test-dapr: dapr ## Dapr's own sidecar against this rouse: jobs, actors and workf
 test-dapr-suite: dapr ## Dapr's own integration tests of its scheduler, with this rouse in its place (an hour); FOCUS names cases
 	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 120m -run Suite ./test/dapr
 
+.PHONY: test-postgres
+test-postgres: ## the contract of stores on PostgreSQL 13 to 18, fetched by Maven; POSTGRES=DIR is another server's directory with initdb
+	dirs=$${POSTGRES:-$$(scripts/postgres-versions)} && for dir in $$dirs; do \
+		$$dir/postgres --version && ROUSE_POSTGRES=$$dir $(GO) test -count=1 -run Contract ./store/postgres || exit 1; done
+
 .PHONY: kube
 kube: ## the API server of Kubernetes, its controllers and its etcd, built as tools (ten minutes and more, and some GB of cache)
-	cd tools/kube && $(GO) build -ldflags=-s -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager && \
+	cd tools/kube && version=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+		$(GO) build -ldflags="-s -X k8s.io/component-base/version.gitVersion=$$version" -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager && \
 		$(GO) build -ldflags=-s -o ../../bin/etcd go.etcd.io/etcd/server/v3
 
 .PHONY: helm
@@ -135,9 +142,9 @@ test-chart: helm ## the chart is linted and rendered by Helm, and its settings a
 	ROUSE_HELM=$(CURDIR)/bin/helm $(GO) -C tools test -count=1 -v -run '^TestTheChart$$' ./release
 
 .PHONY: test-kubernetes
-test-kubernetes: kube helm ## the election of leaders, the driver of pools and the chart, with a real API server
+test-kubernetes: kube helm ## the election of leaders, the driver of pools, the controller and the chart, with a real API server
 	ROUSE_HELM=$(CURDIR)/bin/helm ROUSE_KUBE_APISERVER=$(CURDIR)/bin/kube-apiserver ROUSE_KUBE_CONTROLLERS=$(CURDIR)/bin/kube-controller-manager ROUSE_ETCD=$(CURDIR)/bin/etcd \
-		$(GO) test -count=1 -run Kubernetes ./internal/claim/kubelease ./internal/pool/driver/kubernetes
+		$(GO) test -count=1 -run Kubernetes ./internal/claim/kubelease ./internal/pool/driver/kubernetes ./internal/controller
 
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another
@@ -155,6 +162,10 @@ bench-peers: build ## River on PostgreSQL and asynq on Redis, and rouse on the s
 	for store in postgres redis; do bin/rouse bench create-batch --store $$store; bin/rouse bench pipeline --store $$store; \
 		bin/rouse bench lag --rate 1000 --store $$store; done
 	$(GO) -C bench/peers run .
+
+.PHONY: test-peers
+test-peers: servers ## River and asynq work every job of the bench; what they keep for later is exported as docs/moving-in.md has it, and imported
+	$(GO) -C bench/peers test -count=1 ./...
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m

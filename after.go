@@ -46,9 +46,10 @@ type Counted interface {
 
 // Step is what follows from an event in the life of a timer: one conditional write.
 type Step struct {
-	Keep     bool   // the timer stays as it is; only Log is written
-	To       *Timer // the timer's new state; nil: it has ended and its row is removed (unless Keep)
-	Detached *Timer // a row to keep next to the timer: a dead letter or a detached occurrence
+	Keep     bool    // the timer stays as it is; only Log is written
+	To       *Timer  // the timer's new state; nil: it has ended and its row is removed (unless Keep)
+	Detached *Timer  // a row to keep next to the timer: a dead letter or a detached occurrence
+	Also     []Timer // more such rows: of its expectation
 	Log      []Record
 }
 
@@ -133,6 +134,17 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		return Step{Log: []Record{to.ended(occ, o, sent, now)}}
 	}
 	record := to.ended(occ, o, sent, now)
+	var also []Timer
+	switch {
+	case !t.Spec.Expect.Any():
+	case t.Key.Fire == "":
+		also = succeed(&to, now)
+	default:
+		to.Succeeded = now
+		told := to.Expectation(now)
+		told.Overdue = 0
+		also = []Timer{told}
+	}
 	to.Fired++
 	if !occ.Manual {
 		to.ConsecutiveDead = 0
@@ -141,7 +153,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	if step.To != nil && step.To.Over() {
 		step.To.Answer = o.Answer.clean()
 	}
-	step.Log = append([]Record{record}, step.Log...)
+	step.Log, step.Also = append([]Record{record}, step.Log...), also
 	return step
 }
 
@@ -353,7 +365,11 @@ func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, c Cause, wh
 func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
 	switch o.Verdict {
 	case Done:
-		return t.record(occ, EndFired, CauseDelivered, o, sent, now)
+		c := CauseDelivered
+		if t.Notice != 0 {
+			c = CauseNotice
+		}
+		return t.record(occ, EndFired, c, o, sent, now)
 	case Gone:
 		return t.record(occ, EndDead, CauseGone, o, sent, now)
 	}

@@ -36,7 +36,8 @@ const (
 	CauseInvalid           Cause = 22 // dead: the draft that a transaction wrote was invalid
 	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
 	CauseNoSecret          Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
-	lastCause                    = CauseNoSecret
+	CauseNotice            Cause = 25 // fired: it told Spec.Expect.Notify, and is no occurrence of the schedule
+	lastCause                    = CauseNotice
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -69,6 +70,7 @@ var causes = [lastCause + 1]struct {
 	CauseOverlapLimit:      {"overlap_limit", []Ending{EndSkipped}},
 	CauseInvalid:           {"invalid", []Ending{EndDead}},
 	CauseNoSecret:          {"no_secret", []Ending{EndMissed}},
+	CauseNotice:            {"notice", []Ending{EndFired}},
 }
 
 func (c Cause) String() string {

@@ -170,6 +170,7 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 		add("overlap", s.Overlap.String(), "does not go with a schedule of one occurrence", "leave it out")
 	}
 	s.checkPauseAfter(add)
+	s.checkExpect(add)
 	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
 		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
 	}

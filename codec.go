@@ -38,6 +38,7 @@ const (
 	partCounts               // Fired, Dead, Missed
 	partPause                // PauseAfter, ConsecutiveDead, PauseCause
 	partTrace                // Trace
+	partExpect               // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
 	partAll      = 1<<iota - 1
 )
 
@@ -132,6 +133,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partWaits, len(t.Waits) > 0)
 	has(partPause, s.PauseAfter != 0 || t.ConsecutiveDead != 0 || t.PauseCause != 0)
 	has(partTrace, t.Trace != nil)
+	has(partExpect, s.Expect.Any() || t.Succeeded != 0 || t.ExpectFrom != 0 || t.Overdue != 0 || t.Notice != 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -205,6 +207,14 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partTrace != 0 {
 		b = appendTrace(b, t.Trace)
 	}
+	if parts&partExpect != 0 {
+		b = binary.AppendVarint(binary.AppendVarint(b, int64(s.Expect.Every)), int64(s.Expect.Grace))
+		b = codec.AppendText(b, s.Expect.Notify)
+		for _, i := range [...]Instant{t.Succeeded, t.ExpectFrom, t.Overdue} {
+			b = binary.AppendVarint(b, int64(i))
+		}
+		b = append(b, byte(t.Notice))
+	}
 	return b
 }
 
@@ -261,6 +271,11 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partTrace != 0 {
 		t.Trace = readTrace(d)
+	}
+	if parts&partExpect != 0 {
+		s.Expect = Expect{Every: time.Duration(d.Varint()), Grace: time.Duration(d.Varint()), Notify: d.Text()}
+		t.Succeeded, t.ExpectFrom, t.Overdue = Instant(d.Varint()), Instant(d.Varint()), Instant(d.Varint())
+		t.Notice = Notice(d.Byte())
 	}
 }
 

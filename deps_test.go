@@ -1,6 +1,7 @@
 package rouse_test
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ var rules = []struct {
 	{"internal/hub", "a mechanism: passes fires to subscribers over streams; knows the words only", []string{".", "internal/notify"}},
 	{"internal/listen", "a mechanism: which addresses may be listened on", []string{"."}},
 	{"internal/note", "a mechanism: names and values in rows of any store", []string{"."}},
-	{"internal/secret", "a mechanism: sealed secrets and signing keys, in what the nodes of a store share", []string{".", "internal/access", "internal/note"}},
+	{"internal/secret", "a mechanism: sealed secrets and signing keys, in what the nodes of a store share", []string{".", "internal/access", "internal/audit", "internal/note"}},
 	{"internal/notify", "a mechanism: knows channels only", nil},
 	{"internal/pages", "a mechanism: merges pages of rows", []string{"."}},
 	{"internal/quota", "a mechanism: what namespaces may have and do; shares rates through what nodes of a store share", []string{".", "internal/access", "internal/backoff", "internal/note", "internal/throttle"}},
@@ -101,8 +102,11 @@ var rules = []struct {
 	{"internal/pool/amqp", "requests of pools in RabbitMQ", []string{floor, ".", "internal/amqplink", "internal/pool"}},
 	{"internal/pool/local", "requests of pools on rouse's own store: workers take them from the streams of their keys", []string{".", "internal/pool", "sink/stream", "api/rouse/v1"}},
 	{"client/reminder", "speaks the reminder service's protocol", []string{floor, ".", "internal/grpclink", "api/reminder/v1", "api/rouse/v1"}},
+	{"internal/book", "the pages of the documentation as a web site; knows files and HTTP only", nil},
 	{"internal/console", "the files of the web console; knows HTTP only", nil},
 	{"client", "speaks the gRPC API", []string{floor, ".", "api/rouse/v1", "internal/grpclink"}},
+	{"internal/declare", "makes timers as they are declared, through the API", []string{".", "api", "client", "schedule"}},
+	{"internal/controller", "keeps timers as objects of Kubernetes declare them", []string{floor, ".", "api", "client", "internal/declare", "internal/kubelink"}},
 	{"internal/server/openapitest", "tests only: checks answers against the description of the API", []string{"api"}},
 	{"internal/server", "serves an engine that it is given", []string{floor, ".", "api", "api/rouse/v1", "internal/timers"}},
 	{"rousetest/receiver", "verifies the signatures that the webhook sink makes", []string{".", "sink/webhook"}},
@@ -119,14 +123,14 @@ var rules = []struct {
 	{"node/principals", "adds callers with certificates and tokens to a node", []string{".", "internal/access", "internal/parts", "internal/timers", "node"}},
 	{"node/all", "links every part of a node, and every kind of store, broker, queue and election", []string{"node", "store", "sink/broker", "internal/queue", "internal/claim/kubelease"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "internal/grpclink", "node", "store", "rousetest", "internal/wheel", "schedule"}},
-	{"docs", "runs the commands of the documentation with the real binary and real servers", []string{".", "api", "test/servers"}},
+	{"docs", "the pages, as files in the program; its tests run their commands with the real binary and real servers", nil},
 	{"test/matrix", "tests only: sends all combinations of requests to a whole rouse, and checks the results", []string{"."}},
 	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "internal/poll", "test/servers", "client", "rousetest"}},
 	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"test/conformance", "tests only: runs the clients of all languages against the real binary", []string{".", "api", "api/rouse/v1", "client", "internal/poll", "sink/webhook", "test/harness", "test/servers"}},
-	{"test/console", "tests only: drives the web console in a real browser", []string{".", "client", "node", "internal/access", "rousetest", "test/harness", "test/issuer", "test/servers"}},
+	{"test/console", "tests only: drives the web console and the documentation in a real browser", []string{".", "client", "docs", "internal/book", "node", "internal/access", "rousetest", "test/harness", "test/issuer", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
-	{"cmd/rouse", "the only place that knows everything", []string{floor, ".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/foreign", "internal/grpclink", "internal/private", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
+	{"cmd/rouse", "the only place that knows everything", []string{floor, ".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "internal/book", "docs", "bench", "client", "internal/claim", "internal/controller", "internal/declare", "internal/kubelink", "internal/engine", "internal/foreign", "internal/grpclink", "internal/private", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
 }
 
 // links are programs and the modules of others that they link, with the reason. A program that uses a part
@@ -256,7 +260,7 @@ const longestChain = 5
 
 // programs are the packages that put whole nodes together, and what is below them. Nothing else of the module
 // may import them.
-var programs = []string{"cmd", "bench", "examples", "test", "docs", "rousetest", "node/all"}
+var programs = []string{"cmd", "bench", "examples", "test", "rousetest", "node/all"}
 
 func isProgram(pkg string) bool {
 	return slices.ContainsFunc(programs, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
@@ -341,5 +345,20 @@ func TestOneLinkToRabbitMQ(t *testing.T) {
 	}
 	if files := strings.Fields(string(out)); len(files) != 1 || files[0] != "internal/amqplink/conn.go" {
 		t.Errorf("connections to RabbitMQ are opened in %v: use internal/amqplink", files)
+	}
+}
+
+// TestDependenciesHaveReasons: each module that is required directly has its reason in go.mod.
+func TestDependenciesHaveReasons(t *testing.T) {
+	body, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(body), "require (\n")
+	list, _, _ = strings.Cut(list, "\n)\n")
+	for line := range strings.Lines(list) {
+		if _, reason, _ := strings.Cut(line, "//"); strings.TrimSpace(reason) == "" || strings.TrimSpace(reason) == "indirect" {
+			t.Errorf("go.mod requires %q without a reason: write one after //", strings.TrimSpace(line))
+		}
 	}
 }

@@ -45,6 +45,9 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 	}
 	t.Due = due
 	t.Visible = t.rest()
+	if spec.Expect.Any() {
+		t.ExpectFrom = now
+	}
 	return t, nil
 }
 
@@ -139,6 +142,9 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		t.Due = w.following(now, t.Passed) // its calendars may have changed since
 	}
 	t.waitedForPause(min(now, t.pauseEnds()))
+	if t.Spec.Expect.Any() {
+		t.ExpectFrom = now
+	}
 	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
 	t.unpause()
 	t.Updated = now
@@ -296,6 +302,7 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	}
 	to.Bucket, to.Created = t.Bucket, t.Created
 	to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
+	to.Succeeded, to.Overdue = t.Succeeded, t.Overdue
 	if t.Paused && t.PauseCause != PauseScheduleCost { // another schedule is the cure of that one
 		to.pauseAs(t)
 		to.Visible = to.rest()
@@ -366,7 +373,7 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}, {"pass_to", t.PassTo},
+	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}, {"pass_to", t.PassTo},
 		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {
 			if err := within(at.field, at.at); err != nil {

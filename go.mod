@@ -3,41 +3,49 @@ module github.com/rousehq/rouse
 go 1.26.0
 
 require (
-	github.com/alecthomas/kong v1.17.0
-	github.com/chromedp/cdproto v0.159.0
-	github.com/chromedp/chromedp v0.23.0
-	github.com/cockroachdb/pebble/v2 v2.1.7
-	github.com/go-jose/go-jose/v4 v4.1.8
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
-	github.com/goccy/go-yaml v1.19.2
-	github.com/jackc/pgx/v5 v5.12.0
-	github.com/nats-io/nats.go v1.55.0
-	github.com/prometheus/client_golang v1.25.0
-	github.com/rabbitmq/amqp091-go v1.16.0
-	github.com/redis/go-redis/v9 v9.23.0
-	github.com/rogpeppe/go-internal v1.16.0
-	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
-	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0
-	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0
-	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.45.0
-	go.opentelemetry.io/otel/sdk v1.45.0
-	go.opentelemetry.io/proto/otlp v1.11.0
-	go.uber.org/goleak v1.3.0
-	golang.org/x/net v0.60.0
-	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
-	google.golang.org/grpc v1.85.0
-	google.golang.org/protobuf v1.36.12
-	modernc.org/libc v1.77.1
-	modernc.org/sqlite v1.60.1
-	pgregory.net/rapid v1.3.0
+	github.com/alecthomas/kong v1.17.0 // the command line
+	github.com/chromedp/cdproto v0.159.0 // tests: the protocol of the browser
+	github.com/chromedp/chromedp v0.23.0 // tests: drives Chromium
+	github.com/cockroachdb/pebble/v2 v2.1.7 // the default store
+	github.com/go-jose/go-jose/v4 v4.1.8 // signed tokens of callers
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // JSON of the API: strict, with duplicates refused
+	github.com/goccy/go-yaml v1.19.2 // files of settings, pools, timers and calendars, with places in errors
+	github.com/jackc/pgx/v5 v5.12.0 // the store PostgreSQL
+	github.com/modelcontextprotocol/go-sdk v1.8.0 // rouse mcp
+	github.com/nats-io/nats.go v1.55.0 // targets and queues in NATS
+	github.com/prometheus/client_golang v1.25.0 // metrics
+	github.com/rabbitmq/amqp091-go v1.16.0 // targets, pools and queues in RabbitMQ
+	github.com/redis/go-redis/v9 v9.23.0 // the store, targets and queues in Redis
+	github.com/rogpeppe/go-internal v1.16.0 // tests: scripts of the command line
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // tests: verifies our signatures with the code of others
+	github.com/yuin/goldmark v1.8.7 // rouse docs: pages from Markdown
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // traces over OTLP
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // traces over OTLP by gRPC
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.45.0 // traces over OTLP by HTTP
+	go.opentelemetry.io/otel/sdk v1.45.0 // traces: batches and limits
+	go.opentelemetry.io/proto/otlp v1.11.0 // tests: reads the traces that are sent
+	go.uber.org/goleak v1.3.0 // tests: goroutines that remain
+	golang.org/x/net v0.60.0 // forms of headers and host names; limits of connections
+	golang.org/x/sync v0.24.0 // groups of goroutines
+	golang.org/x/sys v0.49.0 // calls of systems: files, signals, terminals
+	golang.org/x/term v0.47.0 // whether a person is at the terminal
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // details of gRPC errors
+	google.golang.org/grpc v1.85.0 // the API
+	google.golang.org/protobuf v1.36.12 // the API
+	modernc.org/libc v1.77.1 // of SQLite: memory of its checksums
+	modernc.org/sqlite v1.60.1 // the store SQLite, without C
+	pgregory.net/rapid v1.3.0 // tests: random sequences that shrink
 )
 
 require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261026165753-2ffab32bce7e // indirect
 )
 

@@ -154,4 +154,5 @@ func (e *QuotaError) Unwrap() error { return ErrQuota }
 type Usage struct {
 	Timers, Bytes, DeadLetters, Overlaps, PoolGroups int64
 	Creates, Fires, Reads                            float64
+	Hidden                                           bool // the caller may see a part of the namespace only: the rest is left out
 }

@@ -1,6 +1,10 @@
 package rouse
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Verdict is a sink's result of an attempt.
 type Verdict uint8
@@ -36,6 +40,19 @@ type Outcome struct {
 	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the
 	// last occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
 	Answer *Answer
+}
+
+// Answered is the text of a code and a detail, as people read them. A detail that begins with the code, as
+// that of a webhook does, is not preceded by it again.
+func Answered(code int, detail string) string {
+	if code == 0 {
+		return detail
+	}
+	text := strconv.Itoa(code)
+	if first, _, _ := strings.Cut(detail, " "); strings.TrimSuffix(first, ":") == text {
+		return detail
+	}
+	return strings.TrimSpace(text + " " + detail)
 }
 
 // Answer is a target's reply to a fire. It is not changed once it is in an Outcome.

@@ -63,19 +63,20 @@ func cmpString(a, b string) int {
 // Row that it receives; the caller must not change them afterwards. The same holds for rows that a store
 // returns.
 type Row struct {
-	Key        Key
-	Bucket     uint32  // the share of the timers it belongs to: a function of namespace and name
-	Visible    Instant // when it next needs attention; Never when it needs none
-	Revision   uint64  // of this version of the row; given by the store, grows with every write to the store
-	Generation uint64  // of the timer: the revision of the write that created or replaced it
-	State      State
-	Due        Instant
-	Labels     map[string]string
-	Body       []byte
+	Key    Key
+	Bucket uint32 // the share of the timers it belongs to: a function of namespace and name
+	State  State
 
 	// Criticality decides which rows come first where not all can be served, 0 to MaxCriticality. Only a
 	// store that serves rows by it keeps it; the others hand out 0, and the timer itself is in the body.
 	Criticality uint8
+
+	Visible    Instant // when it next needs attention; Never when it needs none
+	Revision   uint64  // of this version of the row; given by the store, grows with every write to the store
+	Generation uint64  // of the timer: the revision of the write that created or replaced it
+	Due        Instant
+	Labels     map[string]string
+	Body       []byte
 }
 
 // Position is a place in a bucket's order of attention: rows are ordered by visible time, then by key.

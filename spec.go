@@ -38,6 +38,9 @@ type Spec struct {
 	// is never. Skipped and missed occurrences do not count, and do not interrupt the sequence.
 	PauseAfter uint32
 
+	// Expect is by when it has to succeed, and who is told if it does not.
+	Expect Expect
+
 	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to
 	// MaxCriticality. It has no effect in normal operation: a store that lost its due index finds higher ones
 	// first, and can be limited to timers of at least some criticality until the index is back.
@@ -89,6 +92,6 @@ func (s *Spec) SetWhen(when *Spec) {
 	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone, when.DST, when.Calendar
 	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter
 	if !s.Recurring() {
-		s.Overlap, s.PauseAfter = OverlapDefault, 0 // they have no meaning for one occurrence
+		s.Overlap, s.PauseAfter, s.Expect = OverlapDefault, 0, Expect{} // they have no meaning for one occurrence
 	}
 }

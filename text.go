@@ -56,6 +56,9 @@ func checkOldName(name string) error {
 // nameFault returns why a name could be confused with another one, or would change in the path of a URL, and
 // the cure; or empty texts.
 func nameFault(name string) (wrong, cure string) {
+	if printableASCII(name) && !strings.Contains(name, ".") {
+		return "", ""
+	}
 	for _, r := range name {
 		switch {
 		case r < utf8.RuneSelf:
@@ -85,6 +88,9 @@ func invisible(r rune) bool {
 func textFault(s string, limit int) string {
 	if len(s) > limit {
 		return fmt.Sprintf("has %d bytes, more than %d", len(s), limit)
+	}
+	if printableASCII(s) { // most are
+		return ""
 	}
 	if !utf8.ValidString(s) {
 		return "is not UTF-8"
@@ -117,7 +123,7 @@ func spaced(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
 // CleanText turns an unchecked text, such as one from a target, into one that CheckText accepts: it replaces
 // each refused character by U+FFFD, and shortens the text to limit bytes.
 func CleanText(s string, limit int) string {
-	if !plainASCII(s) {
+	if !printableASCII(s) {
 		s = strings.Map(func(r rune) rune {
 			if unfit(r) {
 				return utf8.RuneError
@@ -128,9 +134,9 @@ func CleanText(s string, limit int) string {
 	return Shorten(s, limit)
 }
 
-func plainASCII(s string) bool {
+func printableASCII(s string) bool {
 	for i := range len(s) {
-		if (s[i] < ' ' || s[i] >= 0x7f) && !spaced(rune(s[i])) {
+		if s[i] < ' ' || s[i] > '~' {
 			return false
 		}
 	}
@@ -195,8 +201,11 @@ func (q *Query) Check() error {
 		return err
 	}
 	for _, s := range q.States {
-		if s == 0 || s >= StateNote {
-			return Refuse("states", s.String(), "is no state of a timer", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
+		if s == 0 || s == StateNote || s > StateOverdue {
+			return Refuse("states", s.String(), "is no state of a timer", "give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
+		}
+		if s == StateOverdue && (len(q.States) > 1 || q.DueFrom != 0 || q.DueUntil != 0) {
+			return Refuse("states", s.String(), "does not go with other states and with due times", "ask for it alone: timers are overdue in any state")
 		}
 	}
 	if err := CheckInstant("due_from", q.DueFrom); err != nil {

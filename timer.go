@@ -19,10 +19,11 @@ const (
 	StateFiring                     // an occurrence in flight next to its timer: overlapping, backfilled or redriven
 	StateEnded                      // the schedule has ended; the row is kept for a while
 	StateNote                       // no timer: a row that rouse keeps for itself, such as a calendar
+	StateOverdue                    // the expectation of a timer that has not succeeded in time, a row next to the timer
 )
 
 var stateNames = [...]string{StateScheduled: "scheduled", StateRetrying: "retrying", StateAccepted: "accepted", StatePaused: "paused", StateDead: "dead",
-	StateFiring: "firing", StateEnded: "ended", StateNote: "note"}
+	StateFiring: "firing", StateEnded: "ended", StateNote: "note", StateOverdue: "overdue"}
 
 func (s State) String() string {
 	if s == 0 || int(s) >= len(stateNames) {
@@ -36,15 +37,20 @@ func ParseState(name string) (State, error) {
 	if i := slices.Index(stateNames[:], name); i > 0 && State(i) != StateNote {
 		return State(i), nil
 	}
-	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
+	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
 }
 
 // Detached reports whether rows of the state belong to a timer instead of being one: lists show them only on
 // request.
-func (s State) Detached() bool { return s == StateDead || s == StateFiring || s == StateNote }
+func (s State) Detached() bool {
+	return s == StateDead || s == StateFiring || s == StateNote || s == StateOverdue
+}
 
 // ListedStates are the states of timers: those that a Query without States returns.
 var ListedStates = []State{StateScheduled, StateRetrying, StateAccepted, StatePaused, StateEnded}
+
+// EveryState are those of all rows that a store has.
+var EveryState = slices.Concat(ListedStates, []State{StateDead, StateFiring, StateNote, StateOverdue})
 
 // AllStates are those of all rows that clients see: of timers, of occurrences next to them, and of dead
 // letters.
@@ -93,13 +99,20 @@ type Timer struct {
 	// that fired, or since the timer was resumed. It is counted for Spec.PauseAfter only.
 	ConsecutiveDead uint32
 
+	// Of a timer with Spec.Expect, and in part of the row of its expectation:
+	Succeeded  Instant // when an occurrence of it ended last as fired; 0: none did
+	ExpectFrom Instant // when it was created, replaced or resumed: from then on it has to succeed
+	Overdue    Instant // by when it had to succeed, if it has not since; 0: it is not overdue
+
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
 	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
 
 	// Of a row next to its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
-	Asked bool // a client asked for it, by redrive or backfill: it has no deadline
+	Asked bool // a client asked for it, by redrive or backfill, or it is a notice: it has no deadline
+
+	Notice Notice // what it tells Spec.Expect.Notify of its timer; 0: it is an occurrence
 
 	// Redacted is set if payload, headers, answer and what targets answered are left out, because the caller
 	// may not see them. It is not stored.
@@ -126,6 +139,10 @@ const (
 // State returns what the timer is doing.
 func (t *Timer) State() State {
 	switch {
+	case t.Key.Fire == ExpectFire && t.Overdue != 0:
+		return StateOverdue
+	case t.Key.Fire == ExpectFire:
+		return StateNote
 	case t.Key.Fire != "" && t.Live:
 		return StateFiring
 	case t.Key.Fire != "":

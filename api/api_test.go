@@ -37,7 +37,8 @@ func drawSpec(t *rapid.T) rouse.Spec {
 		MaxOccurrences: rapid.Uint64().Draw(t, "most"), Misfire: rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")),
 		Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")), Deadline: span.Draw(t, "deadline"),
 		Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Keep: max(span.Draw(t, "keep")-1, -1),
-		Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality"), PauseAfter: rapid.Uint32().Draw(t, "pause after")}
+		Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality"), PauseAfter: rapid.Uint32().Draw(t, "pause after"),
+		Expect: rouse.Expect{Every: span.Draw(t, "every"), Notify: rapid.SampledFrom([]string{"", "x:y"}).Draw(t, "notify")}}
 	if s.Misfire == rouse.MisfireWithin {
 		s.Within = max(time.Second, span.Draw(t, "within"))
 	}
@@ -113,12 +114,12 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2},
-		Criticality: 9, PauseAfter: 10}
+		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
 		Fired: 17, Dead: 18, Missed: 19, PassTo: at(20), Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
-		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true}
+		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: at(23), ExpectFrom: at(24), Overdue: at(25), Notice: rouse.NoticeRecovered}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: at(1), OtherManual: true, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
 		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: at(2)}

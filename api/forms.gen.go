@@ -71,6 +71,10 @@ func newSpec(s *rouse.Spec) Spec {
 		o.Webhook = new(Webhook)
 		*o.Webhook = newWebhook(s)
 	}
+	if s := &s.Expect; s.Every != 0 || s.Grace != 0 || len(s.Notify) > 0 {
+		o.Expect = new(Expect)
+		*o.Expect = newExpect(s)
+	}
 	o.ownOf(s)
 	return o
 }
@@ -96,6 +100,9 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
 	f.Add(err)
 	s.PauseAfter = o.PauseAfter
+	if o.Expect != nil {
+		o.Expect.to(&s.Expect, f)
+	}
 	o.ownTo(s, f)
 }
 
@@ -164,4 +171,21 @@ func (o *Webhook) to(s *rouse.Webhook, f *rouse.Invalid) {
 	s.Structured = o.Structured
 	s.Batch = o.Batch
 	s.Accept = time.Duration(o.Accept)
+}
+
+// newExpect returns the form of s.
+func newExpect(s *rouse.Expect) Expect {
+	o := Expect{
+		Every:  Duration(s.Every),
+		Grace:  Duration(s.Grace),
+		Notify: s.Notify,
+	}
+	return o
+}
+
+// to sets the fields of s, and adds to f what has no meaning.
+func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
+	s.Every = time.Duration(o.Every)
+	s.Grace = time.Duration(o.Grace)
+	s.Notify = o.Notify
 }

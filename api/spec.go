@@ -64,6 +64,16 @@ type Spec struct {
 	// pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules
 	// of several occurrences whose overlap is not allow
 	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000,default=0"`
+	// by when the timer has to succeed, and who is told if it does not; for schedules of several occurrences
+	Expect *Expect `json:"expect,omitzero"`
+}
+
+// Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
+type Expect struct {
+	Every Duration `json:"every,omitzero"` // since the last success; without it each occurrence has to succeed,
+	Grace Duration `json:"grace,omitzero"` // or so much later
+	// a target that is told when the timer is overdue, and when it has recovered
+	Notify string `json:"notify,omitzero" schema:"maxLength=2048"`
 }
 
 // Retry sets how often an occurrence is attempted, and when again. A zero Duration stands for the default,

@@ -52,6 +52,12 @@ type Timer struct {
 
 	ConsecutiveDead uint32 `json:"consecutive_dead,omitzero"` // dead letters in a row, as pause_after counts them
 
+	Succeeded  Time `json:"succeeded,omitzero"`   // of a timer with expect: when an occurrence fired last
+	ExpectFrom Time `json:"expect_from,omitzero"` // when it was created, replaced or resumed: from then on it has to succeed
+	Overdue    Time `json:"overdue,omitzero"`     // by when it had to succeed, if it has not since
+	// of a row next to a timer that tells expect.notify
+	Notice string `json:"notice,omitzero" schema:"enum=overdue|recovered"`
+
 	// payload, headers, answer and what targets answered are left out: the caller may not see them
 	Redacted bool `json:"redacted,omitzero"`
 
@@ -82,7 +88,8 @@ func TimerOf(t *rouse.Timer) Timer {
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
 		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire,
-		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted}
+		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
+		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue), Notice: t.Notice.String()}
 	if t.Backlog != (rouse.Span{}) {
 		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
 	}
@@ -130,7 +137,11 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
 		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring,
-		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted}
+		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted,
+		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant()}
+	if t.Notice, err = rouse.ParseNotice(o.Notice); err != nil {
+		return rouse.Timer{}, err
+	}
 	if b := o.Backlog; b != nil {
 		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
 	}

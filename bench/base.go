@@ -133,14 +133,14 @@ func treeCPU(pid int) time.Duration {
 	return used
 }
 
-// treeWrote is how many bytes a process of this machine, and those that it has started and that run, have
-// written to disk.
-func treeWrote(pid int) int64 {
-	wrote := numbersOf(pid, "io")["write_bytes"]
+// treeIO is a figure of /proc/PID/io, of a process of this machine and of those that it has started. The
+// kernel adds those that have ended to their parent.
+func treeIO(pid int, figure string) int64 {
+	sum := numbersOf(pid, "io")[figure]
 	for _, child := range childrenOf(pid) {
-		wrote += numbersOf(child, "io")["write_bytes"]
+		sum += numbersOf(child, "io")[figure]
 	}
-	return wrote
+	return sum
 }
 
 func childrenOf(pid int) (children []int) {

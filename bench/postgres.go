@@ -127,11 +127,14 @@ func (b *postgresBase) CPU(context.Context) time.Duration {
 	return treeCPU(b.pid)
 }
 
+// Wrote is what the processes pass to write calls, which for PostgreSQL is files alone: it sends to
+// connections by other calls. For write_bytes, Linux counts all of a large folio when one page of it changes,
+// up to 1 MiB for each commit in a segment of the log that was filled with zeros ahead.
 func (b *postgresBase) Wrote(context.Context) int64 {
 	if b.pid == 0 {
 		return 0
 	}
-	return treeWrote(b.pid)
+	return treeIO(b.pid, "wchar")
 }
 
 // clear waits for the sessions of nodes, which have been killed, to end: one might still write.

@@ -155,7 +155,7 @@ func (b *redisBase) Wrote(ctx context.Context) int64 {
 		return 0
 	}
 	pid, _ := strconv.Atoi(stats["process_id"]) // the server writes a number
-	return treeWrote(pid)
+	return treeIO(pid, "write_bytes")
 }
 
 // clear removes the keys that nodes and raw limits make. What was on its way from a node that was killed may

@@ -191,6 +191,34 @@ func ownOf(b Base) *ownServer {
 	return nil
 }
 
+// TestBytesWrittenAreThoseOfTheCommits: each commit writes pages of 8 KiB of the log, not the memory in which
+// the kernel keeps the log's file.
+func TestBytesWrittenAreThoseOfTheCommits(t *testing.T) {
+	b, err := OpenBase(within(t), servers.StartPostgres(t).URL(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	pool := b.(*postgresBase).pool
+	if _, err := pool.Exec(within(t), `CREATE SCHEMA rouse_bench; CREATE TABLE rouse_bench.t (n int); CHECKPOINT`); err != nil {
+		t.Fatal(err)
+	}
+	const commits, page = 200, 8 << 10
+	before := b.Wrote(within(t))
+	for n := range commits {
+		if _, err := pool.Exec(within(t), `INSERT INTO rouse_bench.t VALUES ($1)`, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wrote := b.Wrote(within(t)) - before; wrote != 0 && (wrote < commits*page || wrote > 10*commits*page) {
+		t.Errorf("%d commits of one row have written %d bytes: one to ten pages each are possible", commits, wrote)
+	}
+}
+
 // TestRawPipelinesRemoveWhatTheyWrite holds the raw limits to what they claim: every row is written, read and
 // deleted.
 func TestRawPipelinesRemoveWhatTheyWrite(t *testing.T) {

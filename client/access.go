@@ -56,8 +56,10 @@ func (a *Access) WhoAmI(ctx context.Context) (Identity, error) {
 // CreateKey makes an API key, and returns the text that its holder gives as Options.Token. The text is not
 // shown again. expires 0 is never.
 func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant, expires rouse.Instant) (k Key, text string, err error) {
-	p, err := a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants), ExpiresMs: int64(expires)})
-	return keyFrom(p.GetKey()), p.GetText(), translate(err)
+	p, err := once(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
+		return a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants), ExpiresMs: int64(expires)})
+	})
+	return keyFrom(p.GetKey()), p.GetText(), err
 }
 
 // Keys returns a page of the keys that the client's own could have created, in the order of their ids: those
@@ -74,8 +76,10 @@ func (a *Access) Keys(ctx context.Context, prefix, token string) (keys []Key, ne
 
 // RotateKey gives a key a new secret, and returns its text. The old one stays valid for overlap.
 func (a *Access) RotateKey(ctx context.Context, id string, overlap time.Duration) (k Key, text string, err error) {
-	p, err := a.c.access.RotateKey(ctx, &rousev1.RotateKeyRequest{Id: id, Overlap: durationpb.New(overlap)})
-	return keyFrom(p.GetKey()), p.GetText(), translate(err)
+	p, err := once(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
+		return a.c.access.RotateKey(ctx, &rousev1.RotateKeyRequest{Id: id, Overlap: durationpb.New(overlap)})
+	})
+	return keyFrom(p.GetKey()), p.GetText(), err
 }
 
 // RevokeKey deletes a key. It is retried: a retry that finds no key assumes that an earlier try succeeded.

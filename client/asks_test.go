@@ -136,21 +136,60 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// Calls that are not idempotent are made once, whatever the response is.
+// Calls that are not idempotent are made once, whatever the response is, unless they have a key.
 func TestWhatIsNotTriedAgain(t *testing.T) {
 	c, f := start(t, Options{})
-	ctx := t.Context()
-	for method, call := range map[string]func() error{
-		"Skip":         func() error { _, err := c.Skip(ctx, "ns", "a", 1, ""); return err },
-		"Reschedule":   func() error { _, err := c.Reschedule(ctx, "ns", "a", spec, IfRevision(4)); return err },
-		"Backfill":     func() error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, false); return err },
-		"Create":       func() error { _, err := c.Debounce(ctx, "ns", "a", spec, time.Second, 0); return err },
-		"Import":       func() error { _, err := c.Import(ctx, CreateOnly, nil, nil); return err },
-		"AdvanceClock": func() error { _, err := c.AdvanceClock(ctx, Advance{By: time.Hour}); return err },
+	for method, call := range map[string]func(ctx context.Context) error{
+		"Create": func(ctx context.Context) error {
+			_, err := c.Debounce(ctx, "ns", "a", spec, time.Second, 0)
+			return err
+		},
+		"BatchCreate": func(ctx context.Context) error {
+			_, err := c.BatchCreate(ctx, "ns", CreateOnly, []NewTimer{{"b", spec}})
+			return err
+		},
+		"Import": func(ctx context.Context) error { _, err := c.Import(ctx, CreateOnly, nil, nil); return err },
 	} {
 		f.fail = []failing{{err: errDown, after: true}}
-		if err := call(); !errors.Is(err, rouse.ErrUnavailable) || f.count(method) != 1 {
+		if err := call(t.Context()); !errors.Is(err, rouse.ErrUnavailable) || f.count(method) != 1 {
 			t.Errorf("%s was called %d times: %v", method, f.count(method), err)
+		}
+		f.fail = []failing{{err: errDown, after: true}}
+		if err := call(WithIdempotencyKey(WithIdempotencyKey(t.Context(), "old"), "mine")); err != nil || !slices.Equal(f.keys[method], []string{"", "mine", "mine"}) {
+			t.Errorf("%s was called with the keys %q: %v", method, f.keys[method], err)
+		}
+	}
+	if made, err := c.Create(WithIdempotencyKey(t.Context(), "mine"), "ns", "", spec); err != nil || asked[*rousev1.CreateRequest](f).Name != "" {
+		t.Errorf("the client made up a name: %+v, %v", made, err)
+	}
+}
+
+// TestWhatIsTriedAgainWithAKey: calls that change something more each time have a key of their own, the same
+// for each try.
+func TestWhatIsTriedAgainWithAKey(t *testing.T) {
+	c, f := start(t, Options{})
+	ctx := t.Context()
+	for method, call := range map[string]func(ctx context.Context) error{
+		"Skip": func(ctx context.Context) error { _, err := c.Skip(ctx, "ns", "a", 1, ""); return err },
+		"Reschedule": func(ctx context.Context) error {
+			_, err := c.Reschedule(ctx, "ns", "a", spec, IfRevision(4))
+			return err
+		},
+		"Backfill":     func(ctx context.Context) error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, false); return err },
+		"Run":          func(ctx context.Context) error { _, _, err := c.Run(ctx, "ns", "a"); return err },
+		"AdvanceClock": func(ctx context.Context) error { _, err := c.AdvanceClock(ctx, Advance{By: time.Hour}); return err },
+	} {
+		for range 2 {
+			f.fail = []failing{{err: errDown, after: true}}
+			if err := call(ctx); err != nil {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+		if k := f.keys[method]; len(k) != 4 || k[0] == "" || k[0] != k[1] || k[2] != k[3] || k[0] == k[2] {
+			t.Errorf("%s was called with the keys %q", method, k)
+		}
+		if err := call(WithIdempotencyKey(ctx, "mine")); err != nil || f.keys[method][4] != "mine" {
+			t.Errorf("%s was called with the keys %q: %v", method, f.keys[method], err)
 		}
 	}
 }

@@ -57,7 +57,8 @@ type BulkFailure struct {
 // completed changes stay, and changes in flight may still complete; the counts include the confirmed changes
 // only.
 //
-// It is not retried. Most actions can be repeated and then do the rest; a skip would skip more.
+// It is not retried. Most actions can be repeated and then do the rest; a skip would skip more, unless it has
+// an Idempotency-Key (WithIdempotencyKey).
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
 	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
 		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond}

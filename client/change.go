@@ -8,23 +8,19 @@ import (
 )
 
 // Skip skips the next count occurrences, 1 if count is 0; the schedule continues after them. One in flight
-// ends normally, and those after it are skipped. It is not retried: that would skip more.
+// ends normally, and those after it are skipped. It is retried, with an Idempotency-Key.
 func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32, reason string) (rouse.Timer, error) {
 	request := &rousev1.SkipRequest{Namespace: namespace, Name: name, Count: count, Reason: reason}
-	return timer(once(func() (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
+	return timer(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
 }
 
 // Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so
 // (Schedule, Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them
-// are replaced. A new generation begins. It is retried, unless it has an IfRevision; see Replace.
+// are replaced. A new generation begins. It is retried, with an Idempotency-Key.
 func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
-	call := func(bool) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }
-	if request.ExpectedRevision != 0 {
-		return replaced(once(func() (*rousev1.Timer, error) { return call(false) }))
-	}
-	return replaced(again(ctx, c.opts.Patience, call))
+	return replaced(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }))
 }
 
 // Backfilled is the result of a backfill.
@@ -36,18 +32,9 @@ type Backfilled struct {
 
 // Backfill fires the occurrences of the schedule between a past time and until, which must not be after now.
 // They have their original fire ids, so a receiver can recognize duplicates. A dry run fires nothing.
-//
-// Only a dry run is retried: what the first try sent may have ended, and a second one would send it once
-// more.
+// It is retried, with an Idempotency-Key.
 func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(from), UntilMs: int64(until), DryRun: dryRun}
-	call := func(bool) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) }
-	var p *rousev1.BackfillResponse
-	var err error
-	if dryRun {
-		p, err = again(ctx, c.opts.Patience, call)
-	} else {
-		p, err = once(func() (*rousev1.BackfillResponse, error) { return call(false) })
-	}
+	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) })
 	return Backfilled{p.GetCount(), p.GetWaiting(), comings(p.GetFires())}, err
 }

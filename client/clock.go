@@ -32,7 +32,7 @@ func (c *Client) Clock(ctx context.Context) (Clock, error) {
 // came due on the way has ended, which takes as long as it takes. It is not retried.
 func (c *Client) AdvanceClock(ctx context.Context, a Advance) (Clock, error) {
 	request := &rousev1.AdvanceClockRequest{By: rousev1.DurationToProto(a.By), ToMs: int64(a.To), Jump: a.Jump}
-	return clock(once(func() (*rousev1.Clock, error) { return c.admin.AdvanceClock(ctx, request) }))
+	return clock(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Clock, error) { return c.admin.AdvanceClock(ctx, request) }))
 }
 
 func clock(p *rousev1.Clock, err error) (Clock, error) {

@@ -35,5 +35,5 @@ func (c *Client) coalesce(ctx context.Context, namespace, name string, spec rous
 		request.Coalesce = &rousev1.CreateRequest_Debounce{Debounce: &rousev1.Debounce{
 			Quiet: rousev1.DurationToProto(how.Quiet), MaxWait: rousev1.DurationToProto(how.MaxWait)}}
 	}
-	return replaced(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	return replaced(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }

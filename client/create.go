@@ -50,11 +50,12 @@ func conditionOf(cs []Condition) (c condition) {
 
 // Create creates a timer. If the name exists, it returns rouse.ErrExists. An empty namespace is "default". If
 // the name is empty, the client generates one and retries the call. A call with a name is not retried,
-// because a retry could not tell whether an existing timer is its own.
+// because a retry could not tell whether an existing timer is its own, unless it has an Idempotency-Key
+// (WithIdempotencyKey): then the service makes up the name, of the key.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
-	if name != "" {
-		return timer(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	if name != "" || keyed(ctx) {
+		return timer(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
 	request.Name = strings.ToLower(rand.Text())
 	return timer(again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
@@ -84,7 +85,8 @@ type Replaced struct {
 }
 
 // Replace creates a timer, or starts a new generation of the existing one. It is retried, unless it has an
-// IfRevision or IfNew: a retry could not tell its own first try from another client's change.
+// IfRevision or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not tell its own first try
+// from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
@@ -99,7 +101,7 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
 	if cond.revision != 0 || cond.fresh {
-		return replaced(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return replaced(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
 	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
@@ -130,7 +132,8 @@ type Created struct {
 }
 
 // BatchCreate creates up to rouse.MaxBatch timers of one namespace in one durable step. It returns an outcome
-// for each, in their order. It is retried in mode CreateOrReplace with names for all.
+// for each, in their order. It is retried in mode CreateOrReplace with names for all, and with an
+// Idempotency-Key (WithIdempotencyKey).
 func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, timers []NewTimer) ([]Created, error) {
 	request := batchRequest(namespace, mode, timers)
 	repeatable := mode == CreateOrReplace
@@ -143,7 +146,9 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 	if repeatable {
 		response, err = again(ctx, c.opts.Patience, call)
 	} else {
-		response, err = once(func() (*rousev1.BatchCreateResponse, error) { return call(false) })
+		response, err = once(ctx, c, func(ctx context.Context) (*rousev1.BatchCreateResponse, error) {
+			return c.timers.BatchCreate(ctx, request)
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
@@ -46,9 +48,19 @@ type fake struct {
 	reports  []*rousev1.ReportRequest
 	revision uint64
 	calls    map[string]int
-	fail     []failing // what happens to the next calls
-	pending  int       // batches of a CreateStream that are not answered
-	most     int       // of pending
+	keys     map[string][]string // Idempotency-Keys, by method
+	fail     []failing           // what happens to the next calls
+	pending  int                 // batches of a CreateStream that are not answered
+	most     int                 // of pending
+}
+
+// listen notes the Idempotency-Key of a call.
+func (f *fake) listen(ctx context.Context, request any, call *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+	f.mu.Lock()
+	method := call.FullMethod[strings.LastIndex(call.FullMethod, "/")+1:]
+	f.keys[method] = append(f.keys[method], strings.Join(metadata.ValueFromIncomingContext(ctx, keyHeader), " "))
+	f.mu.Unlock()
+	return serve(ctx, request)
 }
 
 // failing is a call that goes wrong: before it has its effect, or after.
@@ -343,9 +355,9 @@ func start(t *testing.T, o Options) (*Client, *fake) {
 
 // serve serves a fake, which set has changed before, until stop, which may be called twice.
 func serve(l net.Listener, set func(*fake)) (f *fake, stop func()) {
-	f = &fake{timers: map[string]*rousev1.Timer{}, calls: map[string]int{}, page: 3}
+	f = &fake{timers: map[string]*rousev1.Timer{}, calls: map[string]int{}, keys: map[string][]string{}, page: 3}
 	set(f)
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(f.listen))
 	rousev1.RegisterTimersServer(server, f)
 	rousev1.RegisterFiresServer(server, f)
 	rousev1.RegisterCalendarsServer(server, f)

@@ -32,7 +32,7 @@ func (n *Namespaces) Get(ctx context.Context, name string) (rouse.Namespace, rou
 	})
 	u := p.GetUsage()
 	return namespaceFrom(p), rouse.Usage{Timers: u.GetTimers(), DeadLetters: u.GetDeadLetters(), Overlaps: u.GetOverlaps(),
-		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(), PoolGroups: u.GetPoolGroups()}, err
+		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(), PoolGroups: u.GetPoolGroups(), Hidden: u == nil}, err
 }
 
 // Listing is a request for a page of namespaces.

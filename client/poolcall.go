@@ -62,12 +62,13 @@ func (e *CallError) Error() string {
 
 // Call sends a request to a pool. When it returns without an error, the request is durable: it has an answer,
 // or is Pending. A request that has ended without an answer is a *CallError. With an ID it is sent again
-// while the service is unavailable, and done once; without one it is not sent twice.
+// while the service is unavailable, and done once; without one, or an Idempotency-Key (WithIdempotencyKey) of
+// which an ID is made, it is not sent twice.
 func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
 	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		Labels: r.Labels, Id: r.ID, Wait: given(r.Wait), Deadline: given(r.Deadline), Keep: given(r.Keep), Attempts: r.Attempts, Timeout: given(r.Timeout)}
 	if r.ID == "" {
-		return calledFrom(once(func() (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+		return calledFrom(once(ctx, c, func(ctx context.Context) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 	}
 	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 }

@@ -91,9 +91,9 @@ func receive[T any](ctx context.Context, open func(context.Context) (grpc.Server
 	}
 }
 
-// Redrive gives a dead letter a new set of attempts. It is not retried.
+// Redrive gives a dead letter a new set of attempts. It is retried, with an Idempotency-Key.
 func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) error {
-	_, err := once(func() (*rousev1.RedriveResponse, error) {
+	_, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RedriveResponse, error) {
 		return c.timers.Redrive(ctx, &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID})
 	})
 	return err

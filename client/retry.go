@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
@@ -12,10 +14,45 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// once makes a call without retries.
-func once[T any](call func() (T, error)) (T, error) {
-	v, err := call()
+// keyHeader is the metadata of a call that may be repeated, with its key.
+const keyHeader = "idempotency-key"
+
+// WithIdempotencyKey returns a context whose call can be repeated: within a day, the service carries out the
+// calls that one caller makes with one key and the same request only once, and answers the others like the
+// first; another request with the key is rouse.ErrConflict. A key has up to 256 printable ASCII characters.
+// So a program that does not know whether its call was carried out makes it again, even after a restart, and
+// methods that are not retried otherwise are. A timer that is created is kept for a day after its end.
+//
+// Make one call with each such context.
+func WithIdempotencyKey(ctx context.Context, key string) context.Context {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	md = md.Copy()
+	md.Set(keyHeader, key)
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// keyed reports whether the call of a context can be repeated.
+func keyed(ctx context.Context) bool {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	return len(md.Get(keyHeader)) > 0
+}
+
+// once makes a call without retries, unless it has an Idempotency-Key.
+func once[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
+	if keyed(ctx) {
+		return again(ctx, c.opts.Patience, func(bool) (T, error) { return call(ctx) })
+	}
+	v, err := call(ctx)
 	return v, translate(err)
+}
+
+// onlyOnce makes a call that changes something more each time. It is retried with an Idempotency-Key, so that
+// the service carries it out once.
+func onlyOnce[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
+	if !keyed(ctx) {
+		ctx = WithIdempotencyKey(ctx, rand.Text())
+	}
+	return once(ctx, c, call)
 }
 
 // again makes an idempotent call, and retries it until the patience is over. It passes to call whether an

@@ -98,8 +98,10 @@ func (s *Secrets) RevealSigningKeys(ctx context.Context, namespace string) ([]Si
 }
 
 // RotateSigningKeys gives a namespace a new signing key, and returns it, first, with the old ones, which
-// sign, too, for overlap. It is not retried: a second try would make another key.
+// sign, too, for overlap. It is retried, with an Idempotency-Key.
 func (s *Secrets) RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error) {
-	p, err := s.c.secrets.RotateSigningKeys(ctx, &rousev1.RotateSigningKeysRequest{Namespace: namespace, Overlap: durationpb.New(overlap)})
-	return signingFrom(p), translate(err)
+	p, err := onlyOnce(ctx, s.c, func(ctx context.Context) (*rousev1.SigningKeys, error) {
+		return s.c.secrets.RotateSigningKeys(ctx, &rousev1.RotateSigningKeysRequest{Namespace: namespace, Overlap: durationpb.New(overlap)})
+	})
+	return signingFrom(p), err
 }

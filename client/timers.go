@@ -100,10 +100,10 @@ func (c *Client) Resume(ctx context.Context, namespace, name string) (rouse.Time
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Resume(ctx, request) }))
 }
 
-// Run fires now, in addition to the schedule. It returns the id and the due time of the fire. It is not
-// retried: that would be another fire.
+// Run fires now, in addition to the schedule. It returns the id and the due time of the fire. It is retried,
+// with an Idempotency-Key: that is no other fire.
 func (c *Client) Run(ctx context.Context, namespace, name string) (fireID string, due rouse.Instant, err error) {
 	request := &rousev1.RunRequest{Namespace: namespace, Name: name}
-	response, err := once(func() (*rousev1.RunResponse, error) { return c.timers.Run(ctx, request) })
+	response, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RunResponse, error) { return c.timers.Run(ctx, request) })
 	return response.GetFireId(), rouse.Instant(response.GetDueMs()), err
 }

@@ -28,7 +28,7 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 	if mode == CreateOrReplace {
 		p, err = again(ctx, c.opts.Patience, call)
 	} else {
-		p, err = once(func() (*rousev1.ImportResponse, error) { return call(false) })
+		p, err = once(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) })
 	}
 	if err != nil {
 		return nil, err

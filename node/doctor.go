@@ -54,6 +54,7 @@ var checks = []check{
 	{"clock", "operations.md#several-nodes", false, doctor.clock},
 	{"dead-letters", "runbooks.md#rouseoccurrencesdead", true, doctor.deadLetters},
 	{"egress", "security.md#hardening", false, doctor.egress},
+	{"expectations", "runbooks.md#rousetimersoverdue", true, doctor.expectations},
 	{"file-descriptors", "runbooks.md#rousefilesnearlimit", false, doctor.fileDescriptors},
 	{"file-permissions", "secrets.md#what-is-kept-from-other-users-of-the-machine", false, doctor.filePermissions},
 	{"health", "operations.md#health", false, doctor.health},

@@ -146,6 +146,32 @@ func (d doctor) deadLetters(ctx context.Context, r *report) {
 	r.ok("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
 }
 
+// expectations finds timers that have not succeeded in time.
+func (d doctor) expectations(ctx context.Context, r *report) {
+	overdue := rouse.Query{States: []rouse.State{rouse.StateOverdue}, Limit: doctorNamed}
+	n, err := d.n.store.Count(ctx, overdue)
+	if r.failed(err) {
+		return
+	}
+	if n == 0 {
+		r.ok("no timer is overdue by its expect")
+		return
+	}
+	page, err := d.n.store.List(ctx, overdue)
+	if r.failed(err) {
+		return
+	}
+	var list []string
+	for i := range page.Rows {
+		list = append(list, page.Rows[i].Key.Namespace+"/"+page.Rows[i].Key.Name)
+	}
+	more := ""
+	if rest := n - int64(len(list)); rest > 0 {
+		more = fmt.Sprintf(" and %d more", rest)
+	}
+	r.warn("see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it", "%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
+}
+
 func (d doctor) paused(ctx context.Context, r *report) {
 	paused, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
 	if r.failed(err) {

@@ -157,9 +157,8 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 			return 0
 		}))
 	}
-	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
-			ConstLabels: prometheus.Labels{"state": st.String()}}, func() float64 {
+	count := func(st rouse.State) func() float64 {
+		return func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
 			n, err := store.Count(ctx, rouse.Query{States: []rouse.State{st}})
@@ -167,7 +166,13 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 				return -1
 			}
 			return float64(n)
-		}))
+		}
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_expectations_overdue",
+		Help: "Timers that have not succeeded in the time in which they are expected to."}, count(rouse.StateOverdue)))
+	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
+			ConstLabels: prometheus.Labels{"state": st.String()}}, count(st)))
 	}
 }
 

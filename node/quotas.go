@@ -17,7 +17,8 @@ func (n *Node) openQuotas() {
 	n.registry.MustRegister(refused, quotaMetrics{n})
 	n.quotas = quota.New(n.store, n.shared, quota.Options{Node: func() string { return n.cfg.Node }, Access: n.access.Decider(), Now: n.store.Now,
 		Refused: func(namespace, quota string) { refused.WithLabelValues(namespace, quota).Inc() },
-		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groups, Log: n.cfg.Log})
+		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groups,
+		Secrets: func(namespace string) int { return n.vault.Count(namespace) }, Log: n.cfg.Log})
 	n.add(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {
 		n.quotas.Run(ctx, !n.cluster.shared)
 		return nil

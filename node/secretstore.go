@@ -47,7 +47,11 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Secrets, err = secret.New(secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Fresh: fresh, Log: cfg.Log})
+	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Fresh: fresh, Log: cfg.Log}
+	if n.access != nil {
+		o.Exists = n.quotas.Exists
+	}
+	v.Secrets, err = secret.New(o)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 // any namespace, were missed since the last call because do was slow. It returns the error of do or of ctx,
 // or rouse.ErrClosed when the node ends.
 func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
-	return n.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
+	return n.timers.Follow(ctx, nil, func(records []rouse.Record, dropped uint64) error {
 		var ours []rouse.Record
 		for _, r := range records {
 			if r.Namespace == n.cfg.Namespace {

@@ -44,7 +44,7 @@ func TestAReceiverThatFails(t *testing.T) {
 	s.Create("invoice", rouse.Spec{Schedule: "2027-01-01T09:00:00Z", Target: s.Receiver.URL(), Payload: []byte(`{"invoice": 17}`),
 		ContentType: "application/json", Retry: rouse.Retry{Attempts: 3, Interval: time.Minute, Jitter: -1}, Keep: -1})
 	s.AdvanceTo(rousetest.Time("2027-01-01T12:00:00Z"))
-	s.WantRecords("invoice", "dead 2027-01-01T09:00:00.000Z, attempt 3, code 500: 500 Internal Server Error")
+	s.WantRecords("invoice", "dead 2027-01-01T09:00:00.000Z, attempt 3: 500 Internal Server Error")
 	record := s.Records("invoice")[0]
 	if sent := record.Sent; sent != rouse.At(rousetest.Time("2027-01-01T10:01:00Z")) {
 		t.Errorf("the last attempt was at %v: a minute after the first one, and an hour after the second, as it was asked", sent)

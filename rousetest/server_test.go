@@ -91,7 +91,7 @@ func TestWhatWasWantedIsCompared(t *testing.T) {
 	s.t = f
 	s.WantFired("a", times...)
 	s.WantFired("b")
-	s.WantRecords("b", "dead 2027-01-01T01:00:00.000Z, attempt 1, code 404: 404 Not Found")
+	s.WantRecords("b", "dead 2027-01-01T01:00:00.000Z, attempt 1: 404 Not Found")
 	if f.failed {
 		t.Errorf("what is there is not what was wanted: %s", f.text)
 	}
@@ -122,7 +122,11 @@ func TestLines(t *testing.T) {
 		"fired 2027-01-01T00:00:00.000Z by run, attempt 2":                                    {Ending: rouse.EndFired, Due: due, Attempts: 2, Manual: true},
 		"missed 2027-01-01T00:00:00.000Z to 2027-01-01T00:00:01.000Z, 2 in all: too late":     {Ending: rouse.EndMissed, Due: due, LastDue: due + 1000, Count: 2, Reason: "too late"},
 		"skipped 2027-01-01T00:00:00.000Z: paused":                                            {Ending: rouse.EndSkipped, Due: due, Reason: "paused"},
-		"dead 2027-01-01T00:00:00.000Z, attempt 8, code 503: 503 Service Unavailable":         {Ending: rouse.EndDead, Due: due, Attempts: 8, Code: 503, Reason: "503 Service Unavailable"},
+		"dead 2027-01-01T00:00:00.000Z, attempt 8: 503 Service Unavailable":                   {Ending: rouse.EndDead, Due: due, Attempts: 8, Code: 503, Reason: "503 Service Unavailable"},
+		"dead 2027-01-01T00:00:00.000Z, attempt 1: 503 maximum messages exceeded":             {Ending: rouse.EndDead, Due: due, Attempts: 1, Code: 503, Reason: "maximum messages exceeded"},
+		"dead 2027-01-01T00:00:00.000Z, attempt 1: 503 5030 are waiting":                      {Ending: rouse.EndDead, Due: due, Attempts: 1, Code: 503, Reason: "5030 are waiting"},
+		"dead 2027-01-01T00:00:00.000Z, attempt 1: 599: busy":                                 {Ending: rouse.EndDead, Due: due, Attempts: 1, Code: 599, Reason: "599: busy"},
+		"dead 2027-01-01T00:00:00.000Z, attempt 1: 404":                                       {Ending: rouse.EndDead, Due: due, Attempts: 1, Code: 404},
 		"missed 2027-01-01T00:00:00.000Z to 2027-01-01T00:00:01.000Z: more than were counted": {Ending: rouse.EndMissed, Due: due, LastDue: due + 1000, Reason: "more than were counted"},
 	} {
 		if got := Line(r); got != want {

@@ -93,7 +93,7 @@ func (s *Server) same(what string, want, got []string) {
 //	fired 2027-01-01T09:00:00.000Z
 //	fired 2027-01-01T09:00:00.000Z by run
 //	fired 2027-01-01T09:00:00.000Z, attempt 3
-//	dead 2027-01-01T09:00:00.000Z, attempt 8, code 503: 503 Service Unavailable
+//	dead 2027-01-01T09:00:00.000Z, attempt 8: 503 Service Unavailable
 //	missed 2027-01-01T09:00:00.000Z to 2027-01-03T09:00:00.000Z, 3 in all: …
 func Line(r rouse.Record) string {
 	var b strings.Builder
@@ -110,11 +110,8 @@ func Line(r rouse.Record) string {
 	if r.Attempts > 1 || r.Attempts == 1 && r.Ending != rouse.EndFired {
 		fmt.Fprintf(&b, ", attempt %d", r.Attempts)
 	}
-	if r.Code != 0 && r.Ending != rouse.EndFired {
-		fmt.Fprintf(&b, ", code %d", r.Code)
-	}
-	if r.Reason != "" && r.Ending != rouse.EndFired {
-		b.WriteString(": " + r.Reason)
+	if text := rouse.Answered(r.Code, r.Reason); text != "" && r.Ending != rouse.EndFired {
+		b.WriteString(": " + text)
 	}
 	return b.String()
 }

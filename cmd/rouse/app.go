@@ -26,6 +26,7 @@ type app struct {
 	outTTY, errTTY  bool
 	style, styleErr style // for out and errOut
 
+	key     *string        // API key to send; nil: that of the flags or the environment
 	raw     bool           // print bodies unchanged, even on a terminal
 	dialled string         // address of the server that was called
 	asked   *client.Client // the client used last; nil: none

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/declare"
 )
 
 // applyCmd makes timers and calendars as files declare them.
@@ -39,41 +38,25 @@ Examples:
     rouse apply -f timers.yaml -f holidays.json --namespace billing`
 }
 
-// Labels of the timers that apply writes.
-const (
-	ownerLabel   = "rouse.owner"   // the set that a timer belongs to
-	appliedLabel = "rouse.applied" // a hash of the rest of the spec: a difference is a change by another client
-)
-
 // Bounds on the calls of an apply.
 const (
-	applyChunk   = 256 // timers whose outcomes are kept until they are printed, in their order
-	applyCalls   = 16  // calls in progress
-	applyChanged = 5   // attempts to change a timer that is firing in the meantime
+	applyChunk = 256 // timers whose outcomes are kept until they are printed, in their order
+	applyCalls = 16  // calls in progress
 )
 
-// Outcomes of what is declared.
-const (
-	outcomeCreated   = "created"
-	outcomeChanged   = "changed"
-	outcomeDrifted   = "drifted"
-	outcomeUnchanged = "unchanged"
-	outcomePassed    = "passed"
-	outcomePruned    = "pruned"
-	outcomeExtra     = "extra"
-	outcomeFailed    = "failed"
-)
+// outcomeExtra is that of timers of the owner that no file has.
+const outcomeExtra = "extra"
 
 // applied is the outcome of one object, and its JSON form.
 type applied struct {
-	Kind    string        `json:"kind"`
-	Name    string        `json:"name"`
-	Outcome string        `json:"outcome"`
-	DryRun  bool          `json:"dry_run,omitzero"`
-	File    string        `json:"file,omitzero"`
-	Line    int           `json:"line,omitzero"`
-	Changes []fieldChange `json:"changes,omitempty"`
-	Problem *api.Problem  `json:"problem,omitzero"`
+	Kind    string           `json:"kind"`
+	Name    string           `json:"name"`
+	Outcome string           `json:"outcome"`
+	DryRun  bool             `json:"dry_run,omitzero"`
+	File    string           `json:"file,omitzero"`
+	Line    int              `json:"line,omitzero"`
+	Changes []declare.Change `json:"changes,omitempty"`
+	Problem *api.Problem     `json:"problem,omitzero"`
 
 	err error
 }
@@ -82,15 +65,9 @@ type applied struct {
 type applying struct {
 	*applyCmd
 	a      *app
-	s      *client.Client
-	known  map[string]known // timers of the owner, as they were at the beginning
-	counts map[string]int   // by outcome
-}
-
-// known is what is kept of a timer.
-type known struct {
-	revision uint64
-	sum      string // of its spec, with the label that holds one
+	set    *declare.Set
+	left   map[string]bool // timers of the owner that no file has, as far as files were applied
+	counts map[string]int  // by outcome
 }
 
 // Run applies.
@@ -98,8 +75,8 @@ func (c *applyCmd) Run(a *app) error {
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
 	}
-	if rouse.CheckNamespace(c.Owner) != nil {
-		return rouse.Refuse("owner", c.Owner, "is no name of a set", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+	if err := declare.CheckOwner(c.Owner); err != nil {
+		return err
 	}
 	list, err := readDeclared(a, c.File, rouse.Reached(time.Now()))
 	if err != nil {
@@ -107,28 +84,30 @@ func (c *applyCmd) Run(a *app) error {
 	}
 	var calendars, timers []declared
 	for _, d := range list {
-		if d.calendar {
+		if d.Calendar {
 			calendars = append(calendars, d)
 		} else {
 			timers = append(timers, d)
 		}
 	}
 	if c.Prune && len(timers) == 0 {
-		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+ownerLabel+"="+c.Owner)
+		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.remote(func(s *client.Client) error {
-		p := &applying{applyCmd: c, a: a, s: s, known: map[string]known{}, counts: map[string]int{}}
+		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
+		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
 		err := p.run(calendars, timers)
 		return cmp.Or(err, p.result())
 	})
 }
 
 func (p *applying) run(calendars, timers []declared) error {
-	if err := p.read(); err != nil {
+	ctx := p.a.ctx
+	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
 		return err
 	}
 	for i := range calendars {
-		if err := p.tell(p.calendar(&calendars[i])); err != nil {
+		if err := p.tell(calendars[i].outcome(p.set.Calendar(ctx, &calendars[i].Object))); err != nil {
 			return err
 		}
 	}
@@ -137,34 +116,21 @@ func (p *applying) run(calendars, timers []declared) error {
 	outcomes := make([]applied, applyChunk)
 	for done := 0; done < len(timers); {
 		n := min(applyChunk, len(timers)-done)
-		p.each(n, func(i int) { outcomes[i] = p.timer(&timers[done+i]) })
+		p.each(n, func(i int) {
+			d := &timers[done+i]
+			outcomes[i] = d.outcome(p.set.Timer(ctx, &d.Object))
+		})
 		for i := range n {
 			bar.end()
 			if err := p.tell(outcomes[i]); err != nil {
 				return err
 			}
-			delete(p.known, timers[done+i].name)
+			delete(p.left, timers[done+i].Name)
 		}
 		done += n
 		bar.at(int64(done), int64(done))
 	}
 	return p.rest()
-}
-
-// read reads the timers of the owner. They are many; of each only what tells whether it differs is kept.
-func (p *applying) read() error {
-	q := rouse.Query{Namespace: p.a.cli.Namespace, Labels: map[string]string{ownerLabel: p.Owner}}
-	for t, err := range p.s.List(p.a.ctx, q) {
-		if err != nil {
-			return err
-		}
-		sum, err := sumOf(&t.Spec)
-		if err != nil {
-			return err
-		}
-		p.known[t.Key.Name] = known{t.Revision, sum + t.Spec.Labels[appliedLabel]}
-	}
-	return nil
 }
 
 // each calls do for 0 to n-1, several at the same time.
@@ -185,177 +151,24 @@ func (p *applying) each(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// call makes one call with the timeout of the command line.
-func (p *applying) call(do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(p.a.ctx, p.a.cli.Timeout)
-	defer cancel()
-	return do(ctx)
-}
-
-func (d *declared) outcome(what string, changes []fieldChange) applied {
-	return applied{Kind: d.kind(), Name: d.name, Outcome: what, File: d.file, Line: d.line, Changes: changes}
-}
-
-func (d *declared) failed(err error) applied {
-	o := d.outcome(outcomeFailed, nil)
-	o.err = err
-	return o
-}
-
-// timer makes one timer as it is declared.
-func (p *applying) timer(d *declared) applied {
-	want, err := ownedBy(p.Owner, &d.spec)
-	if err != nil {
-		return d.failed(err)
-	}
-	if k, ok := p.known[d.name]; ok && k.sum == want.Labels[appliedLabel]+want.Labels[appliedLabel] {
-		return d.outcome(outcomeUnchanged, nil)
-	}
-	have, err := p.get(d.name)
-	if errors.Is(err, rouse.ErrNotFound) {
-		return p.create(d, want)
-	}
-	if err != nil {
-		return d.failed(err)
-	}
-	return p.change(d, &have, want)
-}
-
-func (p *applying) get(name string) (t rouse.Timer, err error) {
-	err = p.call(func(ctx context.Context) error { t, err = p.s.Get(ctx, p.a.cli.Namespace, name); return err })
-	return t, err
-}
-
-// create creates a timer that did not exist when it was read.
-func (p *applying) create(d *declared, want rouse.Spec) applied {
-	if d.passed(p.a.cli.Namespace, rouse.Reached(p.a.now())) {
-		return d.outcome(outcomePassed, nil)
-	}
-	if p.DryRun {
-		return d.outcome(outcomeCreated, nil)
-	}
-	err := p.call(func(ctx context.Context) error {
-		_, err := p.s.Create(ctx, p.a.cli.Namespace, d.name, want)
-		return err
-	})
-	if errors.Is(err, rouse.ErrExists) {
-		return d.failed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w", err))
-	}
-	if err != nil {
-		return d.failed(err)
-	}
-	return d.outcome(outcomeCreated, nil)
-}
-
-// change replaces a timer, if it differs. Its revision is that of its spec until a client changes it, or
-// until it fires: then the change is tried again.
-func (p *applying) change(d *declared, have *rouse.Timer, want rouse.Spec) applied {
-	old, err := fieldsOf(api.SpecOf(&have.Spec))
-	if err != nil {
-		return d.failed(err)
-	}
-	wanted, err := fieldsOf(api.SpecOf(&want))
-	if err != nil {
-		return d.failed(err)
-	}
-	sum, err := sumOf(&have.Spec)
-	if err != nil {
-		return d.failed(err)
-	}
-	owner, was := have.Spec.Labels[ownerLabel], have.Spec.Labels[appliedLabel]
-	changes, what := differences(old, wanted), outcomeChanged
-	if owner == p.Owner && was != "" && was != sum {
-		what = outcomeDrifted
-	}
-	switch {
-	case owner != "" && owner != p.Owner:
-		return d.failed(fmt.Errorf("belongs to the set %q: remove it from these files or from those, or delete it first: %w", owner, rouse.ErrConflict))
-	case have.Redacted:
-		return d.failed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
-	case len(changes) == 0:
-		return d.outcome(outcomeUnchanged, nil)
-	case have.Paused:
-		o := d.failed(fmt.Errorf("is paused, and a change would end the pause; resume it first: %w", rouse.ErrConflict))
-		o.Changes = changes
-		return o
-	case d.passed(p.a.cli.Namespace, rouse.Reached(p.a.now())):
-		return d.outcome(outcomePassed, changes)
-	case p.DryRun:
-		return d.outcome(what, changes)
-	}
-	if err := p.ifUnchanged(have, func(ctx context.Context, revision client.Condition) error {
-		_, err := p.s.Replace(ctx, p.a.cli.Namespace, d.name, want, revision)
-		return err
-	}); err != nil {
-		return d.failed(err)
-	}
-	return d.outcome(what, changes)
-}
-
-// ifUnchanged writes to a timer if it is as it was read. A revision that is new because the timer has fired
-// is taken; any other change is another client's.
-func (p *applying) ifUnchanged(have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
-	revision := have.Revision
-	for attempt := 1; ; attempt++ {
-		err := p.call(func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
-		if !errors.Is(err, rouse.ErrConflict) {
-			return err
-		}
-		now, getErr := p.get(have.Key.Name)
-		if getErr != nil || now.Generation != have.Generation || now.Paused != have.Paused || attempt == applyChanged {
-			return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", err)
-		}
-		revision = now.Revision
-	}
-}
-
-// calendar makes one calendar as it is declared.
-func (p *applying) calendar(d *declared) applied {
-	var have rouse.Calendar
-	err := p.call(func(ctx context.Context) (err error) {
-		have, err = p.s.Calendar(ctx, p.a.cli.Namespace, d.name)
-		return err
-	})
-	what := outcomeChanged
-	if errors.Is(err, rouse.ErrNotFound) {
-		what, err = outcomeCreated, nil
-	}
-	if err != nil {
-		return d.failed(err)
-	}
-	var changes []fieldChange
-	if what == outcomeChanged {
-		if changes = differences(dayFields(have.Days), dayFields(d.days)); len(changes) == 0 {
-			return d.outcome(outcomeUnchanged, nil)
-		}
-	}
-	if !p.DryRun {
-		err = p.call(func(ctx context.Context) error {
-			_, err := p.s.PutCalendar(ctx, p.a.cli.Namespace, d.name, d.days)
-			return err
-		})
-	}
-	if err != nil {
-		return d.failed(err)
-	}
-	return d.outcome(what, changes)
+func (d *declared) outcome(o declare.Outcome) applied {
+	return applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, Changes: o.Changes, err: o.Err}
 }
 
 // rest deletes the timers of the owner that are not in the files, or tells which there are.
 func (p *applying) rest() error {
-	if p.Prune && p.counts[outcomeFailed] > 0 && len(p.known) > 0 {
+	if p.Prune && p.counts[declare.Failed] > 0 && len(p.left) > 0 {
 		p.a.note("nothing is pruned, because something failed")
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.known)) {
-		d := &declared{name: name}
-		o := d.outcome(outcomeExtra, nil)
+	for _, name := range slices.Sorted(maps.Keys(p.left)) {
+		o := applied{Kind: "timer", Name: name, Outcome: outcomeExtra}
 		if p.Prune {
-			o.Outcome = outcomePruned
+			o.Outcome = declare.Pruned
 		}
 		if p.Prune && !p.DryRun {
-			if err := p.prune(name); err != nil {
-				o = d.failed(err)
+			if o.err = p.set.Prune(p.a.ctx, name); o.err != nil {
+				o.Outcome = declare.Failed
 			}
 		}
 		if err := p.tell(o); err != nil {
@@ -365,35 +178,9 @@ func (p *applying) rest() error {
 	return nil
 }
 
-// prune deletes a timer, if it is as it was read at the beginning.
-func (p *applying) prune(name string) error {
-	have, err := p.get(name)
-	if errors.Is(err, rouse.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	sum, err := sumOf(&have.Spec)
-	if err != nil {
-		return err
-	}
-	if k := p.known[name]; have.Revision != k.revision && sum+have.Spec.Labels[appliedLabel] != k.sum {
-		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", rouse.ErrConflict)
-	}
-	err = p.ifUnchanged(&have, func(ctx context.Context, revision client.Condition) error {
-		_, err := p.s.Delete(ctx, p.a.cli.Namespace, name, revision)
-		return err
-	})
-	if errors.Is(err, rouse.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
 // would returns an outcome as it is told: in a dry run, what would be done.
 func (p *applying) would(outcome string) string {
-	if p.DryRun && outcome != outcomeUnchanged && outcome != outcomePassed && outcome != outcomeExtra && outcome != outcomeDrifted {
+	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra && outcome != declare.Drifted {
 		return "would be " + outcome
 	}
 	return outcome
@@ -401,9 +188,9 @@ func (p *applying) would(outcome string) string {
 
 // more is what an outcome means, where its name is not enough.
 var more = map[string]string{
-	outcomeDrifted: ": changed by another client since the last apply",
-	outcomePassed:  ": its time has passed, so that it is left as it is",
-	outcomeExtra:   ": not in the files; --prune deletes it",
+	declare.Drifted: ": changed by another client since the last apply",
+	declare.Passed:  ": its time has passed, so that it is left as it is",
+	outcomeExtra:    ": not in the files; --prune deletes it",
 }
 
 // tell prints and counts an outcome.
@@ -442,17 +229,17 @@ func (p *applying) tell(o applied) error {
 
 // result prints the totals, and returns what sets the exit code.
 func (p *applying) result() error {
-	changes := p.counts[outcomeCreated] + p.counts[outcomeChanged] + p.counts[outcomeDrifted] + p.counts[outcomePruned]
+	changes := p.counts[declare.Created] + p.counts[declare.Changed] + p.counts[declare.Drifted] + p.counts[declare.Pruned]
 	if !p.a.cli.JSON {
 		n := p.counts
-		p.a.note("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[outcomeCreated], n[outcomeChanged], n[outcomeDrifted], n[outcomePruned],
-			n[outcomeUnchanged]+n[outcomePassed], n[outcomeFailed])
+		p.a.note("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created], n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
+			n[declare.Unchanged]+n[declare.Passed], n[declare.Failed])
 		if p.DryRun {
 			p.a.note("nothing was done")
 		}
 	}
 	switch {
-	case p.counts[outcomeFailed] > 0:
+	case p.counts[declare.Failed] > 0:
 		return silent{exitFailure}
 	case p.DryRun && changes > 0:
 		return silent{exitWouldChange}

@@ -18,8 +18,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/internal/declare"
 )
 
 // Bounds on what apply reads.
@@ -30,12 +29,9 @@ const (
 
 // declared is a timer or a calendar as a file declares it.
 type declared struct {
-	name     string
-	calendar bool
-	spec     rouse.Spec // of a timer
-	days     []rouse.Day
-	file     string
-	line     int
+	declare.Object
+	file string
+	line int
 }
 
 // declarations collects what files declare, and what is wrong with them.
@@ -330,7 +326,7 @@ func (d *declarations) object(file string, line int, value []byte, lineAt func(f
 		return
 	}
 	o := declared{file: file, line: line}
-	err := o.parse(value, d.namespace, d.now)
+	err := o.Parse(value, d.namespace, d.now)
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) {
 		for _, p := range inv.Problems {
@@ -343,117 +339,11 @@ func (d *declarations) object(file string, line int, value []byte, lineAt func(f
 		return
 	}
 	place := fmt.Sprintf("%s:%d", file, line)
-	if first, twice := d.seen[o.key()]; twice {
-		d.fault(file, lineAt("name"), "name", o.name, "is that of "+first+", too", "give each name once")
+	key := o.Kind() + " " + o.Name
+	if first, twice := d.seen[key]; twice {
+		d.fault(file, lineAt("name"), "name", o.Name, "is that of "+first+", too", "give each name once")
 		return
 	}
-	d.seen[o.key()] = place
+	d.seen[key] = place
 	d.list = append(d.list, o)
-}
-
-// key tells what is declared: timers and calendars have names of their own.
-func (o *declared) key() string { return o.kind() + " " + o.name }
-
-func (o *declared) kind() string {
-	if o.calendar {
-		return "calendar"
-	}
-	return "timer"
-}
-
-// parse reads the JSON of a declaration, with all checks that need no server.
-func (o *declared) parse(value []byte, namespace string, now rouse.Instant) error {
-	var kind struct {
-		Days jsontext.Value `json:"days"`
-	}
-	if json.Unmarshal(value, &kind) == nil && kind.Days != nil {
-		return o.parseCalendar(value, namespace)
-	}
-	var n api.NewTimer
-	if err := api.Decode(bytes.Clone(value), &n); err != nil { // the payload refers to the bytes that it was parsed from
-		return err
-	}
-	if n.Name == "" {
-		return rouse.Refuse("name", "", "is missing", "name the timer, so that it is found again")
-	}
-	if err := rouse.CheckName(n.Name); err != nil {
-		return err
-	}
-	spec, err := n.Parse()
-	if err == nil {
-		err = spec.Check()
-	}
-	if err != nil {
-		return err
-	}
-	for _, label := range []string{ownerLabel, appliedLabel} {
-		if _, taken := spec.Labels[label]; taken {
-			return rouse.Refuse("labels."+label, "", "is set by apply itself", "leave it out, and give --owner")
-		}
-	}
-	o.name, o.spec = n.Name, spec
-	return o.lasting(namespace, now)
-}
-
-// lasting refuses schedules that end counted from their creation, if the timer is then deleted: the next
-// apply would create it again.
-func (o *declared) lasting(namespace string, now rouse.Instant) error {
-	if _, err := o.times(namespace, now); err != nil {
-		return err
-	}
-	const cure = `set keep to "forever", so that what has ended is not created again`
-	switch {
-	case o.spec.Keep < 0:
-		return nil
-	case strings.HasPrefix(o.spec.Schedule, "@after "):
-		return rouse.Refuse("schedule", o.spec.Schedule, "is counted from the creation of the timer, which is deleted when it has fired", "give an instant, or "+cure)
-	case o.spec.TTL != 0:
-		return rouse.Refuse("ttl", o.spec.TTL.String(), "is counted from the creation of the timer, which is deleted after it", "give end, or "+cure)
-	case o.spec.MaxOccurrences != 0:
-		return rouse.Refuse("max_occurrences", strconv.FormatUint(o.spec.MaxOccurrences, 10), "is counted from the creation of the timer, which is deleted after them", cure)
-	}
-	return nil
-}
-
-func (o *declared) parseCalendar(value []byte, namespace string) error {
-	var form api.Calendar
-	if err := api.Decode(value, &form); err != nil {
-		return err
-	}
-	if form.Namespace != "" && form.Namespace != namespace {
-		return rouse.Refuse("namespace", form.Namespace, "is not that of the command line, "+namespace, "leave it out, or give --namespace")
-	}
-	form.Namespace = namespace
-	if err := rouse.CheckCalendarName("name", form.Name); err != nil {
-		return err
-	}
-	calendar, err := form.Parse()
-	if err == nil {
-		calendar, err = calendar.Ordered()
-	}
-	o.name, o.calendar, o.days = form.Name, true, calendar.Days
-	return err
-}
-
-// times returns the schedule of a timer. Its calendars have no days: they may be on the server only.
-func (o *declared) times(namespace string, now rouse.Instant) (rouse.Schedule, error) {
-	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.name}, Anchor: now, Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
-	return schedule.Compile(&o.spec, in)
-}
-
-// passed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
-func (o *declared) passed(namespace string, now rouse.Instant) bool {
-	s, err := o.times(namespace, now)
-	if err != nil || len(o.spec.Calendar.Only) > 0 && o.spec.End == 0 {
-		return false
-	}
-	if o.spec.End != 0 && o.spec.End <= now {
-		return true
-	}
-	from := now
-	if !o.spec.Recurring() {
-		from = 0
-	}
-	due, ok := s.Next(from)
-	return len(o.spec.Calendar.Only) == 0 && (!ok || due <= now)
 }

@@ -15,16 +15,17 @@ import (
 
 // cli is the command line: global flags and the commands.
 type cli struct {
-	Server     string `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
-	CA         string `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
-	ClientCert string `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`
-	ClientKey  string `help:"Key of that certificate." placeholder:"FILE" env:"ROUSE_CLIENT_KEY"`
-	keyFlags   `embed:""`
-	Namespace  string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
-	Timeout    time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
-	JSON       bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
-	Quiet      bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
-	NoColor    bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
+	Server         string `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
+	CA             string `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
+	ClientCert     string `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`
+	ClientKey      string `help:"Key of that certificate." placeholder:"FILE" env:"ROUSE_CLIENT_KEY"`
+	keyFlags       `embed:""`
+	Namespace      string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
+	Timeout        time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
+	IdempotencyKey string        `help:"Make a change once: the same command with the same key within a day changes nothing more, and has the same result." placeholder:"KEY"`
+	JSON           bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
+	Quiet          bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
+	NoColor        bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
 
 	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
 	Dev       devCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
@@ -48,6 +49,7 @@ type cli struct {
 	Config     configCmd    `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
 	Schema     schemaCmd    `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
+	Controller    controllerCmd    `cmd:"" group:"server" help:"Keep timers as objects of Kubernetes declare them."`
 	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
 
 	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
@@ -89,8 +91,10 @@ type cli struct {
 	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one of any kind, while a server uses it."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
+	MCP        mcpCmd        `cmd:"" name:"mcp" group:"tools" help:"Serve a model over the Model Context Protocol, on stdin and stdout."`
 	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
 	Check      checkCmd      `cmd:"" group:"tools" help:"Check a recorded history for lost, early, late and duplicate fires."`
+	Docs       docsCmd       `cmd:"" group:"tools" help:"Serve this documentation, with a search, or print a page of it."`
 	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
 	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/listen"
 )
 
 // daprFlags are the flags of Dapr's scheduler with its defaults, so that it can be replaced without other
@@ -112,11 +111,7 @@ func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 		set("roles", "scheduler,executor")
 		set("listen", "")
 	}
-	// Sidecars connect from other machines. The API is reachable from other machines only if the settings
-	// allow it.
-	if in.Listen == "" || listen.OnLoopback(in.Listen) {
-		set("insecure", "true")
-	}
+	set("insecure", "dapr") // sidecars connect from other machines; the other listeners need what they always need
 }
 
 // adaptIdentity sets the node's identity towards sidecars, if mTLS is enabled. Settings override Sentry.

@@ -120,6 +120,9 @@ func TestDaprImportFromEtcd(t *testing.T) {
 	if code, out, errOut := rouseCommand(t, append(args, "--dapr-namespace", "prod", "--dry-run")...); code != exitFailure || !strings.HasPrefix(out, "1 good") {
 		t.Errorf("of one namespace: %d %q %q", code, out, errOut)
 	}
+	if code, out, errOut := rouseCommand(t, "import", l.Addr().String(), "--from", "dapr-etcd", "--dry-run"); code != exitFailure || !strings.HasPrefix(out, "7 good") {
+		t.Errorf("as rouse import: %d %q %q", code, out, errOut)
+	}
 	code, out, errOut := rouseCommand(t, args...)
 	if code != exitFailure || out != "7 imported, 0 there already, 1 over, 0 left out, 1 failed\n" || !strings.Contains(errOut, "app||default||shop||bad") || strings.Contains(errOut, "counted again") {
 		t.Errorf("%d %q %q", code, out, errOut)

@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/node/dapr"
 )
@@ -22,47 +18,24 @@ type probes struct {
 	ctx              context.Context // of the program: when it ends, the node is no longer ready
 	node             atomic.Pointer[node.Node]
 	healthz, metrics string // addresses
-	servers          []*http.Server
-	running          sync.WaitGroup
-	mu               sync.Mutex
-	errs             []error
+	ports
 }
 
 // probe opens the ports of the flags.
 func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
 	p = &probes{ctx: ctx}
-	if p.healthz, err = p.serve("health", f.HealthzListenAddress, f.HealthzPort, p.health, "GET /healthz"); err != nil {
+	if p.healthz, err = p.serve("health", hostPort(f.HealthzListenAddress, f.HealthzPort), p.health, "GET /healthz"); err != nil {
 		return nil, err
 	}
 	if f.EnableMetrics {
-		if p.metrics, err = p.serve("metrics", f.MetricsListenAddress, f.MetricsPort, p.expose, "GET /metrics", "GET /{$}"); err != nil {
+		if p.metrics, err = p.serve("metrics", hostPort(f.MetricsListenAddress, f.MetricsPort), p.expose, "GET /metrics", "GET /{$}"); err != nil {
 			return nil, errors.Join(err, p.close())
 		}
 	}
 	return p, nil
 }
 
-// serve answers one kind of request on a port of its own.
-func (p *probes) serve(what, host string, port int, answer http.HandlerFunc, patterns ...string) (addr string, err error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return "", fmt.Errorf("listen for %s: %w", what, err)
-	}
-	mux := http.NewServeMux()
-	for _, pattern := range patterns {
-		mux.HandleFunc(pattern, answer)
-	}
-	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	p.servers = append(p.servers, s)
-	p.running.Go(func() {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			p.mu.Lock()
-			p.errs = append(p.errs, fmt.Errorf("serve %s: %w", what, err))
-			p.mu.Unlock()
-		}
-	})
-	return l.Addr().String(), nil
-}
+func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // of sets the node once it exists.
 func (p *probes) of(n *node.Node) { p.node.Store(n) }
@@ -93,13 +66,4 @@ func (p *probes) expose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.Metrics().ServeHTTP(w, r)
-}
-
-// close closes the ports and returns their errors.
-func (p *probes) close() error {
-	for _, s := range p.servers {
-		_ = s.Close() // responses in progress do not matter any more
-	}
-	p.running.Wait()
-	return errors.Join(p.errs...)
 }

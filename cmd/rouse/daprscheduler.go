@@ -60,6 +60,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 		return fmt.Errorf("dapr-scheduler: %w", err)
 	}
 	var tellErr error
+	boundHeap(largeHeap + uint64(in.WindowBytes))
 	err = node.Serve(a.ctx, in.node(), log, func(n *node.Node) {
 		p.of(n)
 		systemd.serving(n)

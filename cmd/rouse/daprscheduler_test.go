@@ -330,12 +330,13 @@ func TestStandInSettings(t *testing.T) {
 	t.Setenv("DAPR_SENTRY_TOKEN_FILE", "token")
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]map[string]string{
-		"": {"dapr-listen": ":50006", "listen": "", "admin": "", "roles": "scheduler,executor", "insecure": "true", "grace": "2s", "node": "", "data": "./rouse-data",
+		"": {"dapr-listen": ":50006", "listen": "", "admin": "", "roles": "scheduler,executor", "insecure": "dapr", "grace": "2s", "node": "", "data": "./rouse-data",
 			"dapr-sentry": "", "dapr-trust-anchors": "", "log-format": "text", "dapr-advertise": ""},
 		"--port=1 --listen-address ::1 --id a-0 --override-broadcast-host-port h:2 --etcd-data-dir e --log-as-json": {
 			"dapr-listen": "[::1]:1", "node": "a-0", "dapr-advertise": "h:2", "data": "e/rouse", "log-format": "json"},
 		"--port=1 --dapr-listen 127.0.0.1:2 --id a --node b --etcd-data-dir e --data d --admin 127.0.0.1:3 --listen 127.0.0.1:4 --grace 5s": {
-			"dapr-listen": "127.0.0.1:2", "node": "b", "data": "d", "admin": "127.0.0.1:3", "listen": "127.0.0.1:4", "roles": "", "insecure": "true", "grace": "5s"},
+			"dapr-listen": "127.0.0.1:2", "node": "b", "data": "d", "admin": "127.0.0.1:3", "listen": "127.0.0.1:4", "roles": "", "insecure": "dapr", "grace": "5s"},
+		"--admin :9000 --insecure=dapr,admin": {"admin": ":9000", "insecure": "dapr, admin"},
 		"--tls-enabled": {"dapr-sentry": "dapr-sentry.dapr-system.svc:443", "dapr-trust-anchors": "/var/run/secrets/dapr.io/tls/ca.crt", "dapr-trust-domain": "localhost",
 			"dapr-namespace": "dapr-system", "dapr-sentry-token": "token", "dapr-sentry-kubernetes": "false"},
 		"--mode kubernetes --sentry-address s:1 --trust-anchors-file f --trust-domain td": {"dapr-sentry": "s:1", "dapr-trust-anchors": "f", "dapr-trust-domain": "td",
@@ -356,6 +357,21 @@ func TestStandInSettings(t *testing.T) {
 			if text, ok := want[s.Name]; ok && s.Text() != text {
 				t.Errorf("%s: %s is %q, want %q", args, s.Name, s.Text(), text)
 			}
+		}
+	}
+}
+
+// What sidecars may reach without identities opens no other listener to other machines.
+func TestStandInOpensNothingElse(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, of := range map[string]string{"--admin :9000": "admin", "--listen :7411": "listen"} {
+		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+		if _, err := parse(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		c := &a.cli.DaprScheduler
+		if _, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) }); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
+			t.Errorf("%s: %v", args, err)
 		}
 	}
 }

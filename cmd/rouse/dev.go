@@ -20,6 +20,7 @@ func (devCmd) Help() string {
 	return `The clock goes with the real one until rouse clock moves it, and goes on from there. Callbacks to this machine and to
 private addresses are allowed. They are signed with the secret in ./rouse-data/webhook.secret if that exists, which rouse listen
 verifies; otherwise with a new one that is not kept. Records and dead letters are not thrown away, however far the clock goes.
+Changes are in the audit log: rouse audit.
 
 With --data, what a moved clock wrote keeps its times: a server that is started there afterwards is behind them.
 
@@ -35,6 +36,7 @@ func (c *devCmd) Run(a *app) error {
 	cfg.Listen, cfg.Admin, cfg.Data, cfg.Version = c.Listen, c.Admin, c.Data, version()
 	cfg.AllowPrivate, cfg.Clock = true, node.NewClock()
 	cfg.HistoryAge, cfg.HistoryPerTimer, cfg.DeadAge = 10*365*24*time.Hour, 0, 0
+	cfg.AuditLog = node.Names{"store"}
 	if c.Data == "" {
 		dir, err := os.MkdirTemp("", "rouse-dev-")
 		if err != nil {

@@ -252,7 +252,7 @@ func fireRow(r *rouse.Record) []string {
 	if r.Began != 0 {
 		lag = roughly(r.Began.Sub(r.Due))
 	}
-	reason := r.Reason
+	reason := rouse.Answered(r.Code, r.Reason)
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
 	}

@@ -12,11 +12,11 @@ import (
 
 // importCmd imports the output of export.
 type importCmd struct {
-	File   string `arg:"" help:"What export, or list or get with --json, wrote, or with --from another scheduler; - is stdin."`
+	File   string `arg:"" help:"What export, or list or get with --json, wrote, or with --from another scheduler; - is stdin. From dapr-etcd: HOST:PORT of the etcd."`
 	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
 	DryRun bool   `help:"Validate the file, and change nothing; needs no server."`
 
-	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler or quartz." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz" default:"" placeholder:"KIND"`
+	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler, quartz, asynq or river; or dapr-etcd." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz,asynq,river,dapr-etcd" default:"" placeholder:"KIND"`
 	Target   string `help:"With --from: the target of entries that have none which rouse can reach; {name} in it is the name of the timer." placeholder:"URL"`
 	Timezone string `help:"With --from: the time zone of entries that name none, as an IANA name; default UTC." placeholder:"ZONE"`
 }
@@ -27,21 +27,28 @@ replaced. Timers begin a new generation; dead letters keep their fire ids. Each 
 refused before anything is changed, and from stdin when its end is missing.
 
 With --from, the file is that of another scheduler, and the timers are written into --namespace. What each of them does otherwise than
-there is printed; docs/moving-in.md explains it. Look at it with --dry-run first.
+there is printed; docs/moving-in.md explains it, and how tasks of asynq and jobs of River are exported. Look at it with --dry-run first.
+Jobs in the etcd of Dapr's scheduler are read from there, as dapr-import --etcd does, into namespaces of their own.
 
 Examples:
 
     rouse import timers.jsonl --dry-run
     rouse import timers.jsonl --mode create-or-replace
     rouse export -A --server old:7411 | rouse import - --server new:7411
-    rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --timezone Europe/Stockholm --dry-run`
+    rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --timezone Europe/Stockholm --dry-run
+    rouse import river.jsonl --from river --target http://127.0.0.1:8000/insert --dry-run
+    rouse import 127.0.0.1:2379 --from dapr-etcd --dry-run`
 }
 
 var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace, "replace-only": client.ReplaceOnly}
 
 // Run imports.
 func (c *importCmd) Run(a *app) error {
-	if c.From != "" {
+	switch c.From {
+	case "":
+	case "dapr-etcd":
+		return c.daprEtcd(a)
+	default:
 		return c.foreign(a)
 	}
 	if c.Target+c.Timezone != "" {

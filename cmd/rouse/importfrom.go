@@ -62,6 +62,16 @@ func (c *importCmd) foreign(a *app) error {
 	})
 }
 
+// daprEtcd imports the jobs of Dapr's scheduler: they have a progress, which entries of files do not have.
+func (c *importCmd) daprEtcd(a *app) error {
+	if c.Target+c.Timezone != "" || a.given["namespace"] || c.Mode == "replace-only" {
+		return &usage{text: "--target, --timezone, --namespace and --mode replace-only do not go with --from dapr-etcd: jobs go on to their sidecars, in the namespaces of Dapr",
+			help: "rouse dapr-import --help"}
+	}
+	etcd := daprImportCmd{Etcd: c.File, DaprNamespace: "default", Replace: c.Mode == "create-or-replace", DryRun: c.DryRun}
+	return etcd.Run(a)
+}
+
 // whole returns the contents of the file.
 func (c *importCmd) whole(a *app) ([]byte, error) {
 	from := a.in

@@ -389,8 +389,13 @@ func (k *keyFlags) token(a *app, env func(string) string) (string, error) {
 		}
 		text, _, _ = strings.Cut(strings.TrimSpace(string(b)), "\n")
 	}
-	if text = strings.TrimSpace(text); text != "" && strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", rouse.Refuse("key-file", k.KeyFile, "is no key", "give a file with a key as rouse key create prints it")
+	return validKey(text)
+}
+
+// validKey returns a key without the white space around it.
+func validKey(text string) (string, error) {
+	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has", Cure: "give a key as rouse key create prints it"}}}
 	}
 	return text, nil
 }

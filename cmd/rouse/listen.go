@@ -188,31 +188,12 @@ func (r *reception) verify(h http.Header, body []byte, at time.Time) (text strin
 	return "ok", false
 }
 
-// serve responds to requests until ctx ends. A signal is the intended end, not an error.
+// serve responds to requests until ctx ends.
 func (r *reception) serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{Handler: http.HandlerFunc(r.receive), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
-		WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
-	var ending sync.WaitGroup
-	ending.Go(func() {
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if server.Shutdown(grace) != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.Serve(l)
-	r.enough()
-	ending.Wait()
+	err := serveUntil(ctx, l, http.HandlerFunc(r.receive))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.err != nil:
-		return r.err
-	case errors.Is(err, http.ErrServerClosed):
-		return nil
-	}
-	return err
+	return cmp.Or(r.err, err)
 }
 
 // receive handles one request.

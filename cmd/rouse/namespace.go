@@ -170,7 +170,9 @@ func (c *namespaceGetCmd) Run(a *app) error {
 			return err
 		}
 		shown := api.NamespaceOf(&n)
-		shown.Usage = api.UsageOf(&u)
+		if !u.Hidden {
+			shown.Usage = api.UsageOf(&u)
+		}
 		return a.show(shown, func() error {
 			t := newTable(a, "QUOTA", "USED", "LIMIT")
 			for _, row := range usageRows(n.Quotas, u) {
@@ -188,6 +190,7 @@ func usageRows(q rouse.Quotas, u rouse.Usage) (rows [][3]string) {
 	for _, one := range q.List(&u) {
 		used, limit := "", "unlimited"
 		switch {
+		case u.Hidden:
 		case one.Measured && one.Unit == rouse.UnitPerSecond:
 			used = fmt.Sprintf("%.1f", one.Used)
 		case one.Measured:

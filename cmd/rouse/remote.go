@@ -36,12 +36,21 @@ func (a *app) remote(do func(c *client.Client) error) error {
 	}
 	defer c.Close()
 	a.asked = c
+	if key := a.cli.IdempotencyKey; key != "" {
+		a.ctx = client.WithIdempotencyKey(a.ctx, key)
+	}
 	return do(c)
 }
 
 // options returns by what the client and the server trust each other.
 func (a *app) options() (client.Options, error) {
-	token, err := a.cli.token(a, os.Getenv)
+	var token string
+	var err error
+	if a.key != nil {
+		token, err = validKey(*a.key)
+	} else {
+		token, err = a.cli.token(a, os.Getenv)
+	}
 	return client.Options{Token: token, CA: a.cli.CA, Cert: a.cli.ClientCert, Key: a.cli.ClientKey}, err
 }
 
@@ -56,7 +65,7 @@ func (a *app) now() time.Time {
 // askClock reads how far a development server's clock is ahead if the command line has a time relative to
 // now. A server that does not answer is assumed to use the real time.
 func (a *app) askClock() {
-	if !clocks.asked {
+	if !clocks.asked.Load() {
 		return
 	}
 	_ = a.remote(func(c *client.Client) error {
@@ -64,7 +73,7 @@ func (a *app) askClock() {
 		defer cancel()
 		clock, err := c.Clock(ctx)
 		if err == nil && clock.Virtual {
-			clocks.ahead = clock.Ahead
+			clocks.ahead.Store(int64(clock.Ahead))
 		}
 		return err
 	})

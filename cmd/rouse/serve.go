@@ -57,6 +57,7 @@ func (c *serveCmd) Run(a *app) error {
 	if cfg.Brokers, err = in.brokers(); err != nil {
 		return err
 	}
+	boundHeap(largeHeap + uint64(in.WindowBytes))
 	var tellErr error
 	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
 		systemd.serving(n)

@@ -38,6 +38,10 @@ type specFlags struct {
 	PauseAfter  uint32 `help:"Pause the timer after this number of consecutive dead letters; default never." placeholder:"N" show:"pause after,%s dead letters in a row"`
 	Criticality uint32 `help:"Timers of higher criticality are served first if the store cannot serve all: 0 (the default) to 9." placeholder:"N"`
 
+	ExpectEvery  time.Duration `help:"Expect the timer to succeed again so long after its last success." placeholder:"DURATION" member:"expect.every" show:"expected every"`
+	ExpectGrace  time.Duration `help:"How much later a success may be; without --expect-every each occurrence is expected to succeed." placeholder:"DURATION" member:"expect.grace" show:"grace"`
+	ExpectNotify string        `help:"Target that is told when the timer is overdue, and when it has recovered." placeholder:"URL" member:"expect.notify" show:"notify"`
+
 	RetryAttempts uint32        `help:"Maximum number of attempts of an occurrence; default 8." placeholder:"N" member:"retry.attempts" show:"retry"`
 	RetryInterval time.Duration `help:"Wait before the first retry; default 1s." placeholder:"DURATION" member:"retry.interval" show:"-"`
 	RetryFactor   float64       `help:"Factor between a wait and the next; default 2, 1 for a constant wait." placeholder:"FACTOR" member:"retry.factor" show:"-"`

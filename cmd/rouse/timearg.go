@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -16,10 +17,10 @@ type moment struct {
 }
 
 // clocks is what is known of the server's clock, which can be moved on a development server: relative times
-// count from it.
+// count from it. All commands of a process have the same server.
 var clocks struct {
-	asked bool          // a relative moment was given
-	ahead time.Duration // of this machine's clock
+	asked atomic.Bool  // a relative moment was given
+	ahead atomic.Int64 // of this machine's clock, a time.Duration
 }
 
 // UnmarshalText reads a moment.
@@ -27,7 +28,8 @@ func (m *moment) UnmarshalText(text []byte) error {
 	s := string(text)
 	m.set = true
 	if d, ok := fromNow(s); ok {
-		m.at, m.relative, clocks.asked = time.Now().Add(d), true, true
+		m.at, m.relative = time.Now().Add(d), true
+		clocks.asked.Store(true)
 		return nil
 	}
 	at, err := rouse.ParseInstant(s)
@@ -60,7 +62,7 @@ func fromNow(s string) (time.Duration, bool) {
 func (m moment) or(other time.Time) time.Time {
 	switch {
 	case m.relative:
-		return m.at.Add(clocks.ahead)
+		return m.at.Add(time.Duration(clocks.ahead.Load()))
 	case m.set:
 		return m.at
 	}

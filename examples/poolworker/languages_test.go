@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -54,7 +55,8 @@ func installed(t *testing.T, example, interpreter string, files []string, comman
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(fresh) }) // it has another name if all went well
 	for name, body := range bodies {
-		if err := os.WriteFile(filepath.Join(fresh, name), body, 0o644); err != nil {
+		file := filepath.Join(fresh, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, body, 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,8 +86,8 @@ func installed(t *testing.T, example, interpreter string, files []string, comman
 	return dir
 }
 
-// TestOtherLanguages runs the examples in Python and TypeScript with the real command line and broker, and
-// holds of each what a worker has to do: it answers, comes back by itself when its connection breaks, and
+// TestOtherLanguages runs the examples in Python, TypeScript and Java with the real command line and broker,
+// and holds of each what a worker has to do: it answers, comes back by itself when its connection breaks, and
 // finishes what it has when it is asked to end.
 func TestOtherLanguages(t *testing.T) {
 	t.Parallel()
@@ -111,6 +113,14 @@ func TestOtherLanguages(t *testing.T) {
 			return []string{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"}
 		}, "npm", "run", "build")
 		aWorker(t, rouse, fmt.Sprintf("command: [node, %s]", filepath.Join(dir, "worker.js")))
+	})
+	t.Run("Java", func(t *testing.T) {
+		t.Parallel()
+		dir := installed(t, "poolworker-java", "javac", []string{"pom.xml", "src/main/java/Worker.java"}, func(string) []string {
+			return []string{"mvn", "-q", "-B", "package"}
+		})
+		path := filepath.Join(dir, "target/classes") + ":" + filepath.Join(dir, "target/dependency/*")
+		aWorker(t, rouse, fmt.Sprintf("command: [java, -XX:TieredStopAtLevel=1, -cp, '%s', Worker]", path))
 	})
 }
 

@@ -33,7 +33,7 @@ type Principal struct {
 	end    context.CancelFunc
 }
 
-// Revocable makes a principal whose streams end when End is called.
+// Revocable makes a principal whose streams end when it is told to End.
 func Revocable(p Principal) *Principal {
 	p.valid, p.end = context.WithCancel(context.Background())
 	return &p
@@ -43,16 +43,22 @@ func Revocable(p Principal) *Principal {
 // something else now.
 func (p *Principal) End() { p.end() }
 
-// Bound returns a context that ends with ctx, when the principal's credential expires, or when it is revoked.
-// Doors use it for streams.
-func (p *Principal) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// Bound returns a context that ends with ctx, when the principal's credential expires or is revoked, or when
+// a role of it changes. Doors use it for streams. What it opens is decided afterwards.
+func (c *Control) Bound(ctx context.Context, p *Principal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	ended := func() { cancel(errEnded) }
 	stops := make([]func() bool, 0, 2)
 	if !p.Expires.IsZero() {
-		stops = append(stops, time.AfterFunc(time.Until(p.Expires), func() { cancel(errEnded) }).Stop)
+		stops = append(stops, time.AfterFunc(time.Until(p.Expires), ended).Stop)
 	}
 	if p.valid != nil {
-		stops = append(stops, context.AfterFunc(p.valid, func() { cancel(errEnded) }))
+		stops = append(stops, context.AfterFunc(p.valid, ended))
+	}
+	for i := range p.Grants {
+		if life := c.life(p.Grants[i].Role); life != nil {
+			stops = append(stops, context.AfterFunc(life, ended))
+		}
 	}
 	return ctx, func() {
 		for _, stop := range stops {

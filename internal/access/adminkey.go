@@ -75,19 +75,20 @@ func (a *AdminKeys) Run(ctx context.Context) {
 }
 
 func (a *AdminKeys) read() error {
+	info, err := os.Stat(a.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return rouse.Refuse("admin-key-file", a.path, "does not exist", "write a key into it: rouse key generate > "+a.path)
+	case err == nil && info.Mode().Perm()&0o007 != 0:
+		return rouse.Refuse("admin-key-file", a.path, "can be read by every user of the machine", "run chmod 600 "+a.path)
+	}
 	body, err := os.ReadFile(a.path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return rouse.Refuse("admin-key-file", a.path, "does not exist", "write a key into it: rouse key generate > "+a.path)
-		}
 		return err
 	}
 	old := a.keys.Load()
 	if old != nil && old.text == string(body) {
 		return nil
-	}
-	if info, err := os.Stat(a.path); err == nil && info.Mode().Perm()&0o007 != 0 {
-		return rouse.Refuse("admin-key-file", a.path, "can be read by every user of the machine", "run chmod 600 "+a.path)
 	}
 	lines := strings.Fields(string(body))
 	if len(lines) == 0 || len(lines) > maxAdminKeys {
@@ -119,18 +120,11 @@ func (a *AdminKeys) read() error {
 }
 
 // Authenticate implements Authenticator. A key that is not in the file is left to the authenticators after
-// it.
+// it, of which Keys refuses those that it does not know.
 func (a *AdminKeys) Authenticate(_ context.Context, c *Credentials) (*Principal, error) {
 	id, secret, ok := splitKey(c.Bearer)
-	if !ok {
-		return nil, nil
+	if e := a.keys.Load().entries[id]; ok && e.has(hashOf(secret)) {
+		return e.principal, nil
 	}
-	e, ok := a.keys.Load().entries[id]
-	if !ok {
-		return nil, nil
-	}
-	if !e.has(hashOf(secret)) {
-		return nil, Unauthenticated(ReasonUnknown, "the key is not known: it was revoked, or never existed")
-	}
-	return e.principal, nil
+	return nil, nil
 }

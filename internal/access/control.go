@@ -3,7 +3,9 @@ package access
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rousehq/rouse"
@@ -13,6 +15,15 @@ import (
 type Control struct {
 	refused func(Reason)
 	roles   atomic.Pointer[rolebook]
+
+	mu    sync.Mutex
+	lives map[string]life // of custom roles that streams were opened with
+}
+
+// life is the time during which a role has the same verbs.
+type life struct {
+	context.Context
+	end context.CancelFunc
 }
 
 // NewControl returns a control with the built-in roles. refused is called for each refusal; it may be nil.
@@ -22,9 +33,35 @@ func NewControl(refused func(Reason)) *Control {
 	return c
 }
 
+// setRoles puts the custom roles in place of the previous ones, and ends the lives of those that change.
 func (c *Control) setRoles(custom []Role) {
 	book := newRolebook(custom)
-	c.roles.Store(&book)
+	old := c.roles.Swap(&book)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for role, life := range c.lives {
+		if !maps.Equal((*old)[role], book[role]) {
+			life.end()
+			delete(c.lives, role)
+		}
+	}
+}
+
+// life returns what ends when a role changes; nil if it never does.
+func (c *Control) life(role string) context.Context {
+	if c == nil || isBuiltIn(role) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.lives[role]; !ok {
+		ctx, end := context.WithCancel(context.Background())
+		if c.lives == nil {
+			c.lives = map[string]life{}
+		}
+		c.lives[role] = life{ctx, end}
+	}
+	return c.lives[role]
 }
 
 // Roles returns all roles.
@@ -33,7 +70,7 @@ func (c *Control) Roles() []Role { return c.roles.Load().roles() }
 // HasRole reports whether a role exists. Without access control only the built-in ones do.
 func (c *Control) HasRole(name string) bool {
 	if c == nil {
-		return slices.ContainsFunc(builtIn, func(r Role) bool { return r.Name == name })
+		return isBuiltIn(name)
 	}
 	return (*c.roles.Load())[name] != nil
 }

@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +60,7 @@ func TestWhatNoGrantAllowsIsRefused(t *testing.T) {
 		want Reason
 	}{
 		{c.Require(t.Context(), TimersRead, "a", "x:", nil), rouse.ErrUnauthenticated, ReasonNoCredentials},
+		{c.RequireIn(t.Context(), TimersRead, "a"), rouse.ErrUnauthenticated, ReasonNoCredentials},
 		{c.Admit(t.Context(), Known), rouse.ErrUnauthenticated, ReasonNoCredentials},
 		{c.Admit(reader, TimersCreate), rouse.ErrForbidden, ReasonVerb},
 		{c.Require(reader, "", "a", "x:", nil), rouse.ErrForbidden, ReasonVerb},
@@ -77,7 +80,9 @@ func TestWhatNoGrantAllowsIsRefused(t *testing.T) {
 func TestRefusedScopes(t *testing.T) {
 	for _, s := range []Scope{{}, {Namespaces: []string{""}}, {Namespaces: []string{"_rouse"}}, {Namespaces: []string{"_*"}}, {Namespaces: []string{"a*b"}},
 		{Namespaces: []string{"a"}, Targets: []string{"https://a.example*"}}, {Namespaces: []string{"a"}, Targets: []string{"https:*"}, Labels: map[string]string{"": "x"}},
-		{Namespaces: []string{"a"}, Targets: []string{"stream"}}, {Namespaces: make([]string, MaxPatterns+1)}} {
+		{Namespaces: []string{"a"}, Targets: []string{"stream"}}, {Namespaces: []string{"a"}, Targets: []string{"stream:a*b"}},
+		{Namespaces: []string{"a"}, Targets: []string{"stream:" + strings.Repeat("x", maxPattern)}}, {Namespaces: slices.Repeat([]string{"a"}, MaxPatterns+1)},
+		{Namespaces: []string{"a"}, Targets: slices.Repeat([]string{"stream:a"}, MaxPatterns+1)}} {
 		if err := s.Check(); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("%+v: %v", s, err)
 		}

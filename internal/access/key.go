@@ -41,7 +41,8 @@ type stored struct {
 	Created time.Time `json:"created"`
 	Creator string    `json:"creator,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
-	Secrets []Secret  `json:"secrets"` // newest first
+	Secrets []Secret  `json:"secrets"`         // newest first
+	Asked   Tag       `json:"asked,omitempty"` // of the request that gave it its newest secret
 }
 
 // check refuses a key that cannot be created.

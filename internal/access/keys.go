@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,8 +27,7 @@ type Keys struct {
 	entries map[string]*entry // by id
 }
 
-// entry is a key in memory. It does not change, except for its principal, with the lock of its keys, and its
-// uses.
+// entry is a key in memory. It does not change, except for its uses.
 type entry struct {
 	stored
 	id        string
@@ -69,13 +69,10 @@ func (k *Keys) take(n note.Note) {
 	}
 }
 
-func (k *Keys) entry(id string) (*entry, *Principal) {
+func (k *Keys) entry(id string) *entry {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	if e := k.entries[id]; e != nil {
-		return e, e.principal
-	}
-	return nil, nil
+	return k.entries[id]
 }
 
 // Len returns how many keys there are.
@@ -97,7 +94,7 @@ func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, erro
 	if !ok {
 		return nil, Unauthenticated(ReasonMalformed, "the key is not complete: it has %d characters, from rk_ on", keyLength)
 	}
-	e, p := k.entry(id)
+	e := k.entry(id)
 	secrets := nothing
 	if e != nil {
 		secrets = e.Secrets
@@ -107,16 +104,18 @@ func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, erro
 	switch {
 	case expired:
 		return nil, Unauthenticated(ReasonExpired, "the key %s has expired; use a new one", id)
-	case found == nil || e == nil:
+	case found == nil:
 		return nil, Unauthenticated(ReasonUnknown, "the key is not known: it was revoked, or never existed")
 	}
 	if sec := now.Unix(); sec-e.used.Load() >= int64(usedEvery/time.Second) {
 		e.used.Store(sec)
 	}
-	return p, nil
+	return e.principal, nil
 }
 
-// Create makes a key, and returns the text that its holder sends; it is never shown again.
+// Create makes a key, and returns the text that its holder sends; it is never shown again. With an
+// Idempotency-Key, its id is made of that: a repetition finds the key, and is refused, as nothing has the
+// text.
 func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if err := key.check(now, k.control.HasRole); err != nil {
@@ -129,12 +128,19 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 		return Key{}, "", rouse.Refuse("keys", fmt.Sprint(n), "are as many as there can be", "revoke those that are not used")
 	}
 	id := newID()
+	tag, asked := TagOf(ctx, "")
+	if asked {
+		id = string(tag[:idLength])
+	}
 	text, hash := newSecret(id)
 	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(), Secrets: []Secret{{Hash: hash, Created: now}}}
 	if p := From(ctx); p != nil {
 		s.Creator = p.ID
 	}
-	if err := k.kind.Write(ctx, Change{id, s, rouse.NoRow}); err != nil {
+	switch err := k.kind.Write(ctx, Change{id, s, rouse.NoRow}); {
+	case asked && errors.Is(err, rouse.ErrConflict):
+		return Key{}, "", fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
+	case err != nil:
 		return Key{}, "", err
 	}
 	return s.key(id), text, nil
@@ -151,6 +157,11 @@ func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Ke
 		return Key{}, "", err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
+	tag, asked := TagOf(ctx, "")
+	if asked && s.Asked == tag && len(s.Secrets) > 0 && now.Sub(s.Secrets[0].Created) < RepeatAge {
+		return Key{}, "", fmt.Errorf("the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
+	}
+	s.Asked = tag
 	text, hash := newSecret(id)
 	secrets := []Secret{{Hash: hash, Created: now}}
 	if old := s.live(now); len(old) > 0 && overlap > 0 {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,7 +71,7 @@ func TestKeysAreTheSameOnAllNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, over := From(entered).Bound(entered)
+		stream, over := two.Bound(entered, From(entered))
 		defer over()
 
 		time.Sleep(2 * usedEvery) // the last use is stored during it
@@ -114,9 +115,31 @@ func TestRolesOfTheirOwn(t *testing.T) {
 	if err := m.Roles.Delete(root, "pauser"); !errors.Is(err, rouse.ErrConflict) {
 		t.Errorf("a role that a key has is deleted: %v", err)
 	}
-	stream, over := From(ctx).Bound(ctx)
+	stream, over := m.Bound(ctx, From(ctx))
 	defer over()
-	if err := m.Roles.Put(root, Role{"pauser", []Verb{TimersRead}}); err != nil {
+	// Whatever authenticates a caller: its streams end with the role as well.
+	token, over := m.Bound(root, &Principal{ID: "token:x#y", Grants: []Grant{{"reader", Everything()}, {"pauser", Everything()}}})
+	defer over()
+	other, over := m.Bound(root, &Principal{ID: "token:x#z", Grants: []Grant{{"reader", Everything()}, {"coming", Everything()}}})
+	defer over()
+	for _, verbs := range [][]Verb{{TimersPause, TimersRead}, {TimersRead}} { // the first are the same
+		if stream.Err() != nil || token.Err() != nil {
+			t.Error("streams end while their role is the same")
+		}
+		if err := m.Roles.Put(root, Role{"pauser", verbs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if <-token.Done(); Ended(token) == nil || Ended(other) != nil {
+		t.Errorf("with a token: %v, with another role: %v", token.Err(), other.Err())
+	}
+	if err := m.Roles.Put(root, Role{"coming", []Verb{TimersRead}}); err != nil {
+		t.Fatal(err)
+	}
+	if <-other.Done(); Ended(other) == nil {
+		t.Error("streams go on when their role has come")
+	}
+	if err := m.Roles.Delete(root, "coming"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.enter(text, "/rouse.v1.Timers/Pause"); !errors.Is(err, rouse.ErrForbidden) {
@@ -200,7 +223,7 @@ func TestAdminKeysOfAFile(t *testing.T) {
 			p, err := a.Authenticate(ctx, &Credentials{Bearer: text})
 			return err == nil && p != nil
 		}
-		if !valid(old) || valid(next) || valid(old[:len(old)-1]+"!") {
+		if !valid(old) || valid(next) || valid(old[:len(old)-1]+"!") || valid("xk_"+old[3:]) || valid(old[:15]+"-"+old[16:]) {
 			t.Error("the key of the file is not the one that is valid")
 		}
 		write(old+"\n"+next+"\n", 0o600)
@@ -227,14 +250,43 @@ func TestKeyLimits(t *testing.T) {
 	for what, k := range map[string]Key{
 		"no name": {Grants: writer}, "no grant": {Name: "x"}, "an unknown role": {Name: "x", Grants: []Grant{{"none", Everything()}}},
 		"no namespace": {Name: "x", Grants: []Grant{{"reader", Scope{}}}}, "past": {Name: "x", Grants: writer, Expires: time.Now().Add(-time.Hour)},
-		"two lines": {Name: "x\ny", Grants: writer}, "many grants": {Name: "x", Grants: make([]Grant, MaxGrants+1)},
+		"two lines": {Name: "x\ny", Grants: writer}, "many grants": {Name: "x", Grants: slices.Repeat(writer, MaxGrants+1)},
+		"a long name": {Name: strings.Repeat("x", maxKeyName+1), Grants: writer}, "no text": {Name: "\xff", Grants: writer},
 	} {
 		if _, _, err := m.Keys.Create(root, k); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := m.Keys.Rotate(root, "000000000000", MaxOverlap+1); !errors.As(err, new(*rouse.Invalid)) {
-		t.Errorf("a long overlap: %v", err)
+	key, _, err := m.Keys.Create(root, Key{Name: "x", Grants: writer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, overlap := range []time.Duration{MaxOverlap + 1, -1} {
+		if _, _, err := m.Keys.Rotate(root, key.ID, overlap); !errors.As(err, new(*rouse.Invalid)) {
+			t.Errorf("an overlap of %v: %v", overlap, err)
+		}
+	}
+	for _, id := range []string{"", "00000000000", "0000000000000", "00000000000i", "../../keys/x"} {
+		if err := m.Keys.Revoke(root, id); !errors.As(err, new(*rouse.Invalid)) {
+			t.Errorf("the key %q: %v", id, err)
+		}
+	}
+	for i := range MaxRoles {
+		m.Roles.custom[fmt.Sprint(i)] = Role{}
+	}
+	m.Keys.mu.Lock()
+	for i := range MaxKeys {
+		m.Keys.entries[fmt.Sprint(i)] = &entry{}
+	}
+	m.Keys.mu.Unlock()
+	if _, _, err := m.Keys.Create(root, Key{Name: "x", Grants: writer}); !errors.As(err, new(*rouse.Invalid)) {
+		t.Errorf("one key too many: %v", err)
+	}
+	if err := m.Roles.Put(root, Role{"x", []Verb{TimersRead}}); !errors.As(err, new(*rouse.Invalid)) {
+		t.Errorf("one role too many: %v", err)
+	}
+	if err := m.Roles.Put(root, Role{"0", []Verb{TimersRead}}); err != nil {
+		t.Errorf("a role in place of one: %v", err)
 	}
 }
 
@@ -275,5 +327,38 @@ func BenchmarkAuthenticate(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// TestKeysAreMadeOnce: a repeated request with an Idempotency-Key neither makes another key nor rotates it
+// once more; as nothing has the text any more, it is refused.
+func TestKeysAreMadeOnce(t *testing.T) {
+	m := join(t, mem.New())
+	root := AsSystem(t.Context())
+	made, _, err := m.Keys.Create(Repeatable(root, "k"), Key{Name: "ci", Grants: writer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.Keys.Create(Repeatable(root, "k"), Key{Name: "ci", Grants: writer}); !errors.Is(err, rouse.ErrConflict) || !strings.Contains(err.Error(), made.ID) {
+		t.Errorf("made again: %v", err)
+	}
+	if _, _, err := m.Keys.Create(Repeatable(With(root, &Principal{ID: "other", system: true}), "k"), Key{Name: "ci", Grants: writer}); err != nil {
+		t.Errorf("the same key of another caller: %v", err)
+	}
+	_, text, err := m.Keys.Rotate(Repeatable(root, "r"), made.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.Keys.Rotate(Repeatable(root, "r"), made.ID, time.Hour); !errors.Is(err, rouse.ErrConflict) {
+		t.Errorf("rotated again: %v", err)
+	}
+	if _, err := m.enter(text, getMethod); err != nil {
+		t.Errorf("the text of the first answer: %v", err)
+	}
+	if _, _, err := m.Keys.Rotate(root, made.ID, time.Hour); err != nil {
+		t.Errorf("without a key: %v", err)
+	}
+	if m.Keys.Len() != 2 {
+		t.Errorf("%d keys", m.Keys.Len())
 	}
 }

@@ -25,7 +25,7 @@ func TestNodeTokens(t *testing.T) {
 		}
 	}
 	for what, token := range map[string]string{"for another node": a.For("b", now), "of another store": other.For("a", now), "old": a.For("a", now.Add(-time.Hour)),
-		"of the future": a.For("a", now.Add(time.Hour)), "cut": good[:len(good)-2], "no token": "rn_", "without a time": "rn__00"} {
+		"of the future": a.For("a", now.Add(time.Hour)), "cut": good[:len(good)-2], "longer": good + "z", "no token": "rn_", "without a time": "rn__00"} {
 		if p, err := a.Authenticate(t.Context(), &Credentials{Bearer: token}); p != nil || err == nil {
 			t.Errorf("a token %s is taken: %+v", what, p)
 		}

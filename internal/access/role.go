@@ -33,6 +33,10 @@ var builtIn = []Role{
 	{"admin", Verbs},
 }
 
+func isBuiltIn(role string) bool {
+	return slices.ContainsFunc(builtIn, func(b Role) bool { return b.Name == role })
+}
+
 // Sidecar is the role that Dapr's sidecars have in the namespace of their certificate.
 const Sidecar = "sidecar"
 
@@ -44,7 +48,7 @@ func (r *Role) Check() error {
 	if err := rouse.CheckNamespace(r.Name); err != nil {
 		return rouse.Refuse("role", r.Name, "is no name of a role", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
-	if slices.ContainsFunc(builtIn, func(b Role) bool { return b.Name == r.Name }) {
+	if isBuiltIn(r.Name) {
 		return rouse.Refuse("role", r.Name, "is a role of rouse's own", "use another name")
 	}
 	if len(r.Verbs) == 0 {

@@ -46,7 +46,6 @@ func (r *Roles) take(n note.Note) {
 		all = append(all, role)
 	}
 	r.control.setRoles(all)
-	r.keys.endThoseWith(n.Name)
 }
 
 // Put creates or replaces a custom role. A principal defines no role that can do more than itself: it needs
@@ -109,19 +108,4 @@ func (k *Keys) having(role string) string {
 		}
 	}
 	return ""
-}
-
-// endThoseWith ends the streams of the keys that have a role, because it has changed.
-func (k *Keys) endThoseWith(role string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, e := range k.entries {
-		for i := range e.Grants {
-			if e.Grants[i].Role == role {
-				e.principal.End()
-				e.principal = Revocable(*e.principal)
-				break
-			}
-		}
-	}
 }

@@ -113,7 +113,15 @@ func (s *Sessions) beginLogin(ctx context.Context, l *Login) (string, error) {
 }
 
 // What a sealed text is for. One for a login is worth nothing as a session.
-var forSession, forLogin = []byte(nil), []byte("login")
+var forSession, forLogin, forPage = []byte(nil), []byte("login"), []byte("page")
+
+// Hide returns a text for a caller that is not to read it, and to bring it back.
+func (s *Sessions) Hide(ctx context.Context, text string) (string, error) {
+	return s.close(ctx, []byte(text), time.Now().Add(SessionTime), forPage)
+}
+
+// Hidden returns what was hidden; empty if it was not, or long ago.
+func (s *Sessions) Hidden(text string) string { return string(s.open(text, time.Now(), forPage)) }
 
 func (s *Sessions) sealAttempt(ctx context.Context, a *Attempt, until time.Time) (string, error) {
 	text, err := json.Marshal(a)
@@ -160,7 +168,7 @@ func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
 		return nil
 	}
 	plain, err := seal.Open(nil, nil, sealed, use)
-	if err != nil || len(plain) < 8 || now.Unix() >= int64(binary.BigEndian.Uint64(plain)) {
+	if err != nil || now.Unix() >= int64(binary.BigEndian.Uint64(plain)) {
 		return nil
 	}
 	return plain[8:]

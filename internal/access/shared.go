@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -176,19 +177,34 @@ func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	names := make([]string, len(changes))
+	notes := make([]note.Note, len(changes))
 	writes := make([]note.Write, 0, len(changes)+1)
 	for i, c := range changes {
-		names[i] = c.Name
-		writes = append(writes, note.Set(k.name+"/"+c.Name, c.Value, c.If))
+		names[i], notes[i].Name = c.Name, c.Name
+		value := c.Value
+		if value != nil {
+			body, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			notes[i].Body, value = body, json.RawMessage(body)
+		}
+		writes = append(writes, note.Set(k.name+"/"+c.Name, value, c.If))
 	}
 	writes = append(writes, note.Set(k.version(), struct{}{}, rouse.AnyRevision)) // last: who sees the new version sees the changes
 	results, err := k.shared.notes.Put(ctx, writes...)
 	if err != nil {
 		return rouse.Unavailable(err)
 	}
-	notes, err := k.Get(ctx, names...)
-	if err != nil {
-		return rouse.Unavailable(err)
+	conflict := false
+	for i := range notes {
+		notes[i].Revision = results[i].Revision
+		conflict = conflict || !results[i].Applied
+	}
+	if conflict { // there are other notes than those of this call
+		if notes, err = k.Get(ctx, names...); err != nil {
+			return rouse.Unavailable(err)
+		}
 	}
 	for _, n := range notes {
 		k.changed(n)

@@ -240,6 +240,19 @@ func TestFilesRotate(t *testing.T) {
 }
 
 // TestSearchIsTheModel compares pages of random queries with what a scan of all events gives, in both orders.
+// TestFilesThatCannotBeLogs are refused before the node starts.
+func TestFilesThatCannotBeLogs(t *testing.T) {
+	dir := t.TempDir()
+	for what, path := range map[string]string{"a directory": dir, "in none": filepath.Join(dir, "none", "audit.log"), "a device": os.DevNull} {
+		if _, err := audit.OpenFile(audit.FileOptions{Path: path}); err == nil {
+			t.Errorf("%s is a log", what)
+		}
+	}
+	if _, err := audit.OpenFile(audit.FileOptions{Path: filepath.Join(dir, "log"), Private: func(string) error { return os.ErrPermission }}); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("a log that others can read: %v", err)
+	}
+}
+
 func TestSearchIsTheModel(t *testing.T) {
 	SearchIsTheModel(t, mem.New())
 }
@@ -260,7 +273,7 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 			clock = clock.Add(time.Duration(random.IntN(300)) * time.Millisecond)
 		}
 		all = append(all, audit.Event{ID: fmt.Sprint("e", i), Time: clock.Time(), Verb: []string{"timers.create", "timers.delete", "keys.create"}[random.IntN(3)],
-			Principal: fmt.Sprint("key:", random.IntN(3)), Namespace: []string{"a", "ab", ""}[random.IntN(3)], Names: []string{fmt.Sprint("n", random.IntN(20))}, Outcome: []string{audit.OK, "forbidden"}[random.IntN(2)]})
+			Principal: fmt.Sprint("key:", random.IntN(3)), Name: fmt.Sprint("person-", random.IntN(3)), Namespace: []string{"a", "ab", ""}[random.IntN(3)], Names: []string{fmt.Sprint("n", random.IntN(20))}, Outcome: []string{audit.OK, "forbidden", "conflict"}[random.IntN(3)]})
 	}
 	for rest := all; len(rest) > 0; {
 		n := min(len(rest), 1+random.IntN(200))
@@ -279,7 +292,7 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 	for round := range 40 {
 		q := audit.Query{Limit: 1 + random.IntN(400), Oldest: round%2 == 0}
 		for _, set := range []func(){func() { q.Verb = "timers.*" }, func() { q.Principal = "key:1" }, func() { q.Namespace = "a" }, func() { q.Namespace = "a*" }, func() { q.Name = "n3" },
-			func() { q.Outcome = audit.Refused }, func() { q.From = pick() }, func() { q.Until = pick() }, func() { q.Allowed = func(ns string) bool { return ns != "" } }} {
+			func() { q.Principal = "person-2*" }, func() { q.Outcome = "forbidden" }, func() { q.Outcome = audit.OK }, func() { q.Outcome = audit.Refused }, func() { q.From = pick() }, func() { q.Until = pick() }, func() { q.Allowed = func(ns string) bool { return ns != "" } }} {
 			if random.IntN(4) == 0 {
 				set()
 			}
@@ -287,8 +300,8 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 		var want, got []string
 		for _, e := range all {
 			at := e.Instant()
-			if (q.Verb == "" || strings.HasPrefix(e.Verb, "timers.")) && (q.Principal == "" || e.Principal == q.Principal) && (q.Namespace != "a" || e.Namespace == "a") &&
-				(q.Namespace != "a*" || e.Namespace != "") && (q.Name == "" || e.Names[0] == q.Name) && (q.Outcome == "" || e.Outcome != audit.OK) &&
+			if (q.Verb == "" || strings.HasPrefix(e.Verb, "timers.")) && (q.Principal == "" || e.Principal == q.Principal || q.Principal == "person-2*" && e.Name == "person-2") && (q.Namespace != "a" || e.Namespace == "a") &&
+				(q.Namespace != "a*" || e.Namespace != "") && (q.Name == "" || e.Names[0] == q.Name) && (q.Outcome == "" || e.Outcome == q.Outcome || q.Outcome == audit.Refused && e.Outcome != audit.OK) &&
 				(q.From == 0 || at >= q.From) && (q.Until == 0 || at < q.Until) && (q.Allowed == nil || e.Namespace != "") {
 				want = append(want, e.ID)
 			}
@@ -316,6 +329,24 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 		slices.Sort(want)
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Fatalf("%+v: %d events, want %d", q, len(got), len(want))
+		}
+	}
+	at := all[0].Instant()
+	for what, q := range map[string]audit.Query{"from": {From: -1}, "until": {Until: -1}, "no time": {From: at, Until: at}, "a reverse time": {From: at + 1, Until: at},
+		"long": {Principal: strings.Repeat("x", 300)}, "a control character": {Name: "a\x01"}, "no text": {Verb: "\xff"}, "a namespace": {Namespace: strings.Repeat("x", 300)},
+		"an outcome": {Outcome: strings.Repeat("x", 300)}, "a long row": {After: audit.Cursor{Row: strings.Repeat("x", 300)}}, "no event": {After: audit.Cursor{Row: "x", Event: -1}}} {
+		if err := q.Check(); !errors.As(err, new(*rouse.Invalid)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, q := range []audit.Query{{}, {From: at}, {Until: at}, {From: at, Until: at + 1}, {After: audit.Cursor{Row: "x"}}} {
+		if err := q.Check(); err != nil {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	for _, token := range []string{"x", "/1", "x/", "x/-1", "x/y", strings.Repeat("x", 300) + "/1"} {
+		if c, err := audit.ParseCursor(token); err == nil {
+			t.Errorf("the token %.10q is %+v", token, c)
 		}
 	}
 	cut := all[len(all)/2].Instant()

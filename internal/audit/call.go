@@ -35,6 +35,7 @@ type Call struct {
 	failed error     // of the first part that failed
 	parts  bool      // the parts of the call have events of their own
 	quiet  bool      // there is an event only if something is revealed
+	checks bool      // nothing is changed: there is an event only of a refusal
 }
 
 type contextKey struct{}
@@ -137,6 +138,16 @@ func Touched(ctx context.Context, namespace, name string, before, after uint64) 
 	add(&c.sum, namespace, name)
 }
 
+// Repeated notes that the call of the context, or a part of it, was carried out before, by a request with the
+// same Idempotency-Key.
+func Repeated(ctx context.Context) {
+	if c := from(ctx); c != nil {
+		c.mu.Lock()
+		c.event.Reason = Again
+		c.mu.Unlock()
+	}
+}
+
 // Failed notes that a part of the call of the context failed, such as one timer of a batch.
 func Failed(ctx context.Context, err error) {
 	c := from(ctx)
@@ -158,6 +169,16 @@ func Revealed(ctx context.Context) {
 	if c := from(ctx); c != nil {
 		c.mu.Lock()
 		c.quiet = false
+		c.mu.Unlock()
+	}
+}
+
+// Checks notes that the call of the context changes nothing: it was asked to check or to count only. It has an
+// event if access control refuses it.
+func Checks(ctx context.Context) {
+	if c := from(ctx); c != nil {
+		c.mu.Lock()
+		c.checks = true
 		c.mu.Unlock()
 	}
 }
@@ -189,7 +210,7 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 	}
 	c.mu.Lock()
 	e := c.event
-	silent := c.parts || c.quiet
+	silent, checks := c.parts || c.quiet, c.checks
 	because := err
 	if because == nil && e.Changed == 0 {
 		because = c.failed
@@ -203,6 +224,10 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 	e.Outcome = OK
 	if because != nil {
 		e.Outcome, e.Reason = codes(because)
+	}
+	if checks && e.Reason == "" {
+		c.log.release()
+		return err
 	}
 	if e.Outcome == stranger && !c.log.strangers.allows(time.Now()) {
 		c.log.release()

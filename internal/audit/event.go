@@ -41,12 +41,15 @@ type Event struct {
 	Before    string        `json:"before,omitempty"` // revision of what was changed; "none": it did not exist; empty: not known
 	After     string        `json:"after,omitempty"`  // "none": it exists no more
 	Outcome   string        `json:"outcome"`          // "ok", or the code of the error
-	Reason    string        `json:"reason,omitempty"` // of a refusal
+	Reason    string        `json:"reason,omitempty"` // of a refusal; or Again
 	Duration  time.Duration `json:"duration_ns"`
 }
 
 // OK is the outcome of a call that was not refused and did not fail.
 const OK = "ok"
+
+// Again is the reason in the event of a call that was carried out before.
+const Again = "repeated"
 
 // stranger is the outcome of a call whose caller could not be authenticated.
 const stranger = "unauthenticated"

@@ -116,7 +116,7 @@ func (m *Manifest) checkFiles() error {
 }
 
 // states contains the states of rows.
-var states = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
+var states = rouse.EveryState
 
 // differs describes how a store's counts differ from the manifest's; "" if they do not.
 func (m *Manifest) differs(rows map[string]int64, records int64) string {

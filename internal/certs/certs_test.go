@@ -472,6 +472,66 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestChainsThatAreRefused: without a handshake, which would not get that far.
+func TestChainsThatAreRefused(t *testing.T) {
+	a := authority(t)
+	files := write(t, a, Request{Names: []string{"a.nodes.rouse"}, Server: true})
+	node, err := NewServer(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.CA = ""
+	alone, err := NewServer(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := node.now.Load().cert.Leaf
+	future := *own
+	future.NotBefore = time.Now().Add(time.Minute)
+	other, err := NewServer(write(t, a, Request{Names: []string{"a.nodes.rouse"}}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":                      {node.peer(nil, nil), "no certificate"},
+		"of the future":             {node.peer([]*x509.Certificate{&future}, nil), "is not valid before"},
+		"without authorities":       {alone.peer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil), "is not set"},
+		"none, by authorities":      {Verify(node.now.Load().cas, nil), "no certificate"},
+		"a PEM block of no DER":     {second(ParseChain([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))), "x509"},
+		"a server without a file":   {second(NewServer(Files{CA: files.CA, CertName: "tls-cert"}, nil)), "is missing"},
+		"a server with authorities": {second(NewServer(Files{CA: write(t, a, Request{}).CA, CertName: "tls-cert"}, nil)), "is missing"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, c.err, c.want)
+		}
+	}
+	if err := node.peer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil); err != nil {
+		t.Errorf("a peer: %v", err)
+	}
+	if err := alone.peer([]*x509.Certificate{own}, nil); err != nil {
+		t.Errorf("one with the same key: %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestPatterns: those that would match nothing, or more than they seem to, are refused.
+func TestPatterns(t *testing.T) {
+	for pattern, ok := range map[string]bool{
+		"a.example.com": true, "*.example.com": true, "spiffe://td/a": true, "spiffe://td/*": true, "spiffe://td/a/*": true, "a@example.com": true,
+		"": false, "*": false, "*.": false, "*.com": false, "*.example.com/x": false, "*.a@example.com": false, "*.example.com:1": false, "a*": false, "*a.example.com": false, "a.*.com": false,
+		"*.*.example.com": false, "spiffe://td/*/*": false, "spiffe://*": false, "spiffe://td*": false, "spiffe://td/a*": false, "spiffe:/td/*": false, "td/*": false, "a.example.com/x/*": false,
+		strings.Repeat("a", 2049): false, strings.Repeat("a", 2048): true,
+	} {
+		if err := CheckPattern(pattern); (err == nil) != ok {
+			t.Errorf("%.50q: %v, want %v", pattern, err, ok)
+		}
+	}
+}
+
 // FuzzFiles: no contents of files make reading them panic, and what is accepted has a certificate.
 func FuzzFiles(f *testing.F) {
 	a := authority(f)

@@ -113,6 +113,17 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		h.put("a", "@after 1s")
 		return h
 	},
+	rouse.CauseNotice: func(t *testing.T) *harness {
+		sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Spec.Target == "test:pager" {
+				return done
+			}
+			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
+		}}
+		h := begin(t, mem.New(), sink, timers.Options{})
+		h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.Expect = rouse.Expect{Every: 2 * time.Second, Notify: "test:pager"} })
+		return h
+	},
 	rouse.CauseRejected: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}), timers.Options{})
 		h.put("a", "@after 1s")

@@ -8,17 +8,21 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// settled returns the timer of an entry to settle. It returns nil for a draft, whose decoding compiles a
-// schedule and takes too long here.
-func (s *settler) settled(en *entry) *rouse.Timer {
-	if en.draft && en.timer == nil {
+// settled returns the timer of an entry to settle. If it is not decoded, it is appended to decoded, which has
+// room. It returns nil for a draft, whose decoding compiles a schedule and takes too long here.
+func (s *settler) settled(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
+	if en.timer != nil {
+		return en.timer
+	}
+	if en.draft {
 		return nil
 	}
-	t, err := s.memory.decoded(en)
+	t, err := s.opts.Read(&en.row)
 	if err != nil {
 		return unreadable(&en.row)
 	}
-	return t
+	*decoded = append(*decoded, t)
+	return &(*decoded)[len(*decoded)-1]
 }
 
 // quickChange is change for cheap steps; expensive ones are queued for evaluation, and it returns errLater.

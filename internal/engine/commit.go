@@ -232,7 +232,7 @@ func (c *commits) doubt(items []*Write, err error) error {
 		for i := range it.Change.Also {
 			w.spill(rouse.Position{Visible: it.Change.Also[i].Visible})
 		}
-		if en := w.entries[it.Change.Key]; en != nil && !en.busy() { // settling updates a busy one
+		if en := w.entries.get(it.Change.Key); en != nil && !en.busy() { // settling updates a busy one
 			w.spill(en.row.Position())
 			w.drop(en)
 		}
@@ -248,11 +248,14 @@ func (c *commits) committed(items []*Write, results []Written) {
 	records := c.records.Take(0)
 	now := c.Now()
 	c.memory.Lock()
-	read := uint8(0)
+	read := uint64(0)
 	for _, w := range items { // as in settler.steps
 		if w.settles != nil {
-			read ^= w.settles.kind
+			w.hash = w.settles.hash
+		} else {
+			w.hash = c.memory.window.entries.hash(&w.Change.Key)
 		}
+		read ^= c.memory.window.entries.peek(w.hash)
 	}
 	runtime.KeepAlive(read)
 	for i, w := range items {

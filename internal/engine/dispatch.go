@@ -37,6 +37,7 @@ func (m *memory) nextDelivery() (d delivery, ok bool) {
 		return d, false
 	}
 	d.at, d.spend = m.Now(), d.lane.spend
+	d.taken = m.readable(d.lane, d.taken)
 	for _, en := range d.taken {
 		m.taken(d.lane, en, d.at)
 	}
@@ -51,6 +52,22 @@ func (m *memory) nextDelivery() (d delivery, ok bool) {
 	return d, true
 }
 
+// readable decodes the timers of entries that waited without them. A row that could be decoded when it came
+// due can be decoded now.
+func (m *memory) readable(ln *lane, taken []*entry) []*entry {
+	live := taken[:0]
+	for _, en := range taken {
+		if _, err := m.decoded(en); err != nil {
+			m.window.drop(en)
+			m.opts.Events.failed("decode", err)
+			m.lanes.reported(ln, 1, time.Now())
+			continue
+		}
+		live = append(live, en)
+	}
+	return live
+}
+
 // unexpired removes entries whose deadline passed while they waited in the lane.
 func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
 	var gone int
@@ -62,7 +79,7 @@ func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 		}
 		gone++
 		en.lane = nil
-		m.expire(en)
+		m.expire(en, en.timer)
 	}
 	if gone > 0 {
 		m.lanes.reported(ln, gone, time.Now())

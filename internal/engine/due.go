@@ -16,7 +16,15 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		m.decide(en, reported{step: finish})
 		return
 	}
-	t, err := m.decoded(en)
+	switch {
+	case en.row.Key.Fire == rouse.ExpectFire:
+		m.expectations.add(en)
+		return
+	case en.row.State == rouse.StateNote: // it was kept next to its timer until now
+		m.decide(en, reported{step: remove})
+		return
+	}
+	t, err := m.look(en)
 	if err != nil {
 		// The row cannot be decoded, so it stays in the store unchanged for an operator to inspect.
 		m.window.drop(en)
@@ -45,14 +53,19 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		return
 	}
 	if t.Expired(occ, now) {
-		m.expire(en)
+		m.expire(en, t)
 		return
 	}
 	lane := m.sink.Lane(en.row.Key.Namespace, &t.Spec)
 	if m.opts.Limit != nil {
 		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
 	}
-	m.lanes.enqueue(en, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+	m.lanes.enqueue(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+	if ln := en.lane; ln.queued > ln.limit-ln.out && m.lanes.queued > decodedMost { // it will wait
+		m.slim(en)
+	} else if en.timer == nil {
+		m.keep(en)
+	}
 }
 
 // attend returns what a due row needs other than a fire; a result without a step means nothing.
@@ -90,9 +103,9 @@ func (m *memory) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 	return look
 }
 
-// expire ends an entry that is in no queue and whose deadline has passed.
-func (m *memory) expire(en *entry) {
-	if en.timer.Attempts == 0 && en.timer.Began == 0 {
+// expire ends an entry that is in no queue and whose deadline has passed. t is its timer.
+func (m *memory) expire(en *entry, t *rouse.Timer) {
+	if t.Attempts == 0 && t.Began == 0 {
 		m.decide(en, reported{step: misfire})
 		return
 	}
@@ -106,7 +119,12 @@ func (m *memory) decide(en *entry, r reported) {
 	m.outcomes.add(r)
 }
 
-// decoded returns the entry's decoded timer.
+// decodedMost is how many entries keep their timers while they wait to be sent. With more,
+// decoding again costs less than the memory: a timer takes twice that of its row, and all of the window may
+// be waiting.
+const decodedMost = 4096
+
+// decoded returns the entry's decoded timer, which it keeps.
 func (m *memory) decoded(en *entry) (*rouse.Timer, error) {
 	if en.timer == nil {
 		t, err := m.opts.Read(&en.row)
@@ -116,6 +134,35 @@ func (m *memory) decoded(en *entry) (*rouse.Timer, error) {
 		en.timer = &t
 	}
 	return en.timer, nil
+}
+
+// look returns the entry's decoded timer, which is valid until the next call.
+func (m *memory) look(en *entry) (*rouse.Timer, error) {
+	if en.timer != nil {
+		return en.timer, nil
+	}
+	if m.lookedAt == en && m.looked.Revision == en.row.Revision {
+		return &m.looked, nil
+	}
+	t, err := m.opts.Read(&en.row)
+	if err != nil {
+		return nil, err
+	}
+	m.looked, m.lookedAt = t, en
+	return &m.looked, nil
+}
+
+// keep lets an entry keep the timer that look has just returned for it.
+func (m *memory) keep(en *entry) {
+	t := m.looked
+	en.timer = &t
+}
+
+// slim frees the memory of an entry's decoded timer, which is decoded again when it is needed.
+func (m *memory) slim(en *entry) {
+	if !en.noted {
+		en.timer = nil
+	}
 }
 
 // misfire applies the misfire policy and the deadline.
@@ -132,6 +179,9 @@ func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
 	m := &schedulecache.Meter{Limit: quickSteps}
 	return t.Misfired(now, m.On(s)) || m.Out
 }
+
+// remove removes a row.
+func remove(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return rouse.Step{} }
 
 // finish writes the timer that was made from a draft. The timer is sent only after that, because its schedule
 // may lie in the future. If the draft was invalid, that is recorded as the end of the occurrence that it

@@ -53,7 +53,7 @@ func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
 func (e *Engine) Underway(t *rouse.Timer) bool {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries[t.Key]
+	en := e.memory.window.entries.get(t.Key)
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
@@ -61,7 +61,7 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	if en := e.memory.window.entries[key]; en != nil && en.state == sending {
+	if en := e.memory.window.entries.get(key); en != nil && en.state == sending {
 		return en.occ, true
 	}
 	return occ, false
@@ -72,7 +72,7 @@ func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 func (e *Engine) Busy(t *rouse.Timer) bool {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries[t.Key]
+	en := e.memory.window.entries.get(t.Key)
 	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
@@ -106,7 +106,7 @@ type Progress struct {
 func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries[key]
+	en := e.memory.window.entries.get(key)
 	if en == nil {
 		return p
 	}

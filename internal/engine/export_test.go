@@ -10,20 +10,22 @@ const (
 	QuickSteps = quickSteps
 	Recently   = recently
 	MaxEdits   = maxEdits
+
+	DecodedMost = decodedMost
 )
 
 // DropRow removes a row from memory, to simulate a fault.
 func (e *Engine) DropRow(key rouse.Key) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	e.memory.window.drop(e.memory.window.entries[key])
+	e.memory.window.drop(e.memory.window.entries.get(key))
 }
 
 // WheelRows returns the number of rows that wait in memory, and of those that are on the wheel.
 func (e *Engine) WheelRows() (waits, placed int) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	for _, en := range e.memory.window.entries {
+	for en := range e.memory.window.entries.all() {
 		if en.state == waiting {
 			waits++
 		}
@@ -53,4 +55,33 @@ func (e *Engine) InProgress(key rouse.Key) int {
 	e.settler.crowds.mu.Lock()
 	defer e.settler.crowds.mu.Unlock()
 	return e.settler.crowds.live[key]
+}
+
+// Decoded returns how many rows in memory have decoded timers.
+func (e *Engine) Decoded() (n int) {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for en := range e.memory.window.entries.all() {
+		if en.timer != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// LeftInLanes returns how many entries the queues of lanes refer to outside of the part that is queued.
+func (e *Engine) LeftInLanes() (n int) {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for _, ln := range e.memory.lanes.byName {
+		for k := range ln.queues {
+			q := &ln.queues[k]
+			for i, en := range q.fifo[:cap(q.fifo)] {
+				if en != nil && (i < q.head || i >= len(q.fifo)) {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }

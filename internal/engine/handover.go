@@ -33,7 +33,7 @@ func (h *handover) granted(g rouse.Grant) (gained []uint32) {
 	defer h.memory.Unlock()
 	gained, lost := h.buckets.change(g, h.Now())
 	if lost {
-		for _, en := range h.memory.window.entries {
+		for en := range h.memory.window.entries.all() {
 			if en.held.IsZero() && !en.busy() && !h.buckets.owns(en.row.Bucket) {
 				h.memory.window.drop(en)
 			}
@@ -54,7 +54,7 @@ func (h *handover) left(ctx context.Context) (waiting bool) {
 	busy := map[uint32]bool{}
 	var out []*entry
 	h.memory.Lock()
-	for _, en := range h.memory.window.entries {
+	for en := range h.memory.window.entries.all() {
 		since, leaving := losses[en.row.Bucket]
 		if !leaving || !en.busy() || !en.held.IsZero() {
 			continue
@@ -121,7 +121,7 @@ func (h *handover) yield(ctx context.Context) {
 	for began := time.Now(); ctx.Err() == nil; {
 		h.memory.Lock()
 		var out []*entry
-		for _, en := range h.memory.window.entries {
+		for en := range h.memory.window.entries.all() {
 			if en.busy() && en.held.IsZero() {
 				out = append(out, en)
 			}
@@ -163,7 +163,7 @@ func (h *handover) releaseLoop(ctx context.Context) {
 func (h *handover) release(ctx context.Context) {
 	h.memory.Lock()
 	var items []*Write
-	for _, en := range h.memory.window.entries {
+	for en := range h.memory.window.entries.all() {
 		if !en.held.IsZero() && !en.busy() {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Plain: true})

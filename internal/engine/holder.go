@@ -18,13 +18,13 @@ type Holder struct {
 // its real value where that is known: in the store it may be the end of a hold.
 func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	e.memory.Lock()
-	if en := e.memory.window.entries[t.Key]; en != nil && en.row.Revision == t.Revision {
+	if en := e.memory.window.entries.get(t.Key); en != nil && en.row.Revision == t.Revision {
 		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
 		h.Mine = !e.holds.lost(en, time.Now()) && (h.Known || en.row.Visible <= e.Now())
 	}
 	// An older version that is out here is this node's. One whose revision is just being checked is not: the
 	// check may fail.
-	if en := e.memory.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
+	if en := e.memory.window.entries.get(t.Key); en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
 		h.Mine, h.Out = true, !en.held.IsZero()
 	}
 	e.memory.Unlock()

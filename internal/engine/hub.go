@@ -47,17 +47,23 @@ func (h *hub) close() {
 }
 
 // Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
-// is the number of records that were lost before this call because f was too slow.
-func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
-	return e.commits.hub.follow(ctx, f)
+// is the number of records that were lost before this call because f was too slow. It calls begin, unless
+// that is nil, when no record is missed any more; an error of it ends all.
+func (e *Engine) Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+	return e.commits.hub.follow(ctx, begin, f)
 }
 
-func (h *hub) follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
+func (h *hub) follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
 	fl := &follower{signal: make(chan struct{}, 1)}
 	if !h.join(fl) {
 		return rouse.ErrClosed
 	}
 	defer h.leave(fl)
+	if begin != nil {
+		if err := begin(); err != nil {
+			return err
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -59,6 +59,9 @@ func someSpec(t *rapid.T) rouse.Spec {
 	case s.Recurring():
 		s.End = rapid.SampledFrom([]rouse.Instant{0, rouse.MaxInstant}).Draw(t, "end")
 	}
+	if s.Recurring() && rapid.Bool().Draw(t, "expected") {
+		s.Expect = rouse.Expect{Every: time.Hour, Grace: time.Minute, Notify: "x:y"}
+	}
 	if s.Recurring() && s.Overlap != rouse.OverlapAllow {
 		s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
 	}
@@ -95,6 +98,9 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		tm.Key.Fire = rouse.FireID(tm.Key.Namespace, tm.Key.Name, tm.Generation, tm.Due, tm.Manual)
 		tm.Ended, tm.Fired, tm.Dead, tm.Missed, tm.Passed = 0, 0, 0, 0, 0
 	}
+	if tm.Spec.Expect.Any() {
+		tm.Succeeded, tm.ExpectFrom, tm.Overdue = someTime(t, "succeeded"), someTime(t, "expect from"), someTime(t, "overdue")
+	}
 	switch rapid.SampledFrom([]rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring,
 		rouse.StateDead}).Draw(t, "state") {
 	case rouse.StateScheduled:
@@ -128,6 +134,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		begun()
 		asFireRow()
 		tm.Live, tm.Asked = true, rapid.Bool().Draw(t, "asked")
+		tm.Notice = rapid.SampledFrom([]rouse.Notice{0, rouse.NoticeOverdue, rouse.NoticeRecovered}).Draw(t, "notice")
 	case rouse.StateDead:
 		begun()
 		asFireRow()

@@ -148,7 +148,7 @@ func (in *inspection) suspects(rows []rouse.Row) (found []suspect) {
 
 // violation returns the invariant that an overdue row breaks, or nil. The mutex is held.
 func (in *inspection) violation(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
-	en := in.memory.window.entries[key]
+	en := in.memory.window.entries.get(key)
 	switch {
 	case en == nil && !in.memory.window.filled() && in.memory.window.spilled == never && in.memory.window.cursor.Visible > visible:
 		return func(v *Violations) *int { return &v.Unclaimed }
@@ -162,9 +162,9 @@ func (in *inspection) heldOver() (found []suspect) {
 	now := time.Now()
 	in.memory.Lock()
 	defer in.memory.Unlock()
-	for key, en := range in.memory.window.entries {
+	for en := range in.memory.window.entries.all() {
 		if !en.held.IsZero() && now.Sub(en.held) > overdue && !en.busy() && len(found) < 1000 {
-			found = append(found, suspect{key, en.row.Revision, func(v *Violations) *int { return &v.HeldOver }})
+			found = append(found, suspect{en.row.Key, en.row.Revision, func(v *Violations) *int { return &v.HeldOver }})
 		}
 	}
 	return found
@@ -173,7 +173,7 @@ func (in *inspection) heldOver() (found []suspect) {
 func (in *inspection) stillSuspect(s *suspect) bool {
 	in.memory.Lock()
 	defer in.memory.Unlock()
-	en := in.memory.window.entries[s.key]
+	en := in.memory.window.entries.get(s.key)
 	return en == nil || en.state == waiting || en.state == nowhere || en.state == queued && !en.held.IsZero()
 }
 

@@ -25,6 +25,7 @@ type lanes struct {
 	quota      func(namespace string) (perSecond float64) // of fires on this node; 0 is unlimited; nil: there are none
 	max        int                                        // running deliveries
 	running    int
+	queued     int // entries in the queues
 	out        int // fires handed to the sink and not reported yet
 	quiet      *sync.Cond
 	abandoned  bool
@@ -57,6 +58,7 @@ var shares = [kinds]int{high: 16, normal: 4, low: 1, late: 4}
 // lane is the set of queues of due entries for one target.
 type lane struct {
 	key     laneKey
+	of      *lanes
 	share   *share
 	limit   int
 	batch   int
@@ -88,7 +90,7 @@ func (l *lanes) init(max int, weight func(namespace string) int, quota func(name
 }
 
 // enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
-func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
+func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, behind bool) {
 	key := laneKey{en.row.Key.Namespace, want.Name}
 	ln := l.byName[key]
 	if ln == nil {
@@ -97,7 +99,7 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 			sh = &share{name: key.namespace}
 			l.namespaces[key.namespace] = sh
 		}
-		ln = &lane{key: key, share: sh}
+		ln = &lane{key: key, of: l, share: sh}
 		if len(l.byName) < keptLanes {
 			ln.recent = new(recent.Minutes)
 		}
@@ -108,12 +110,12 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	ln.all.Set(want.Rate, want.Burst, now)
 	ln.catchUp.Set(want.CatchUp, 0, now)
 	en.state, en.lane, en.kind = queued, ln, normal
-	switch p := en.timer.Spec.Priority; {
+	switch {
 	case behind && want.CatchUp > 0:
 		en.kind = late
-	case p > 0:
+	case priority > 0:
 		en.kind = high
-	case p < 0:
+	case priority < 0:
 		en.kind = low
 	}
 	if ln.queued == 0 {
@@ -127,6 +129,7 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	q.fifo = append(q.fifo, en)
 	q.queued++
 	ln.queued++
+	l.queued++
 	l.ready(ln)
 }
 
@@ -134,6 +137,7 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 func (ln *lane) leave(en *entry) {
 	ln.queues[en.kind].queued--
 	ln.queued--
+	ln.of.queued--
 }
 
 // maySend reports whether a lane may start a delivery now.
@@ -335,6 +339,9 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 	return take
 }
 
+// keptQueue is how many entries an empty queue keeps room for.
+const keptQueue = 4096
+
 // popQueue takes up to n entries from the front of a queue.
 func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
 	for q.head < len(q.fifo) && n > 0 {
@@ -348,11 +355,13 @@ func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
 			n--
 		}
 	}
-	if q.head == len(q.fifo) {
+	switch {
+	case q.head == len(q.fifo) && cap(q.fifo) > keptQueue:
+		q.fifo, q.head = nil, 0
+	case q.head == len(q.fifo):
 		q.fifo, q.head = q.fifo[:0], 0
-	} else if q.head > 1024 && q.head > len(q.fifo)/2 {
-		q.fifo = append(q.fifo[:0], q.fifo[q.head:]...)
-		q.head = 0
+	case q.head > 1024 && q.head > len(q.fifo)/2:
+		q.fifo, q.head = slices.Delete(q.fifo, 0, q.head), 0 // keeps no pointer to what has left
 	}
 	return take
 }

@@ -17,20 +17,25 @@ type memory struct {
 	holds    *holds
 	crowds   *crowds
 	outcomes *outcomes // decisions about rows that are not sent
-	freezer  freezer
-	send     func(delivery) // starts a delivery; nil until Run
-	wake     chan struct{}  // the wheel has an entry earlier than the firing loop waits for
-	room     chan struct{}  // the window shrank, or rows must be read again
+
+	expectations *expectations
+	freezer      freezer
+	send         func(delivery) // starts a delivery; nil until Run
+	wake         chan struct{}  // the wheel has an entry earlier than the firing loop waits for
+	room         chan struct{}  // the window shrank, or rows must be read again
 
 	sync.Mutex
 	window window        // rows in memory and the wheel
 	lanes  lanes         // queues of due rows, and deliveries that are out
 	looks  rouse.Instant // when the firing loop looks at the wheel again by itself; 0 if it is not to be woken before that
+
+	looked   rouse.Timer // what look has decoded last
+	lookedAt *entry
 }
 
 func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds *crowds, outcomes *outcomes) *memory {
 	m := &memory{env: v, sink: sink, buckets: buckets, holds: holds, crowds: crowds, outcomes: outcomes,
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+		expectations: &expectations{env: v, outcomes: outcomes, signal: make(chan struct{}, 1)}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
 	m.lanes.init(v.opts.MaxDeliveries, v.opts.Weight, v.opts.fireRate())
 	return m
@@ -48,7 +53,7 @@ func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 	c, revision := &w.Change, r.Revision
 	en, known := m.absorbRow(w, revision, now)
 	if !known {
-		en = m.window.entries[c.Key]
+		en = m.window.entries.find(&c.Key, w.hash)
 	}
 	if en != nil {
 		if !w.held.IsZero() {
@@ -65,7 +70,7 @@ func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 		if w.alsoHeld != nil {
 			held = w.alsoHeld[i]
 		}
-		if en := m.window.entries[row.Key]; en != nil {
+		if en := m.window.entries.get(row.Key); en != nil {
 			m.changeEntry(en, row, held, now)
 		} else {
 			m.take(row, held, now)
@@ -95,7 +100,7 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 	if c.To != nil {
 		stamp(c.To, revision)
 	}
-	switch en = m.window.entries[c.Key]; {
+	switch en = m.window.entries.find(&c.Key, w.hash); {
 	case w.tooLate(&m.clock) || w.aside:
 		if en != nil && !en.busy() {
 			m.window.drop(en)
@@ -104,7 +109,7 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 		en.logged = en.logged || ends(c, en)
 		w.InFlight = m.changeEntry(en, c.To, w.held, now)
 	case c.To != nil:
-		return m.takeKnown(c.To, m.knownSoon(w, revision, now), w.held, w.how, now), true
+		return m.takeKnown(c.To, w.hash, m.knownSoon(w, revision, now), w.held, w.how, now), true
 	}
 	return nil, false
 }
@@ -217,16 +222,16 @@ func (m *memory) belongs(row *rouse.Row, held time.Time) bool {
 
 // take adds a row that is in no map to memory, if it belongs there.
 func (m *memory) take(row *rouse.Row, held time.Time, now rouse.Instant) {
-	m.takeKnown(row, nil, held, fromStore, now)
+	m.takeKnown(row, m.window.entries.hash(&row.Key), nil, held, fromStore, now)
 }
 
-// takeKnown is take with the decoded timer; nil if the row has to be decoded. It returns the row's entry; nil
-// if there is none.
-func (m *memory) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) *entry {
+// takeKnown is take with the hash of the key, and the decoded timer; nil if the row has to be decoded. It
+// returns the row's entry; nil if there is none.
+func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) *entry {
 	if !m.belongs(row, held) {
 		return nil
 	}
-	en := m.window.add(row, now)
+	en := m.window.addHashed(row, hash, now)
 	if en == nil {
 		return nil
 	}
@@ -266,7 +271,7 @@ func (m *memory) recheckLater(was *entry, now rouse.Instant) {
 // unqueue moves rows that are in lanes but no longer due back to the wheel.
 func (m *memory) unqueue(now rouse.Instant) {
 	var early []*entry
-	for _, en := range m.window.entries {
+	for en := range m.window.entries.all() {
 		if en.state == queued && en.row.Visible > now {
 			early = append(early, en)
 		}
@@ -283,6 +288,6 @@ func (m *memory) unqueue(now rouse.Instant) {
 func (m *memory) holding(key rouse.Key) bool {
 	m.Lock()
 	defer m.Unlock()
-	en := m.window.entries[key]
+	en := m.window.entries.get(key)
 	return en != nil && !en.held.IsZero()
 }

@@ -212,6 +212,17 @@ func TestQuotasOfWrites(t *testing.T) {
 		}
 		want("a debounced call that has no room", merge(3000), rouse.ErrQuota)
 		want("a debounced call that has room", merge(100), nil)
+		calendar := func(name string, days int) error {
+			c := rouse.Calendar{Namespace: "n", Name: name}
+			for i := range days {
+				c.Days = append(c.Days, rouse.Day{Date: rouse.Date(i), Text: "closed"})
+			}
+			_, _, err := h.PutCalendar(ctx, c)
+			return err
+		}
+		want("a calendar that has no room", calendar("c", 1000), rouse.ErrQuota)
+		want("a calendar that has room", calendar("c", 10), nil)
+		want("one that is as large in place of it", calendar("c", 10), nil)
 		huge := rouse.Timer{Key: key("i"), Spec: spec("@every 1h"), Due: rouse.At(time.Now().Add(time.Hour))}
 		huge.Spec.Payload = make([]byte, 3000)
 		want("an import that has no room", firstErr(h.Import(ctx, []rouse.Timer{huge}, timers.CreateOnly)), rouse.ErrQuota)
@@ -229,6 +240,12 @@ func TestQuotasOfWrites(t *testing.T) {
 		want("an import of a costly schedule", firstErr(h.Import(ctx, []rouse.Timer{tr}, timers.CreateOnly)), rouse.ErrQuota)
 		put(rouse.Quotas{ScheduleCost: 2000})
 		want("a costly schedule that may be", costly(rare), nil)
+		put(rouse.Quotas{})
+		for i := 1; i < timers.MaxNamespaceCalendars; i++ { // with the one above
+			want("a calendar", calendar(fmt.Sprint("c", i), 1), nil)
+		}
+		want("one calendar too many", calendar("d", 1), rouse.ErrFull)
+		want("one in place of another", calendar("c", 2), nil)
 	})
 }
 
@@ -253,6 +270,9 @@ func TestTimersAreWrittenInNamespacesThatWereCreated(t *testing.T) {
 		if err := write(h.Timers, "a"); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("in a namespace that was not created: %v", err)
 		}
+		if _, _, err := h.PutCalendar(ctx, rouse.Calendar{Namespace: "n", Name: "c"}); !errors.As(err, new(*rouse.Invalid)) {
+			t.Errorf("a calendar in a namespace that was not created: %v", err)
+		}
 		if err := write(h.Unguarded(), "b"); err != nil {
 			t.Errorf("by what acts for rouse itself: %v", err)
 		}
@@ -261,6 +281,9 @@ func TestTimersAreWrittenInNamespacesThatWereCreated(t *testing.T) {
 		}
 		if err := write(h.Timers, "a"); err != nil {
 			t.Errorf("in a namespace that was created: %v", err)
+		}
+		if _, _, err := h.PutCalendar(ctx, rouse.Calendar{Namespace: "n", Name: "c"}); err != nil {
+			t.Errorf("a calendar in a namespace that was created: %v", err)
 		}
 	})
 }

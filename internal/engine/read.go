@@ -187,7 +187,7 @@ func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		if _, ok := w.touched[row.Key]; ok {
 			continue // a commit had a newer version
 		}
-		if en := w.entries[row.Key]; en != nil {
+		if en := w.entries.get(row.Key); en != nil {
 			if row.Revision > en.row.Revision { // the outcome of a commit was unknown, and it was made
 				r.memory.changeEntry(en, row, time.Time{}, now)
 			}
@@ -225,7 +225,7 @@ const holdMargin = 10
 // claimHeld claims rows that no other node has, with the grant's hold.
 func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	r.memory.Lock()
-	limit := r.memory.window.maxRows - len(r.memory.window.entries) - r.memory.window.orphans
+	limit := r.memory.window.maxRows - r.memory.window.entries.len() - r.memory.window.orphans
 	if r.memory.window.full() {
 		r.memory.window.crowded = r.Now()
 		r.memory.shed()
@@ -249,12 +249,12 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
 		held := asked.Add(r.holds.trusted(r.buckets.current(), grant.Hold))
-		if en := r.memory.window.entries[row.Key]; en != nil {
+		if en := r.memory.window.entries.get(row.Key); en != nil {
 			r.memory.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {
 			r.memory.take(row, held, now) // rows that do not fit come back when their hold expires
 		}
-		if en := r.memory.window.entries[row.Key]; en != nil {
+		if en := r.memory.window.entries.get(row.Key); en != nil {
 			en.hidden = win.HoldEnd(batch.Now)
 			en.markChecked(asked, batch.Now)
 		}

@@ -160,12 +160,12 @@ func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
 	now := r.Now()
 	for i := range rows {
 		row := rows[i]
-		if row.Revision == 0 || r.memory.window.entries[row.Key] != nil {
+		if row.Revision == 0 || r.memory.window.entries.get(row.Key) != nil {
 			continue
 		}
 		hidden := row.Visible
 		r.memory.take(&row, r.holds.heldOn(stale[i], &row), now)
-		if en := r.memory.window.entries[row.Key]; en != nil {
+		if en := r.memory.window.entries.get(row.Key); en != nil {
 			en.hidden = hidden
 		} else if r.mayReturn(stale[i], &row) {
 			r.memory.recheckLater(stale[i], now)

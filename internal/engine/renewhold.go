@@ -54,7 +54,7 @@ func (r *renewals) renew(ctx context.Context, items []*Write) error {
 	defer r.memory.Unlock()
 	now := r.Now()
 	for i := range rows {
-		en, row := r.memory.window.entries[keys[i]], &rows[i]
+		en, row := r.memory.window.entries.get(keys[i]), &rows[i]
 		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
 			r.memory.changeEntry(en, row, en.held, now)
 		}
@@ -66,7 +66,7 @@ func (r *renewals) renew(ctx context.Context, items []*Write) error {
 func (r *renewals) due(now time.Time) (items []*Write) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
-	for _, en := range r.memory.window.entries {
+	for en := range r.memory.window.entries.all() {
 		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < r.opts.Hold*45/100 {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})

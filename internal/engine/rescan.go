@@ -143,7 +143,7 @@ func (r *reader) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 			more = false // the following rows are read when their time comes
 			break
 		}
-		if en := w.entries[row.Key]; en != nil {
+		if en := w.entries.get(row.Key); en != nil {
 			if row.Revision > en.row.Revision {
 				r.memory.changeEntry(en, row, time.Time{}, now)
 			}
@@ -155,7 +155,7 @@ func (r *reader) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 			break
 		}
 		r.memory.take(row, time.Time{}, now)
-		if en := w.entries[row.Key]; en != nil {
+		if en := w.entries.get(row.Key); en != nil {
 			en.markChecked(asked, batch.Now)
 		}
 	}

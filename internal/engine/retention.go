@@ -108,7 +108,7 @@ func (v *env) deadUntil(t *rouse.Timer) rouse.Instant {
 func (v *env) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
 	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
 	for _, t := range [...]*rouse.Timer{step.To, step.Detached} {
-		if t != nil && t.Key.Fire != "" && !t.Live {
+		if t != nil && t.State() == rouse.StateDead {
 			t.Visible = v.deadUntil(t) // when it needs attention next, it is deleted
 		}
 	}
@@ -118,6 +118,9 @@ func (v *env) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Chan
 	}
 	if step.Detached != nil {
 		c.Also = []rouse.Row{step.Detached.Row()}
+	}
+	for i := range step.Also {
+		c.Also = append(c.Also, step.Also[i].Row())
 	}
 	return c
 }

@@ -17,21 +17,19 @@ import (
 
 // reported is an outcome that is to be written to the store.
 type reported struct {
-	en   *entry
-	o    rouse.Outcome
-	fire bool   // a sink reported it: the fire was out
-	step step   // not nil: advances the timer without an outcome
-	of   uint64 // if no fire was out: the revision of the row that was evaluated
-	asks bool   // step applies the misfire policy
-	kept bool   // and that policy gives up nothing
-
+	en    *entry
+	o     rouse.Outcome
+	step  step          // not nil: advances the timer without an outcome
+	of    uint64        // if no fire was out: the revision of the row that was evaluated
 	ready *rouse.Change // not nil: the resulting write, valid for the revision in it
+	away  rouse.Instant // since when the store has not accepted it; 0 if not tried
+	alone *alone        // not nil: the fire was delivered alone
 
-	away rouse.Instant // since when the store has not accepted it; 0 if not tried
-
-	counted bool   // it is reported to Events, and its place in the lane is free
-	alone   *alone // not nil: the fire was delivered alone
-	doubt   bool   // an earlier write of it failed but may have been made
+	fire    bool // a sink reported it: the fire was out
+	asks    bool // step applies the misfire policy
+	kept    bool // and that policy gives up nothing
+	counted bool // it is reported to Events, and its place in the lane is free
+	doubt   bool // an earlier write of it failed but may have been made
 }
 
 // outcomes are reported by sinks and not settled yet. Their number is bounded by the rows in memory.
@@ -79,13 +77,44 @@ type settler struct {
 	handover    *handover
 	health      *health
 
-	backing scratch.Slices[Write] // of the writes that are being made
+	backing scratch.Slices[Write]       // of the writes that are being made
+	decoded scratch.Slices[rouse.Timer] // of the entries that are being settled
 }
 
 // gathered are outcomes that are settled together.
 type gathered struct {
 	list  []reported
 	since time.Time // when the first of them was reported
+}
+
+// queuedOutcomes are those that wait to be settled, in their order.
+type queuedOutcomes struct {
+	most  int // outcomes that are settled together: the writes of all that wait would take twice the memory of their rows
+	parts []gathered
+	spare []reported
+}
+
+func (q *queuedOutcomes) add(list []reported) {
+	for len(list) > 0 {
+		if n := len(q.parts); n == 0 || len(q.parts[n-1].list) == q.most {
+			if n > 0 && q.spare == nil { // this part will be filled as well
+				q.spare = make([]reported, 0, q.most)
+			}
+			q.parts = append(q.parts, gathered{list: q.spare[:0], since: time.Now()})
+			q.spare = nil
+		}
+		last := &q.parts[len(q.parts)-1]
+		n := min(q.most-len(last.list), len(list))
+		last.list = append(last.list, list[:n]...)
+		list = list[n:]
+	}
+}
+
+// next returns the first ones.
+func (q *queuedOutcomes) next() gathered {
+	g := q.parts[0]
+	q.parts = slices.Delete(q.parts, 0, 1)
+	return g
 }
 
 // loop settles what sinks report: everything that arrives during a commit goes into the next one. When
@@ -96,9 +125,9 @@ type gathered struct {
 // waited for the last commit as long, do not. No caller waits for a settle; places in lanes become free
 // before it.
 func (s *settler) loop(ctx context.Context) {
-	var next, spare gathered
+	queue := queuedOutcomes{most: 2 * s.opts.MaxCommit}
 	var taken []reported
-	work, done := make(chan gathered), make(chan gathered, 1)
+	work, done := make(chan gathered), make(chan []reported, 1)
 	var worker sync.WaitGroup
 	worker.Go(func() {
 		var last time.Time // end of the last commit
@@ -110,7 +139,7 @@ func (s *settler) loop(ctx context.Context) {
 			s.settle(ctx, g.list, since.Add(s.opts.SettleWait))
 			last = time.Now()
 			clear(g.list)
-			done <- g
+			done <- g.list
 		}
 	})
 	busy := false
@@ -118,28 +147,29 @@ func (s *settler) loop(ctx context.Context) {
 		select {
 		case <-s.outcomes.signal:
 			taken = s.outcomes.swap(taken)
-			if len(next.list) == 0 {
-				next.since = time.Now()
+			s.countReported(taken, len(queue.parts) > 1 || len(taken) > queue.most)
+			queue.add(taken)
+			if clear(taken); cap(taken) > 4*queue.most {
+				taken = nil
 			}
-			s.countReported(taken)
-			next.list = append(next.list, taken...)
-			clear(taken)
-		case spare = <-done:
+		case queue.spare = <-done:
 			busy = false
 		case <-ctx.Done():
 		}
-		if !busy && len(next.list) > 0 {
-			work <- next
+		if !busy && len(queue.parts) > 0 {
+			work <- queue.next()
 			busy = true
-			next = gathered{list: spare.list[:0]}
 		}
 	}
 	s.commits.hurry()
 	close(work)
 	worker.Wait()
-	for list := append(next.list, s.outcomes.swap(nil)...); len(list) > 0; list = s.outcomes.swap(nil) {
-		s.countReported(list)
-		s.settle(ctx, list, time.Time{})
+	for list := s.outcomes.swap(nil); len(list) > 0 || len(queue.parts) > 0; list = s.outcomes.swap(nil) {
+		s.countReported(list, false)
+		queue.add(list)
+		for len(queue.parts) > 0 {
+			s.settle(ctx, queue.next().list, time.Time{})
+		}
 	}
 }
 
@@ -229,8 +259,9 @@ func parted(list []reported, items []*Write, asked rouse.Instant) (refused []ref
 	return refused, unknown
 }
 
-// countReported frees the lane places of reported fires, so that the next fires start during settling.
-func (s *settler) countReported(list []reported) {
+// countReported frees the lane places of reported fires, so that the next fires start during settling. behind
+// means that they will wait.
+func (s *settler) countReported(list []reported, behind bool) {
 	now, store := time.Now(), s.Now()
 	s.memory.Lock()
 	defer s.memory.Unlock()
@@ -252,6 +283,9 @@ func (s *settler) countReported(list []reported) {
 				r.counted = true
 				s.count(ln, r, store)
 				s.opts.Events.reported(r.en.timer, r.o, store.Sub(r.en.sent))
+			}
+			if behind {
+				s.memory.slim(list[i].en)
 			}
 		}
 		if ln != nil && n > 0 {
@@ -292,10 +326,20 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 		orphan, logged bool
 	}
 	bases := make([]base, len(list))
+	without := 0 // entries without their timers
 	s.memory.Lock()
 	for i := range list {
+		if list[i].en.timer == nil {
+			without++
+		}
+	}
+	var decoded []rouse.Timer
+	if without > 0 {
+		decoded = s.decoded.Take(without)[:0]
+	}
+	for i := range list {
 		en := list[i].en
-		bases[i] = base{s.settled(en), en.row.Revision, en.orphan, en.logged}
+		bases[i] = base{s.settled(en, &decoded), en.row.Revision, en.orphan, en.logged}
 	}
 	s.memory.Unlock()
 	read := byte(0)
@@ -329,6 +373,7 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 		backing[i].settles, backing[i].spared = r.en, r.kept
 		left, items = append(left, r), append(items, &backing[i])
 	}
+	s.decoded.Give(decoded)
 	return left, items, backing
 }
 

@@ -38,7 +38,7 @@ func (e *Engine) Stats() Stats {
 func (m *memory) stats() Stats {
 	m.Lock()
 	defer m.Unlock()
-	s := Stats{Window: len(m.window.entries) + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Lanes: len(m.lanes.byName)}
+	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Lanes: len(m.lanes.byName)}
 	for _, ln := range m.lanes.byName {
 		s.Queued += ln.queued
 	}
@@ -90,7 +90,7 @@ func (m *memory) idle() (next rouse.Instant, cursor rouse.Position, idle bool) {
 	idle = m.outcomes.waiting() == 0 && w.orphans == 0 && m.lanes.out == 0 && m.lanes.running == 0 &&
 		w.reading == 0 && w.spilled == never && w.cursor.Visible > now
 	next = rouse.Never
-	for _, en := range w.entries {
+	for en := range w.entries.all() {
 		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
 			break
 		}

@@ -132,7 +132,7 @@ func (m *memory) taken(ln *lane, en *entry, now rouse.Instant) {
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
 // up for that. Other goroutines may use the entry's timer, so it is copied.
 func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant) rouse.Cause) {
-	t, err := m.decoded(en)
+	t, err := m.look(en)
 	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
 		return
 	}
@@ -148,5 +148,5 @@ func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer,
 	}
 	to := *t
 	to.Waited(why(t, from), from, now)
-	en.timer = &to
+	en.timer, en.noted = &to, true
 }

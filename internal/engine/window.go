@@ -14,7 +14,7 @@ import (
 type window struct {
 	maxRows, maxBytes int
 
-	entries map[rouse.Key]*entry
+	entries index
 	bytes   int
 	orphans int // entries out for delivery but in no map: their timers were deleted or replaced
 	wheel   *wheel.Wheel
@@ -52,8 +52,9 @@ const (
 // entry is a row in memory.
 type entry struct {
 	// what most steps look at comes first, in one line of the CPU's cache
-	listed bool // it is in the map
-	draft  bool // its row is one (rouse.DraftSpec)
+	hash   uint64 // of its key
+	listed bool   // it is in the map
+	draft  bool   // its row is one (rouse.DraftSpec)
 	state  state
 	kind   uint8       // its queue in the lane
 	orphan bool        // its generation ended while it was being sent
@@ -61,10 +62,11 @@ type entry struct {
 	asked  bool        // the misfire policy was just applied and gave up nothing
 	logged bool        // a change that came while it was being sent recorded its occurrence
 	passed bool        // while it is being sent: the revision check succeeded
+	noted  bool        // its timer has waits that its row does not have
 	slot   uint32
 	handle wheel.Handle
 	lane   *lane
-	timer  *rouse.Timer // decoded when it is fired; nil before, and after the row has changed
+	timer  *rouse.Timer // decoded when it is fired; nil before, after the row has changed, and while it waits with many others
 
 	row     rouse.Row
 	held    time.Time     // end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
@@ -79,7 +81,7 @@ type entry struct {
 
 func (w *window) init(maxRows, maxBytes int) {
 	w.maxRows, w.maxBytes = maxRows, maxBytes
-	w.entries = map[rouse.Key]*entry{}
+	w.entries = newIndex()
 	w.touched = map[rouse.Key]struct{}{}
 	w.wheel = wheel.New(0)
 	w.spilled = never
@@ -95,7 +97,7 @@ func (w *window) full() bool { return w.over(w.maxRows, w.maxBytes) }
 func (w *window) filled() bool { return w.over(w.maxRows-w.maxRows/4, w.maxBytes-w.maxBytes/4) }
 
 func (w *window) over(rows, bytes int) bool {
-	return len(w.entries)+w.orphans >= rows || w.bytes >= bytes
+	return w.entries.len()+w.orphans >= rows || w.bytes >= bytes
 }
 
 // Weight returns the bytes that a row counts for; the constant covers the entry, its map slot and its wheel
@@ -114,12 +116,17 @@ func (en *entry) busy() bool { return en.state == sending || en.state == settlin
 // add puts a row that is in no map into memory, on the wheel. It evicts later rows to make room, and returns
 // nil if the row still does not fit.
 func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
+	return w.addHashed(row, w.entries.hash(&row.Key), now)
+}
+
+// addHashed is add with the hash of the key.
+func (w *window) addHashed(row *rouse.Row, hash uint64, now rouse.Instant) *entry {
 	if w.full() && !w.evict(row.Visible, now) {
 		w.spill(row.Position())
 		return nil
 	}
-	en := &entry{row: *row, listed: true, draft: isDraft(row)}
-	w.entries[row.Key] = en
+	en := &entry{hash: hash, row: *row, listed: true, draft: isDraft(row)}
+	w.entries.add(en)
 	w.bytes += Weight(row)
 	w.place(en)
 	return en
@@ -142,14 +149,14 @@ func (w *window) evict(v, now rouse.Instant) bool {
 	if v >= middle || middle.Sub(now) < 250*time.Millisecond {
 		return false
 	}
-	before := len(w.entries)
-	for _, en := range w.entries {
+	before := w.entries.len()
+	for en := range w.entries.all() {
 		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() { // no other node would see a held one until its hold ends
 			w.drop(en)
 		}
 	}
 	w.spill(rouse.Position{Visible: middle + 1})
-	if before-len(w.entries) < before/8 {
+	if before-w.entries.len() < before/8 {
 		w.evictAgain = now.Add(250 * time.Millisecond) // it freed little: scanning all rows again soon would not pay
 	}
 	return !w.full()
@@ -159,7 +166,7 @@ func (w *window) evict(v, now rouse.Instant) bool {
 func (w *window) middle() rouse.Instant {
 	sample := make([]rouse.Instant, 0, 256)
 	looks := 4 * cap(sample)
-	for _, en := range w.entries {
+	for en := range w.entries.all() {
 		if en.state == waiting {
 			sample = append(sample, en.row.Visible)
 		}
@@ -207,7 +214,7 @@ func (w *window) vacate(en *entry) {
 func (w *window) drop(en *entry) {
 	if en.listed {
 		en.listed = false
-		delete(w.entries, en.row.Key)
+		w.entries.remove(en)
 		w.bytes -= Weight(&en.row)
 	}
 	switch en.state {
@@ -225,14 +232,14 @@ func (w *window) orphan(en *entry, c rouse.Cause) {
 	en.orphan, en.cut = true, c
 	w.orphans++
 	en.listed = false
-	delete(w.entries, en.row.Key)
+	w.entries.remove(en)
 	w.bytes -= Weight(&en.row)
 }
 
 // update sets a newer version of an entry's row.
 func (w *window) update(en *entry, row *rouse.Row) {
 	w.bytes += Weight(row) - Weight(&en.row)
-	en.row, en.draft, en.timer, en.checked = *row, isDraft(row), nil, time.Time{}
+	en.row, en.draft, en.timer, en.noted, en.checked = *row, isDraft(row), nil, false, time.Time{}
 }
 
 func isDraft(row *rouse.Row) bool {

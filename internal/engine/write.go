@@ -27,7 +27,8 @@ type Write struct {
 	aside   bool          // set by flush: a fence of a row that this node must not keep
 	late    bool          // set by committed: the fenced occurrence may have come due before the commit
 
-	how origin // source of the row, if it was not in memory
+	hash uint64 // of the key, in the index of the rows in memory; set by committed
+	how  origin // source of the row, if it was not in memory
 	// Set by flush: the time before the commit, by both clocks.
 	asked time.Time
 	began rouse.Instant

@@ -48,6 +48,8 @@ var formats = map[string]format{
 	"eventbridge":     {readEventBridge, eventBridgeNotes},
 	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes},
 	"quartz":          {readQuartz, quartzNotes},
+	"river":           {readRiver, riverNotes},
+	"asynq":           {readAsynq, asynqNotes},
 }
 
 // Formats returns the names of the kinds of files, in order.

@@ -126,6 +126,11 @@ func (p perConnection) Clone() credentials.TransportCredentials {
 	return perConnection{p.TransportCredentials.Clone(), p.files}
 }
 
+// window bounds the bytes of a stream, or of a connection, that were received and not read yet. It does not
+// adapt: to measure how large it should be, gRPC would send a ping for each message, and half of the writes
+// of a service with small messages were the answers to these.
+const window = 1 << 20
+
 // Connect returns a connection, which its first call makes. When it is lost, it is made again after a pause
 // that grows from the first to the longest.
 func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -141,6 +146,8 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: longest,
 			Backoff: backoff.Config{BaseDelay: first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest}}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 	}
 	if o.Token != "" {
 		if a.Plain && !Local(a.Target) {

@@ -64,11 +64,15 @@ func (l *Link) Close() { l.client.CloseIdleConnections() }
 // At returns the URL of a path of the API server.
 func (l *Link) At(path ...string) string { return l.base.JoinPath(path...).String() }
 
-// Collection returns the URL of the objects of a kind in a namespace. apiVersion is group/version, or v1.
+// Collection returns the URL of the objects of a kind in a namespace, or in all of them if it is empty.
+// apiVersion is group/version, or v1.
 func (l *Link) Collection(apiVersion, namespace, plural string) string {
 	in := "apis"
 	if !strings.Contains(apiVersion, "/") {
 		in = "api"
+	}
+	if namespace == "" {
+		return l.At(in, apiVersion, plural)
 	}
 	return l.At(in, apiVersion, "namespaces", url.PathEscape(namespace), plural)
 }
@@ -123,6 +127,9 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 		}
 	}
 	res, err := l.client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = fmt.Errorf("%s %s: %w", method, req.URL.Path, failed.Err) // without parameters, which are others each time
+	}
 	if err != nil {
 		return nil, err
 	}

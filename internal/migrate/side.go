@@ -2,14 +2,13 @@ package migrate
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
 )
 
 // everyState contains all states of rows: a query without states leaves out those of additional rows.
-var everyState = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
+var everyState = rouse.EveryState
 
 // side is a store with a timeout for each call.
 type side struct {

@@ -41,6 +41,7 @@ type Options struct {
 	Now     func(ctx context.Context) (rouse.Instant, error) // the store's clock
 	Fires   func(namespace string) int                       // that this node has sent since the last call, or that wait
 	Groups  func(namespace string) int                       // of workers that this node has started; may be nil
+	Secrets func(namespace string) int                       // that a namespace has; may be nil
 	Log     *slog.Logger
 }
 
@@ -136,7 +137,8 @@ func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision ui
 	return b.get(name)
 }
 
-// Get returns a namespace that has been created, with how much of its quotas it uses.
+// Get returns a namespace that has been created, with how much of its quotas it uses, as far as the caller
+// may see that.
 func (b *Book) Get(ctx context.Context, name string) (is rouse.Namespace, u rouse.Usage, err error) {
 	if err = rouse.CheckNamespace(name); err == nil {
 		err = b.opts.Access.RequireIn(ctx, access.NamespacesRead, name)
@@ -144,7 +146,11 @@ func (b *Book) Get(ctx context.Context, name string) (is rouse.Namespace, u rous
 	if err == nil {
 		is, err = b.get(name)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case b.opts.Access.Restricted(ctx, access.TimersRead, name):
+		u.Hidden = true
+	default:
 		u, err = b.usage(ctx, name, false)
 	}
 	return is, u, err
@@ -160,7 +166,7 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers.
+// Delete deletes a namespace that has no timers, calendars and secrets.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err
@@ -176,10 +182,27 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	case n > 0:
 		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
 	}
+	if err := b.left(ctx, name); err != nil {
+		return err
+	}
 	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil || is.Quotas.Bytes == 0 {
 		return err
 	}
 	return b.sizes.kind.Write(ctx, access.Change{Name: name, If: rouse.AnyRevision})
+}
+
+// left refuses to delete a namespace that has something which the next one of its name would find.
+func (b *Book) left(ctx context.Context, name string) error {
+	page, err := b.store.List(ctx, rouse.CalendarQuery(name, 1))
+	switch {
+	case err != nil:
+		return rouse.Unavailable(err)
+	case len(page.Rows) > 0:
+		return fmt.Errorf("namespace %q has calendars; delete them first: %w", name, rouse.ErrConflict)
+	case b.opts.Secrets != nil && b.opts.Secrets(name) > 0:
+		return fmt.Errorf("namespace %q has secrets; delete them first: %w", name, rouse.ErrConflict)
+	}
+	return nil
 }
 
 // usage reads how much of its quotas a namespace uses. limited: only what is limited is counted.
@@ -262,8 +285,8 @@ func (b *Book) Refuse(namespace, quota string, limit int64) error {
 }
 
 // GroupRoom reports whether a namespace may start another group of workers on this node. What the others
-// start is known within two rounds of shares, so that a node takes half of its part of what is left in each,
-// and at least one.
+// start is known within three rounds of shares, so that a node takes a third of its part of what is left in
+// each, and at least one.
 func (b *Book) GroupRoom(namespace string) bool {
 	sp := b.find(namespace)
 	if sp == nil {
@@ -278,7 +301,7 @@ func (b *Book) GroupRoom(namespace string) bool {
 	mine, others := b.shares.groupsOf(namespace)
 	part := most
 	if nodes > 1 {
-		part = max(1, (most-others-began)/(2*nodes))
+		part = max(1, (most-others-began)/(3*nodes))
 	}
 	return mine+others < most && mine-began < part
 }

@@ -22,12 +22,15 @@ const (
 	// after them is: a node that measures uses a twentieth of the store's time for it.
 	measurePage  = 500
 	measurePause = 19
+	// underway is how long a write may be on its way from its admission to the store. A measurement begins so
+	// much later than the list of what was written, so that no write of the list is missing in the rows.
+	underway = 500 * time.Millisecond
 )
 
 // sizes has how many bytes the namespaces with a quota of bytes take. No store keeps this sum, so one of the
 // nodes reads the rows of such a namespace, again only if they have changed, and shares the sum. To it come
-// the bytes that each node has written since. What has ended since is still in it: the sum is too high
-// rather than too low until the next measurement.
+// the bytes that each node has written since. What has ended since is still in it, and what was written while
+// it was measured counts twice: the sum is too high rather than too low until the next measurement.
 type sizes struct {
 	kind *access.Kind
 	run  string // of this node
@@ -116,8 +119,8 @@ func (sp *space) bytes() int64 {
 	return max(0, sp.weight+sp.written)
 }
 
-// fit takes the sizes of a list of which all fit. What the others write is known within two rounds of
-// shares, so that a node takes half of its part of what is left in each.
+// fit takes the sizes of a list of which all fit. What the others write is known within three rounds of
+// shares, so that a node takes a third of its part of what is left in each.
 func (sp *space) fit(sizes []int64) (int, error) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -127,7 +130,7 @@ func (sp *space) fit(sizes []int64) (int, error) {
 	}
 	left := most - sp.weight - sp.written
 	for i, n := range sizes {
-		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(2*nodes) && (sp.spent > 0 || n > left/nodes)) {
+		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(3*nodes) && (sp.spent > 0 || n > left/nodes)) {
 			after := countAgain
 			if n <= left { // it is another node's part
 				after = publishEvery
@@ -185,7 +188,8 @@ func (s *shares) first(node string) bool {
 
 // measureOne measures a namespace if it has changed.
 func (b *Book) measureOne(ctx context.Context, sp *space) error {
-	rows, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: rouse.AllStates})
+	states := append([]rouse.State{rouse.StateNote}, rouse.AllStates...) // calendars are notes
+	rows, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: states})
 	if err != nil {
 		return err
 	}
@@ -193,7 +197,10 @@ func (b *Book) measureOne(ctx context.Context, sp *space) error {
 	if old.Rows == rows && !old.differs(m.Written) {
 		return nil
 	}
-	q := rouse.Query{Namespace: sp.name, States: rouse.AllStates, Limit: measurePage}
+	if !backoff.Sleep(ctx, underway) {
+		return ctx.Err()
+	}
+	q := rouse.Query{Namespace: sp.name, States: states, Limit: measurePage}
 	for {
 		began := time.Now()
 		page, err := b.store.List(ctx, q)

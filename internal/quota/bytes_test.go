@@ -3,7 +3,10 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,8 +15,14 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// put writes a row of so many bytes if there is room for it.
+// fits writes a row of so many bytes if there is room for it.
 func (n *node) fits(t *testing.T, name string, size int) bool {
+	t.Helper()
+	return n.fitsAfter(t, name, size, 0)
+}
+
+// fitsAfter does so a while after its admission.
+func (n *node) fitsAfter(t *testing.T, name string, size int, underway time.Duration) bool {
 	t.Helper()
 	key := rouse.Key{Namespace: "acme", Name: name}
 	row := rouse.Row{Key: key, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateScheduled, Body: []byte(strings.Repeat("x", size-len(name)-4))}
@@ -26,6 +35,7 @@ func (n *node) fits(t *testing.T, name string, size int) bool {
 		}
 		return false
 	}
+	time.Sleep(underway)
 	if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: key, To: &row, If: rouse.AnyRevision}}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +95,69 @@ func TestBytesHoldOverAllNodes(t *testing.T) {
 	}
 }
 
+// TestQuotasHoldWhateverTheRounds has nodes that learn of each other at any time, and all of them take what
+// they can.
+func TestQuotasHoldWhateverTheRounds(t *testing.T) {
+	const most, size = 500_000, 500
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			list := nodesAnyhow(t, rand.New(rand.NewPCG(seed, 0)))
+			time.Sleep(10 * time.Second)
+			list[0].put(t, rouse.Quotas{Bytes: most, PoolGroups: most / size})
+			time.Sleep(5 * time.Second)
+			bytes, groups := 0, 0
+			for at := range 15_000 {
+				for i, n := range list {
+					if n.fits(t, fmt.Sprintf("%d-%d", i, at), size) {
+						bytes += size
+					}
+					if n.GroupRoom("acme") {
+						n.groups.Add(1)
+						groups++
+					}
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			if float64(bytes) > 1.1*most || float64(groups) > 1.1*most/size {
+				t.Errorf("seed %d: %d nodes have %d bytes of %d, and %d groups of %d", seed, len(list), bytes, most, groups, most/size)
+			}
+		})
+	}
+}
+
+// TestWritesUnderwayCount has writes that take a while, so that each measurement finds many that were
+// admitted and are not in the store yet.
+func TestWritesUnderwayCount(t *testing.T) {
+	for _, count := range []int{1, 2} {
+		t.Run(fmt.Sprint(count, " nodes"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const most, size, writers = 200_000, 2_000, 20
+				list := nodes(t, count)
+				list[0].put(t, rouse.Quotas{Bytes: most})
+				time.Sleep(measureEvery + 2*access.RefreshEvery + 2*publishEvery)
+				var writing sync.WaitGroup
+				var written atomic.Int64
+				for i, n := range list {
+					for w := range writers {
+						writing.Go(func() {
+							for at := range 100 {
+								if n.fitsAfter(t, fmt.Sprintf("%d-%d-%d", i, w, at), size, underway-100*time.Millisecond) {
+									written.Add(size)
+								}
+								time.Sleep(time.Second)
+							}
+						})
+					}
+				}
+				writing.Wait()
+				if got := float64(written.Load()); got < 0.9*most || got > 1.1*most {
+					t.Errorf("%v bytes were written, of %d", got, most)
+				}
+			})
+		})
+	}
+}
+
 // TestWhatEndsMakesRoom deletes rows, of which no node tells the book.
 func TestWhatEndsMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,6 +189,24 @@ func TestWhatEndsMakesRoom(t *testing.T) {
 		time.Sleep(2*measureEvery + 2*access.RefreshEvery + 2*publishEvery)
 		if !list[1].fits(t, "fresh", 2000) {
 			t.Error("an empty namespace is full")
+		}
+	})
+}
+
+// TestCalendarsAreMeasured: they are notes, which lists of timers do not have.
+func TestCalendarsAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(t, 1)[0]
+		n.put(t, rouse.Quotas{Bytes: 100_000})
+		c := rouse.Calendar{Namespace: "acme", Name: "closed", Days: make([]rouse.Day, 1000)}
+		row := c.Row(0)
+		key := rouse.CalendarKey("acme", "closed")
+		if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: key, To: &row, If: rouse.NoRow}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2*measureEvery + underway)
+		if _, u, err := n.Get(t.Context(), "acme"); err != nil || u.Bytes != row.Size() {
+			t.Errorf("%d bytes, %v; want %d", u.Bytes, err, row.Size())
 		}
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,8 +31,9 @@ type node struct {
 func newNode(t *testing.T, store rouse.Store, name string) *node {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	n := &node{shared: access.NewShared(store, log), store: &counting{Store: store}}
-	n.Book = New(n.store, n.shared, Options{Node: func() string { return name }, Now: store.Now, Log: log,
+	n := &node{store: &counting{Store: store}}
+	n.shared = access.NewShared(n.store, log)
+	n.Book = New(n.store, n.shared, Options{Node: func() string { return name }, Now: n.store.Now, Log: log,
 		Groups: func(string) int { return int(n.groups.Load()) }})
 	if err := n.shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -38,8 +41,25 @@ func newNode(t *testing.T, store rouse.Store, name string) *node {
 	return n
 }
 
-// nodes runs nodes until the test ends.
+// nodes runs nodes until the test ends. Their rounds are at different times.
 func nodes(t *testing.T, n int) []*node {
+	t.Helper()
+	return nodesLate(t, n, func(i int) (refresh, share time.Duration) {
+		late := time.Duration(i) * 617 * time.Millisecond
+		return late % access.RefreshEvery, 3 * late % publishEvery
+	})
+}
+
+// nodesAnyhow runs some nodes that differ by chance.
+func nodesAnyhow(t *testing.T, r *rand.Rand) []*node {
+	t.Helper()
+	return nodesLate(t, 3+r.IntN(5), func(int) (refresh, share time.Duration) {
+		return time.Duration(r.Int64N(int64(access.RefreshEvery))), time.Duration(r.Int64N(int64(publishEvery)))
+	})
+}
+
+// nodesLate runs nodes whose rounds begin after a time.
+func nodesLate(t *testing.T, n int, late func(i int) (refresh, share time.Duration)) []*node {
 	t.Helper()
 	store := mem.New()
 	list := make([]*node, n)
@@ -48,8 +68,9 @@ func nodes(t *testing.T, n int) []*node {
 	for i := range list {
 		nd := newNode(t, store, fmt.Sprintf("node-%d", i))
 		list[i] = nd
-		go func() { nd.shared.Run(ctx); done <- struct{}{} }()
-		go func() { nd.Run(ctx, n == 1); done <- struct{}{} }()
+		refresh, share := late(i)
+		go func() { time.Sleep(refresh); nd.shared.Run(ctx); done <- struct{}{} }()
+		go func() { time.Sleep(share); nd.Run(ctx, n == 1); done <- struct{}{} }()
 	}
 	t.Cleanup(func() {
 		end()
@@ -103,6 +124,35 @@ func TestARateHoldsOverAllNodes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestARateHoldsFromTheFirstMinute has nodes of which all is asked at once: none knows yet what the others
+// are asked.
+func TestARateHoldsFromTheFirstMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := nodes(t, 6)
+		list[0].put(t, rouse.Quotas{Creates: 200})
+		time.Sleep(time.Minute)
+		asked := []int{500, 400, 300, 200, 100, 50}
+		if got := drive(list, asked, time.Minute); got < 0.9*60*200 || got > 1.1*60*200 {
+			t.Errorf("%d in a minute, want 12000", got)
+		}
+	})
+}
+
+// TestSharesDoNotFollowBursts has two nodes that are asked in turns.
+func TestSharesDoNotFollowBursts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := nodes(t, 2)
+		list[0].put(t, rouse.Quotas{Creates: 200})
+		got := 0
+		for range 20 {
+			got += drive(list, []int{200, 0}, publishEvery) + drive(list, []int{0, 200}, publishEvery)
+		}
+		if asked := 40 * int(publishEvery.Seconds()) * 200; got < asked*6/10 {
+			t.Errorf("%d of %d", got, asked)
+		}
+	})
 }
 
 // TestSharesFollowTheDemand moves all requests to another node, which then gets the rate.
@@ -184,12 +234,29 @@ func TestAFullNamespaceIsNotCountedForEachRequest(t *testing.T) {
 	})
 }
 
+// counting counts the calls of a store: all, those of Count, and the lists of the namespace acme.
 type counting struct {
 	rouse.Store
-	n, lists atomic.Int64
+	all, n, lists atomic.Int64
+}
+
+func (c *counting) Now(ctx context.Context) (rouse.Instant, error) {
+	c.all.Add(1)
+	return c.Store.Now(ctx)
+}
+
+func (c *counting) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
+	c.all.Add(1)
+	return c.Store.Get(ctx, keys)
+}
+
+func (c *counting) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	c.all.Add(1)
+	return c.Store.Apply(ctx, changes)
 }
 
 func (c *counting) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+	c.all.Add(1)
 	if q.Namespace == "acme" {
 		c.lists.Add(1)
 	}
@@ -197,8 +264,32 @@ func (c *counting) List(ctx context.Context, q rouse.Query) (rouse.Page, error) 
 }
 
 func (c *counting) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	c.all.Add(1)
 	c.n.Add(1)
 	return c.Store.Count(ctx, q)
+}
+
+// TestAnIdleNodeAsksTheStoreRarely bounds what following the shared state and publishing shares cost a store
+// that other nodes may use: a look at all kinds in each RefreshEvery, and in each second round of shares the
+// clock, a write, and a list of what is published.
+func TestAnIdleNodeAsksTheStoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, mem.New(), "a")
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer end()
+		running.Go(func() { n.shared.Run(ctx) })
+		running.Go(func() { n.Run(ctx, false) })
+		time.Sleep(time.Minute + time.Second) // calls at the start do not count
+		before := n.store.all.Load()
+		time.Sleep(time.Minute)
+		asked := n.store.all.Load() - before
+		const slack = 5 // everything is read again once a minute
+		if most := int64(time.Minute/access.RefreshEvery + 3*time.Minute/(2*publishEvery) + slack); asked > most || asked == 0 {
+			t.Errorf("an idle node asked the store %d times in a minute, want at most %d", asked, most)
+		}
+	})
 }
 
 func TestNamespaces(t *testing.T) {
@@ -239,9 +330,40 @@ func TestNamespaces(t *testing.T) {
 	if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rouse.Key{Namespace: "acme", Name: "one"}, If: rouse.AnyRevision}}); err != nil {
 		t.Fatal(err)
 	}
+	calendar := rouse.CalendarKey("acme", "closed")
+	row := (&rouse.Calendar{}).Row(0)
+	for _, c := range []rouse.Change{{Key: calendar, To: &row, If: rouse.NoRow}, {Key: calendar, If: rouse.AnyRevision}} {
+		if _, err := store.Apply(t.Context(), []rouse.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		secrets := 1
+		n.opts.Secrets = func(string) int { return secrets }
+		if err := n.Delete(t.Context(), "acme"); !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("a namespace with a calendar or secrets is deleted: %v", err)
+		}
+		if secrets = 0; c.To == nil {
+			break
+		}
+		if err := n.Delete(t.Context(), "acme"); !errors.Is(err, rouse.ErrConflict) || !strings.Contains(err.Error(), "calendars") {
+			t.Errorf("a namespace with a calendar is deleted: %v", err)
+		}
+	}
 	if err := n.Delete(t.Context(), "acme"); err != nil {
 		t.Error(err)
 	}
+	if err := n.Delete(t.Context(), "acme"); !errors.Is(err, rouse.ErrNotFound) {
+		t.Errorf("deleted again: %v", err)
+	}
+	for i := range MaxNamespaces {
+		n.spaces[fmt.Sprint(i)] = &space{}
+	}
+	if err := second(n.Put(t.Context(), "more", rouse.Quotas{}, rouse.NoRow)); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("one namespace too many: %v", err)
+	}
+	if err := second(n.Put(t.Context(), "1", rouse.Quotas{Timers: 1}, rouse.AnyRevision)); err != nil {
+		t.Errorf("other quotas of one of them: %v", err)
+	}
+	clear(n.spaces)
 	if list, err := n.List(t.Context(), rouse.NamespaceQuery{Limit: 10}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -268,8 +390,14 @@ func TestNamespacesAreForThoseWhoMay(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != "acme" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, _, err := b.Get(reader, "acme"); err != nil {
-		t.Error(err)
+	part := access.With(t.Context(), &access.Principal{ID: "p", Grants: []access.Grant{{Role: "admin", Scope: access.Scope{Namespaces: []string{"acme"}, Targets: []string{"stream:x"}}}}})
+	for _, c := range []struct {
+		ctx    context.Context
+		hidden bool
+	}{{reader, false}, {part, true}, {admin, false}} {
+		if _, u, err := b.Get(c.ctx, "acme"); err != nil || u.Hidden != c.hidden {
+			t.Errorf("%s reads %+v, %v", access.From(c.ctx).ID, u, err)
+		}
 	}
 	for what, err := range map[string]error{
 		"get": third(b.Get(reader, "other")), "put": second(b.Put(reader, "acme", rouse.Quotas{}, rouse.AnyRevision)),

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -125,16 +126,20 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
 	for last, round := time.Now(), 0; ; round++ {
-		if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
-			mine := b.published(now, time.Since(last).Seconds())
-			last = time.Now()
-			if b.publish(ctx, mine, alone || !b.limited() && round%2 == 1) == nil {
-				b.divide(now)
+		// While there are no namespaces, each second round is enough for the nodes to know how many they are
+		// when the first one is created.
+		if alone || round%2 == 0 || b.limited() {
+			if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
+				mine := b.published(now, time.Since(last).Seconds())
+				last = time.Now()
+				if b.publish(ctx, mine, alone) == nil {
+					b.divide(now)
+				}
 			}
 		}
 		select {
 		case <-ctx.Done():
-			if !alone { // the others take this node's shares at once
+			if !alone { // the others take this node's shares
 				ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishEvery)
 				_ = b.shares.kind.Write(ending, access.Change{Name: b.opts.Node(), If: rouse.AnyRevision})
 				cancel()
@@ -146,10 +151,9 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 }
 
 // publish makes what is asked of this node known. A node of which nothing is asked counts as well: it may be
-// asked next. While there are no namespaces, each second round is enough for the nodes to know how many they
-// are when the first one is created.
-func (b *Book) publish(ctx context.Context, mine published, silent bool) error {
-	if silent {
+// asked next.
+func (b *Book) publish(ctx context.Context, mine published, alone bool) error {
+	if alone {
 		b.shares.own(b.opts.Node(), mine)
 		return nil
 	}
@@ -190,18 +194,11 @@ func (b *Book) demand(seconds float64) map[string][kinds]float64 {
 	defer b.mu.RUnlock()
 	all := map[string][kinds]float64{}
 	for name, sp := range b.spaces {
-		d := sp.published()
+		fired := 0
 		if b.opts.Fires != nil {
-			if n := b.opts.Fires(name); sp.limits(fires) {
-				d[fires] = float64(n)
-			}
+			fired = b.opts.Fires(name)
 		}
-		some := false
-		for i := range d {
-			d[i] /= max(seconds, 1e-3)
-			some = some || d[i] >= least
-		}
-		if some {
+		if d := sp.published(fired, seconds); slices.Max(d[:]) >= least {
 			all[name] = d
 		}
 	}

@@ -29,6 +29,11 @@ const freshFor = 2 * time.Second
 // fullFor is how long a namespace stays full without another count.
 const fullFor = 200 * time.Millisecond
 
+// settled is how many rounds of shares it takes until each node knows what is asked of the others. This
+// node's part of a rate is the least of so many rounds: it takes a larger one when the others have given it
+// up.
+const settled = 3
+
 // space is what this node knows of one namespace.
 type space struct {
 	name string
@@ -37,8 +42,10 @@ type space struct {
 	is      rouse.Namespace
 	rate    [kinds]float64 // this node's shares; 0 is unlimited
 	buckets [kinds]throttle.TokenBucket
-	demand  [kinds]float64 // asked of this node since the last time it was published
-	nodes   int            // that share the rates
+	parts   [settled][kinds]float64 // of the rates, as they were divided last
+	demand  [kinds]float64          // asked of this node since the last time it was published
+	asked   [kinds]float64          // what is published of it: evened out
+	nodes   int                     // that share the rates
 
 	written int64 // bytes by which this node has changed the namespace since it began
 	spent   int64 // of them, since it took its last share
@@ -61,7 +68,11 @@ func (sp *space) set(is rouse.Namespace) {
 	for i, r := range rates(&is.Quotas) {
 		switch {
 		case first || old[i] == 0 || r == 0:
-			sp.rate[i] = r / float64(max(1, sp.nodes))
+			part := 1 / float64(max(1, sp.nodes))
+			sp.rate[i] = r * part
+			for k := range sp.parts {
+				sp.parts[k][i] = part
+			}
 		default:
 			sp.rate[i] *= r / old[i]
 		}
@@ -75,29 +86,29 @@ func (sp *space) share(part [kinds]float64, nodes int) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.nodes, sp.spent = nodes, 0
+	copy(sp.parts[1:], sp.parts[:])
+	sp.parts[0] = part
 	for i, r := range rates(&sp.is.Quotas) {
+		for _, p := range sp.parts {
+			part[i] = min(part[i], p[i])
+		}
 		sp.rate[i] = r * part[i]
 	}
 }
 
-// published returns what was asked since the last call.
-func (sp *space) published() (demand [kinds]float64) {
+// published returns what was asked in the given seconds since the last call, each second. It counts half, and
+// what was asked before the other half, so that shares do not follow each burst.
+func (sp *space) published(fired int, seconds float64) (asked [kinds]float64) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	demand, sp.demand = sp.demand, [kinds]float64{}
+	sp.demand[fires] = float64(fired)
 	for i, r := range rates(&sp.is.Quotas) {
-		if r == 0 {
-			demand[i] = 0
+		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 {
+			sp.asked[i] = 0
 		}
 	}
-	return demand
-}
-
-// limits reports whether there is a quota of a rate.
-func (sp *space) limits(kind int) bool {
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	return rates(&sp.is.Quotas)[kind] != 0
+	sp.demand = [kinds]float64{}
+	return sp.asked
 }
 
 // take takes up to n from a rate.

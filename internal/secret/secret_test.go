@@ -2,6 +2,7 @@ package secret_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/secret"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -242,6 +244,57 @@ func TestKeysThatAreGone(t *testing.T) {
 	}
 }
 
+// TestSigningKeysThatCannotBeOpened are replaced by a rotation that leaves none of them, and by no other.
+func TestSigningKeysThatCannotBeOpened(t *testing.T) {
+	store := mem.New()
+	if _, err := open(t, store, &keys{text: secret.NewKey()}).RotateSigning(t.Context(), "rotated", 0); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, store, &keys{text: secret.NewKey()})
+	for _, namespace := range []string{"rotated", "derived"} {
+		if keys, err := other.PublicKeys(namespace); err == nil {
+			t.Errorf("keys that cannot be opened: %v", keys)
+		}
+		if _, err := other.RotateSigning(t.Context(), namespace, time.Hour); err == nil {
+			t.Errorf("an overlap with keys that cannot be opened")
+		}
+		if set, err := other.RotateSigning(t.Context(), namespace, 0); err != nil || len(set.Keys) != 1 {
+			t.Errorf("without overlap: %v, %v", set, err)
+		}
+	}
+	shared := access.NewShared(mem.New(), slog.New(slog.DiscardHandler))
+	none, err := secret.New(secret.Options{Shared: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := none.RotateSigning(t.Context(), "a", 0); !errors.As(err, new(*rouse.Invalid)) {
+		t.Errorf("where callbacks are not signed: %v", err)
+	}
+}
+
+// TestPublicKeysAreForEverybody: what callers without credentials ask for displaces no keys that are in use.
+func TestPublicKeysAreForEverybody(t *testing.T) {
+	a := open(t, mem.New(), &keys{text: secret.NewKey()})
+	used, err := a.Signing("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		if _, err := a.PublicKeys(fmt.Sprint("n", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := a.Signing("acme"); err != nil || again != used || a.Cached() != 1 {
+		t.Errorf("keys that are not in use are kept, %d in all: %v", a.Cached(), err)
+	}
+	if keys, err := a.PublicKeys("acme"); err != nil || len(keys) != 1 || keys[0].ID != used.Keys[0].ID {
+		t.Errorf("%v, %v", keys, err)
+	}
+	if _, err := a.PublicKeys("_root"); !errors.As(err, new(*rouse.Invalid)) {
+		t.Errorf("a name that no namespace has: %v", err)
+	}
+}
+
 // What is sealed for one place does not open in another: a client of the store cannot give one namespace the
 // secret of another.
 func TestMovedSecretsDoNotOpen(t *testing.T) {
@@ -343,10 +396,58 @@ func TestWhatIsRefused(t *testing.T) {
 	if _, err := a.Put(t.Context(), "full", "s0", "another value"); err != nil {
 		t.Errorf("a new value in a full namespace: %v", err)
 	}
+	if err := a.Delete(t.Context(), "full", "none"); !errors.Is(err, rouse.ErrNotFound) {
+		t.Errorf("a secret that does not exist is deleted: %v", err)
+	}
+	spec := rouse.Spec{Webhook: rouse.Webhook{Headers: map[string]string{"X": "{{secret:none}}"}}}
+	if err := a.Check(t.Context(), "full", &spec); !errors.As(err, new(*rouse.Invalid)) {
+		t.Errorf("a header with a secret that does not exist: %v", err)
+	}
+	full := mem.New()
+	shared := access.NewShared(full, slog.New(slog.DiscardHandler))
+	kind := shared.Kind("secret", func(note.Note) {})
+	var changes []access.Change
+	for i := range secret.MaxAll {
+		changes = append(changes, access.Change{Name: fmt.Sprintf("n%d/s", i), Value: map[string]int{"version": 1}, If: rouse.NoRow})
+	}
+	if err := kind.Write(t.Context(), changes...); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, full, &keys{text: secret.NewKey()})
+	if _, err := b.Put(t.Context(), "other", "s", "v"); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("one secret too many in the store: %v", err)
+	}
+	if _, err := b.Put(t.Context(), "n1", "s", "v"); err != nil {
+		t.Errorf("a new value in a full store: %v", err)
+	}
 	key := secret.NewKey()
-	for _, text := range []string{"", "# none", "x", key[:20], key + "x", strings.ToUpper(key)} {
+	short := "rousekey_" + base64.StdEncoding.EncodeToString(make([]byte, 16))
+	for _, text := range []string{"", "# none", "x", key[:20], key + "x", strings.ToUpper(key), strings.TrimPrefix(key, "rousekey_"), short} {
 		if _, err := secret.ParseRing([]byte("# a comment\n" + text)); err == nil || strings.Contains(err.Error(), key[12:20]) {
 			t.Errorf("%.12s: %v", text, err)
 		}
+	}
+}
+
+// TestARepeatedRotationIsTheSame: a repeated request with an Idempotency-Key has the keys of the first one.
+func TestARepeatedRotationIsTheSame(t *testing.T) {
+	store := mem.New()
+	s := open(t, store, &keys{text: secret.NewKey()})
+	ctx := access.Repeatable(t.Context(), "k")
+	first, err := s.RotateSigning(ctx, "acme", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		again, err := s.RotateSigning(ctx, "acme", time.Hour)
+		if err != nil || len(again.Keys) != len(first.Keys) || again.Keys[0].ID != first.Keys[0].ID {
+			t.Fatalf("%+v, %v, first %+v", again, err, first)
+		}
+	}
+	if _, err := s.RotateSigning(ctx, "acme", 2*time.Hour); !errors.Is(err, rouse.ErrConflict) {
+		t.Errorf("another overlap with the same key: %v", err)
+	}
+	if other, err := s.RotateSigning(access.Repeatable(t.Context(), "l"), "acme", time.Hour); err != nil || other.Keys[0].ID == first.Keys[0].ID {
+		t.Errorf("another key: %v", err)
 	}
 }

@@ -32,6 +32,7 @@ type Options struct {
 	Signing bool                  // callbacks are signed
 	Keys    func() (*Ring, error) // returns the sealing keys, nil for none; it is called again and again; default none
 	Now     func() time.Time      // default time.Now
+	Exists  func(string) bool     // whether a namespace has been created; nil: it need not
 	Log     *slog.Logger          // default none
 
 	// Fresh means that Keys were made just now, as there were none: what other keys have sealed cannot be
@@ -50,9 +51,9 @@ type Secrets struct {
 	known   map[string]*value // by the name of the note
 	count   map[string]int    // secrets of each namespace
 	keys    map[string]*signNote
-	cache   map[string]*SigningSet // of namespaces whose callbacks were signed
-	keyErr  string                 // the last error of Keys, which is logged once
-	changed chan struct{}          // has an element after the value of a secret changed
+	cache   *signingCache // of namespaces whose callbacks were signed
+	keyErr  string        // the last error of Keys, which is logged once
+	changed chan struct{} // has an element after the value of a secret changed
 }
 
 // value is a secret with its value.
@@ -93,7 +94,7 @@ func New(o Options) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{}, changed: make(chan struct{}, 1)}
+	s := &Secrets{opts: o, ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{}, cache: &signingCache{}, changed: make(chan struct{}, 1)}
 	s.values = o.Shared.Kind("secret", s.takeValue)
 	s.signing = o.Shared.Kind("signing", s.takeSigning)
 	return s, nil
@@ -196,7 +197,7 @@ func (s *Secrets) readKeys() {
 			n.open(name, ring)
 		}
 	}
-	s.cache = nil
+	s.cache = &signingCache{}
 	s.announce()
 }
 
@@ -312,6 +313,8 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string) (Info,
 		ring, ofNamespace, all := s.ring, s.count[namespace], len(s.known)
 		s.mu.RUnlock()
 		switch {
+		case s.opts.Exists != nil && !s.opts.Exists(namespace):
+			return Info{}, rouse.Refuse("namespace", namespace, "has not been created", "create it, or use another one")
 		case ring == nil:
 			return Info{}, rouse.Refuse("secret-keys", "", "is not set, and secrets are kept only if they are sealed",
 				"give each node of the store the same sealing key: rouse secret new-key prints one")
@@ -354,6 +357,13 @@ func revisionOf(n note.Note) uint64 {
 		return rouse.NoRow
 	}
 	return n.Revision
+}
+
+// Count returns how many secrets a namespace has.
+func (s *Secrets) Count(namespace string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.count[namespace]
 }
 
 // List describes the secrets of a namespace, ordered by name.

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/note"
 )
 
@@ -73,6 +75,10 @@ type signKey struct {
 	Created int64 `json:"created"` // Unix milliseconds
 	Until   int64 `json:"until,omitempty"`
 	Sealed  box   `json:"sealed"`
+
+	// Of a request with an Idempotency-Key:
+	Asked   access.Tag    `json:"asked,omitempty"`
+	Overlap time.Duration `json:"overlap,omitempty"`
 }
 
 // open opens the seeds.
@@ -96,7 +102,7 @@ func (n *signNote) boxes() []box {
 func (s *Secrets) takeSigning(n note.Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cache = nil
+	s.cache = &signingCache{}
 	old := s.keys[n.Name]
 	if n.Revision == 0 {
 		delete(s.keys, n.Name)
@@ -170,21 +176,52 @@ type SigningSet struct {
 	until time.Time // the first end of a key; zero: none has one
 }
 
+// signingCache has the keys of namespaces that were made of the same seeds. Other seeds begin another one, so
+// that nothing is kept of the old ones.
+type signingCache struct {
+	mu   sync.RWMutex
+	sets map[string]*SigningSet
+}
+
+func (c *signingCache) get(namespace string) *SigningSet {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.sets[namespace]
+}
+
+func (c *signingCache) keep(namespace string, set *SigningSet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sets == nil || len(c.sets) >= maxCached {
+		c.sets = map[string]*SigningSet{}
+	}
+	c.sets[namespace] = set
+}
+
 // Signing returns the keys that sign the callbacks of a namespace; none without Options.Signing. It is called
 // for each attempt.
 func (s *Secrets) Signing(namespace string) (*SigningSet, error) {
+	set, made, err := s.set(namespace)
+	if err == nil && made != nil {
+		made.keep(namespace, set)
+	}
+	return set, err
+}
+
+// set returns the keys of a namespace, and where to keep them if they were made just now. It makes them
+// without a lock that others wait for: callers without credentials ask for those of any namespace.
+func (s *Secrets) set(namespace string) (set *SigningSet, made *signingCache, err error) {
 	now := s.opts.Now()
 	s.mu.RLock()
-	set := s.cache[namespace]
-	s.mu.RUnlock()
-	if set != nil && (set.until.IsZero() || now.Before(set.until)) {
-		return set, nil
+	made = s.cache
+	if set = made.get(namespace); set != nil && (set.until.IsZero() || now.Before(set.until)) {
+		s.mu.RUnlock()
+		return set, nil, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	keys, seeds, err := s.seeds(namespace)
+	s.mu.RUnlock()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	set = &SigningSet{}
 	for i, k := range keys {
@@ -197,11 +234,7 @@ func (s *Secrets) Signing(namespace string) (*SigningSet, error) {
 		}
 		set.Keys = append(set.Keys, keyOf(seeds[i], k.Created, k.Until))
 	}
-	if s.cache == nil || len(s.cache) >= maxCached {
-		s.cache = map[string]*SigningSet{}
-	}
-	s.cache[namespace] = set
-	return set, nil
+	return set, made, nil
 }
 
 // PublicKeys returns the keys of a namespace, the newest first, of which only the public ones are for
@@ -210,7 +243,7 @@ func (s *Secrets) PublicKeys(namespace string) ([]SigningKey, error) {
 	if err := rouse.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	set, err := s.Signing(namespace)
+	set, _, err := s.set(namespace) // not kept: that would displace those of namespaces with callbacks
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +269,10 @@ func (s *Secrets) RotateSigning(ctx context.Context, namespace string, overlap t
 	}
 	for {
 		to, revision, err := s.rotated(ctx, namespace, overlap)
+		if errors.Is(err, errRepeated) {
+			audit.Repeated(ctx)
+			return s.Signing(namespace)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -248,6 +285,9 @@ func (s *Secrets) RotateSigning(ctx context.Context, namespace string, overlap t
 		}
 	}
 }
+
+// errRepeated is of a rotation that was carried out before.
+var errRepeated = errors.New("it was carried out before")
 
 // rotated returns the note of a namespace with a new key, and the revision that it must replace. It reads the
 // present one from the store: another node may have rotated.
@@ -269,14 +309,24 @@ func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Du
 		return nil, 0, fmt.Errorf("%w; with an overlap of 0s the new key replaces them", err)
 	}
 	now := s.opts.Now()
-	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.seal(signPlace(namespace), newSeed())}}}
+	tag, asked := access.TagOf(ctx, namespace)
+	for _, k := range keys {
+		switch {
+		case !asked || k.Asked != tag || k.Created < now.Add(-access.RepeatAge).UnixMilli():
+		case k.Overlap != overlap:
+			return nil, 0, fmt.Errorf("the signing keys of the namespace %s were rotated with this Idempotency-Key and another overlap: use another one: %w", namespace, rouse.ErrConflict)
+		default:
+			return nil, 0, errRepeated
+		}
+	}
+	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.seal(signPlace(namespace), newSeed()), Asked: tag, Overlap: overlap}}}
 	for i, k := range keys {
 		end := now.Add(overlap).UnixMilli()
 		if k.Until != 0 {
 			end = min(end, k.Until)
 		}
 		if end > now.UnixMilli() {
-			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Sealed: s.ring.seal(signPlace(namespace), seeds[i])})
+			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Asked: k.Asked, Overlap: k.Overlap, Sealed: s.ring.seal(signPlace(namespace), seeds[i])})
 		}
 	}
 	if len(to.Keys) > MaxSigningKeys {

@@ -200,6 +200,21 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestTheClockIsMovedOnce: a repeated move with an Idempotency-Key moves it no further.
+func TestTheClockIsMovedOnce(t *testing.T) {
+	clock := &shifted{now: epoch}
+	h := handlerOf(Options{Timers: newFake(), Clock: clock})
+	for range 2 {
+		w := do(h, "POST", "/v1/clock:advance", `{"by":"1h"}`, "Idempotency-Key", "k")
+		want(t, w, 200)
+		if got := decoded[api.Clock](t, w); got.Now.Instant() != epoch.Add(time.Hour) || got.Fired != 7 || clock.now != epoch.Add(time.Hour) {
+			t.Errorf("%+v, the clock shows %v", got, clock.now)
+		}
+	}
+	want(t, do(h, "POST", "/v1/clock:advance", `{"by":"2h"}`, "Idempotency-Key", "k"), 409)
+	want(t, do(h, "POST", "/v1/clock:advance", `{"by":"1h"}`, "Idempotency-Key", "l"), 200)
+}
+
 func TestOneMovesTheClock(t *testing.T) {
 	clock := &shifted{now: epoch, hold: make(chan struct{}), enter: make(chan struct{}, 1)}
 	s := serve(t, Options{Timers: newFake(), Clock: clock, Grace: time.Minute})

@@ -25,10 +25,11 @@ func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
-	if !s.simulate.TryAcquire(1) {
-		return rouse.RecordGroups{}, "", overloaded("simulations")
+	give, err := s.simulate.take(ctx)
+	if err != nil {
+		return rouse.RecordGroups{}, "", err
 	}
-	defer s.simulate.Release(1)
+	defer give()
 	g, err := s.timers.Aggregate(ctx, q, by, step)
 	return g, cursorToken(g.Next, &first), err
 }
@@ -42,10 +43,11 @@ func (s *service) outcomes(ctx context.Context, namespace string, names []string
 			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
 		}
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return s.timers.Outcomes(ctx, keys, int(cmp.Or(limit, rouse.MaxOutcomes)))
 }
 

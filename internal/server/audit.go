@@ -59,10 +59,11 @@ func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, 
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return page, err
 	}
-	if !s.reads.TryAcquire(1) {
-		return page, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return page, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return s.opts.Events.Search(ctx, q, s.clock().now)
 }
 
@@ -81,10 +82,11 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return err
 	}
-	if !s.follow.TryAcquire(1) {
-		return overloaded("followers")
+	give, err := s.follow.take(ctx)
+	if err != nil {
+		return err
 	}
-	defer s.follow.Release(1)
+	defer give()
 	since := s.clock().now
 	if err := begin(); err != nil {
 		return err

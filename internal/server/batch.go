@@ -18,6 +18,9 @@ func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutRes
 	if len(puts) == 0 {
 		return nil, nil
 	}
+	if once(ctx, &puts[0]) {
+		return s.createOnce(ctx, puts)
+	}
 	weight, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return nil, err
@@ -135,7 +138,7 @@ var modes = map[string]timers.Mode{
 }
 
 var batchRoutes = []route{
-	{method: "POST", path: timersPath + ":batchCreate", serve: (*httpHandler).batchCreate, rpc: "Timers/BatchCreate",
+	{method: "POST", path: timersPath + ":batchCreate", repeats: withKey, serve: (*httpHandler).batchCreate, rpc: "Timers/BatchCreate",
 		body: api.BatchCreate{}, answer: api.BatchCreated{},
 		summary: "Creates up to 5,000 timers in one durable step; each has an outcome of its own.",
 		means:   "What became of each timer, in the order of the request."},

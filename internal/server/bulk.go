@@ -24,10 +24,11 @@ type bulkOps interface {
 // bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
 // drains, or progress fails. Changes made until then stay.
 func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
-	if !s.bulks.TryAcquire(1) {
-		return overloaded("bulks")
+	give, err := s.bulks.take(ctx)
+	if err != nil {
+		return err
 	}
-	defer s.bulks.Release(1)
+	defer give()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	return s.ended(s.timers.Bulk(ctx, r, progress))
@@ -71,7 +72,7 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 const linesType = "application/x-ndjson"
 
 var bulkRoutes = []route{
-	{method: "POST", path: timersPath + ":bulk", serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk", body: api.Bulk{}, answer: api.BulkProgress{},
+	{method: "POST", path: timersPath + ":bulk", repeats: withKey, serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk", body: api.Bulk{}, answer: api.BulkProgress{},
 		summary: `Does one thing to all timers, or dead letters, that match; the namespace "-" is all of them.`,
 		means:   "How far it came.",
 		more: `

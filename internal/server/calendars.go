@@ -26,17 +26,18 @@ type calendarOps interface {
 const maxCalendar = 4 << 20
 
 // parseCalendar reads an iCalendar file.
-func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []string, err error) {
+func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []rouse.Day, warnings []string, err error) {
 	switch {
 	case s.opts.ParseCalendar == nil:
 		return nil, nil, fmt.Errorf("this server reads no iCalendar: %w", rousev1.ErrUnimplemented)
 	case len(icalendar) > maxCalendar:
 		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, nil, overloaded("calendars")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	if days, warnings, err = s.opts.ParseCalendar(icalendar); err != nil {
 		if errors.As(err, new(*rouse.Invalid)) {
 			return nil, nil, err
@@ -50,19 +51,21 @@ func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []
 
 // putCalendar stores a calendar and returns it with the number of timers whose due time moved.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
-	if !s.bulks.TryAcquire(1) { // it may move many timers
-		return saved, 0, overloaded("bulks")
+	give, err := s.bulks.take(ctx) // it may move many timers
+	if err != nil {
+		return saved, 0, err
 	}
-	defer s.bulks.Release(1)
+	defer give()
 	return s.timers.PutCalendar(ctx, c)
 }
 
 // calendars returns all calendars of a namespace, without their days.
 func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
-	if !s.reads.TryAcquire(1) {
-		return nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	list, err := s.timers.Calendars(ctx, namespace)
 	for i := range list {
 		list[i].Days = nil
@@ -85,7 +88,7 @@ func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalenda
 	case len(r.Icalendar) > 0 && len(r.Days) > 0:
 		return nil, rouse.Refuse("icalendar", "", "is given in addition to days", "give one of them")
 	case len(r.Icalendar) > 0:
-		c.Days, out.Warnings, err = f.parseCalendar(r.Icalendar)
+		c.Days, out.Warnings, err = f.parseCalendar(ctx, r.Icalendar)
 	default:
 		c.Days, err = rousev1.DaysFromProto(r.Days)
 	}
@@ -181,7 +184,7 @@ func (c *call) calendarDays(out *api.CalendarPut) (days []rouse.Day, err error) 
 		if err != nil {
 			return nil, err
 		}
-		days, out.Warnings, err = c.handler.parseCalendar(file)
+		days, out.Warnings, err = c.handler.parseCalendar(c.ctx, file)
 		return days, err
 	}
 	var body api.PutCalendar

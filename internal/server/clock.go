@@ -9,6 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 // Clock is the clock of a development server.
@@ -37,6 +39,13 @@ func (s *service) clock() clockState {
 	return clockState{now: s.timers.Now()}
 }
 
+// moved is the last move of the clock, for its repetition: the clock, too, is this process' own.
+type moved struct {
+	tag   access.Tag
+	asks  string
+	state clockState
+}
+
 // advance moves the clock by a duration or to a time; exactly one of them is set.
 func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
 	c := s.opts.Clock
@@ -53,6 +62,15 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 		return clockState{}, fmt.Errorf("the clock is being moved: %w", rousev1.ErrBusy)
 	}
 	defer s.moving.Release(1)
+	tag, asked := access.TagOf(ctx, "")
+	asks := fmt.Sprint(by, to, jump)
+	if last := &s.moved; asked && last.tag == tag {
+		if last.asks != asks {
+			return clockState{}, fmt.Errorf("the clock was moved with this %s in another way: use another one: %w", idempotencyHeader, rouse.ErrConflict)
+		}
+		audit.Repeated(ctx)
+		return last.state, nil
+	}
 	now := c.Now()
 	if by != 0 {
 		if to = now.Add(by); to > rouse.MaxInstant {
@@ -70,6 +88,7 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	}
 	state := s.clock()
 	state.fired = fired
+	s.moved = moved{tag, asks, state}
 	return state, nil
 }
 
@@ -96,7 +115,7 @@ func clockToProto(c clockState) *rousev1.Clock {
 var clockRoutes = []route{
 	{method: "GET", path: "/v1/clock", serve: (*httpHandler).showClock, rpc: "Admin/GetClock", answer: api.Clock{},
 		summary: "Tells what the service takes for now.", means: "The clock."},
-	{method: "POST", path: "/v1/clock:advance", serve: (*httpHandler).advanceClock, rpc: "Admin/AdvanceClock", body: api.AdvanceClock{}, answer: api.Clock{},
+	{method: "POST", path: "/v1/clock:advance", repeats: withKey, serve: (*httpHandler).advanceClock, rpc: "Admin/AdvanceClock", body: api.AdvanceClock{}, answer: api.Clock{},
 		summary: "Moves the clock of a development server; by default from due time to due time, waiting for what fires.",
 		means:   "The clock after it."},
 }

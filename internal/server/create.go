@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -36,9 +36,21 @@ func (s *service) put(ctx context.Context, puts []timers.Put, weight int64) ([]t
 	return s.timers.Put(ctx, puts)
 }
 
+// once reports whether a put only creates, by a request that may be repeated.
+func once(ctx context.Context, p *timers.Put) bool {
+	return p.Mode == timers.CreateOnly && p.IfRevision == 0 && !p.Validate && access.RepeatKey(ctx) != ""
+}
+
 // create writes one timer.
 func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, error) {
 	puts := []timers.Put{p}
+	if once(ctx, &p) {
+		results, err := s.createOnce(ctx, puts)
+		if err != nil {
+			return timers.PutResult{}, err
+		}
+		return results[0], results[0].Err
+	}
 	weight, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return timers.PutResult{}, err
@@ -113,14 +125,7 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	key, err := idempotencyKey(metadata.ValueFromIncomingContext(ctx, idempotencyHeader))
 	switch {
-	case err != nil:
-		return nil, err
-	case key != "" && (c != nil || mode != timers.CreateOnly || put.IfRevision != 0):
-		return nil, malformed(idempotencyHeader, "", "is for requests that only create", "leave it out: a replacement can be repeated, and of debounce and throttle the newest call wins")
-	case key != "":
-		return writtenOr(f.createOnce(ctx, put, key))
 	case c == nil:
 		return writtenOr(f.create(ctx, put))
 	case mode != timers.CreateOnly:
@@ -163,15 +168,12 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 }
 
 var createRoutes = []route{
-	{method: "POST", path: timersPath, serve: (*httpHandler).createTimer, rpc: "Timers/Create", body: api.CreateTimer{}, answer: "Timer",
+	{method: "POST", path: timersPath, repeats: withKey, serve: (*httpHandler).createTimer, rpc: "Timers/Create", body: api.CreateTimer{}, answer: "Timer",
 		summary: "Creates a timer; a name that is taken is refused with 409, but for debounce and throttle, and a repetition by its key, which answer 200.",
 		more: `
-parameters:
-  - {name: Idempotency-Key, in: header, schema: {type: string, maxLength: 256}, description:
-      Makes the request repeatable; without a name in the body the timer gets one that is made of the key.}
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
-	{method: "PUT", path: timerPath, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
+	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
 		summary: "Creates a timer or replaces it, which begins a new generation.",
 		more: `
 description: |
@@ -197,17 +199,8 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := idempotencyKey(c.r.Header.Values(idempotencyHeader))
-	if err != nil {
-		return err
-	}
 	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Validate: body.ValidateOnly, Given: true}
-	switch {
-	case coalesce != nil && key != "":
-		return malformed(idempotencyHeader, "", "does not go with debounce and throttle", "leave it out: the newest call wins")
-	case key != "":
-		return c.written(f.createOnce(c.ctx, put, key))
-	case coalesce != nil:
+	if coalesce != nil {
 		return c.written(f.coalesce(c.ctx, put, *coalesce))
 	}
 	return c.written(f.create(c.ctx, put))

@@ -37,7 +37,7 @@ var deadRoutes = []route{
 		summary: "Reads a dead letter."},
 	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead, rpc: "Timers/Purge",
 		summary: "Deletes a dead letter.", means: "It is deleted."},
-	{method: "POST", path: deadPath + ":redrive", serve: (*httpHandler).redriveDead, rpc: "Timers/Redrive",
+	{method: "POST", path: deadPath + ":redrive", repeats: withKey, serve: (*httpHandler).redriveDead, rpc: "Timers/Redrive",
 		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again."},
 }
 

@@ -30,10 +30,11 @@ func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 }
 
 func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
-	if !s.bulks.TryAcquire(1) {
-		return timers.Backfilled{}, overloaded("bulks")
+	give, err := s.bulks.take(ctx)
+	if err != nil {
+		return timers.Backfilled{}, err
 	}
-	defer s.bulks.Release(1)
+	defer give()
 	return s.timers.Backfill(ctx, key, from, until, dryRun)
 }
 
@@ -65,16 +66,16 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 }
 
 var editRoutes = []route{
-	{method: "POST", path: timerPath + ":skip", serve: (*httpHandler).skipTimer, rpc: "Timers/Skip", body: api.Skip{}, answer: "Timer",
+	{method: "POST", path: timerPath + ":skip", repeats: withKey, serve: (*httpHandler).skipTimer, rpc: "Timers/Skip", body: api.Skip{}, answer: "Timer",
 		summary: "Gives up the next occurrences; the schedule goes on after them.",
 		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":reschedule", serve: (*httpHandler).rescheduleTimer, rpc: "Timers/Reschedule",
+	{method: "POST", path: timerPath + ":reschedule", repeats: withKey, serve: (*httpHandler).rescheduleTimer, rpc: "Timers/Reschedule",
 		body: api.Reschedule{}, answer: "Timer",
 		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.",
 		more: `
 parameters:
   - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":backfill", serve: (*httpHandler).backfillTimer, rpc: "Timers/Backfill",
+	{method: "POST", path: timerPath + ":backfill", repeats: withKey, serve: (*httpHandler).backfillTimer, rpc: "Timers/Backfill",
 		body: api.Backfill{}, answer: api.Backfilled{},
 		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.",
 		means:   "What is on its way now."},

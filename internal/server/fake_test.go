@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -28,6 +29,7 @@ type fake struct {
 	followers map[chan []rouse.Record]struct{}
 	following chan struct{} // receives for every follower that begins
 	days      map[rouse.Key]rouse.Calendar
+	key       string     // Idempotency-Key of the last pause
 	previewed rouse.Key  // of the last preview
 	spec      rouse.Spec // of the last preview
 	bulk      timers.BulkRequest
@@ -218,10 +220,11 @@ func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (time
 	return timers.Deleted{Generation: t.Generation, InFlight: t.Attempts > 0}, nil
 }
 
-func (f *fake) Pause(_ context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+func (f *fake) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
 	if err := cmp.Or(rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
+	f.key = access.RepeatKey(ctx)
 	return f.edit(key, func(t *rouse.Timer) error { return t.Pause(reason, until, epoch) })
 }
 
@@ -594,10 +597,13 @@ func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage
 
 func (f *fake) Readable(context.Context, string, string) error { return nil }
 
-func (f *fake) Follow(ctx context.Context, fn func([]rouse.Record, uint64) error) error {
+func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.Record, uint64) error) error {
 	ch := make(chan []rouse.Record, 16)
 	f.set(func() { f.followers[ch] = struct{}{} })
 	defer f.set(func() { delete(f.followers, ch) })
+	if err := begin(); err != nil {
+		return err
+	}
 	f.following <- struct{}{}
 	for {
 		select {

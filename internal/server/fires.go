@@ -117,15 +117,15 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 }
 
 var firesRoutes = []route{
-	{method: "POST", path: nsPath + "/fires:poll", serve: pollFires, body: api.Poll{}, answer: api.Polled{},
+	{method: "POST", path: nsPath + "/fires:poll", repeats: notAtAll, serve: pollFires, body: api.Poll{}, answer: api.Polled{},
 		summary: "Takes fires of a stream target, and waits if there are none.", means: "The fires; the caller reports on each before its deadline."},
-	{method: "POST", path: firePath + ":complete", serve: (*httpHandler).completeFire, rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":complete", repeats: withKey, serve: (*httpHandler).completeFire, rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202, or taken by a poll, is done."},
-	{method: "POST", path: firePath + ":fail", serve: (*httpHandler).failFire, rpc: "Fires/Report", body: api.Fail{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":fail", repeats: withKey, serve: (*httpHandler).failFire, rpc: "Fires/Report", body: api.Fail{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202, or taken by a poll, has failed."},
-	{method: "POST", path: firePath + ":heartbeat", serve: (*httpHandler).heartbeatFire, rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":heartbeat", repeats: withKey, serve: (*httpHandler).heartbeatFire, rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
 		summary: "Moves the deadline of a fire that was accepted with 202, or taken by a poll."},
-	{method: "POST", path: firePath + ":release", serve: releaseFire, rpc: "Fires/Report", body: api.Release{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":release", repeats: withKey, serve: releaseFire, rpc: "Fires/Report", body: api.Release{}, answer: "Deadline",
 		summary: "Gives back a fire that was accepted with 202, or taken by a poll: it comes again at once, and the attempt does not count."},
 }
 
@@ -150,7 +150,7 @@ func pollFires(f *httpHandler, c *call) error {
 		wait = time.Duration(*body.Wait)
 	}
 	switch {
-	case wait < 0 || wait > maxPollWait:
+	case wait > maxPollWait:
 		return rouse.Refuse("wait", wait.String(), "is out of bounds", "give up to "+maxPollWait.String())
 	case most > maxPollFires:
 		return rouse.Refuse("max", strconv.FormatUint(uint64(most), 10), "is out of bounds", fmt.Sprintf("give 1 to %d", maxPollFires))

@@ -63,9 +63,16 @@ func TestPoll(t *testing.T) {
 }
 
 func TestPollsAreChecked(t *testing.T) {
-	s := serve(t, Options{Timers: newFake(), Polls: func(context.Context, *rousev1.Open, time.Duration) ([]*rousev1.Fire, error) {
+	var asked []string
+	s := serve(t, Options{Timers: newFake(), Polls: func(_ context.Context, open *rousev1.Open, _ time.Duration) ([]*rousev1.Fire, error) {
+		asked = append(asked, open.Channel)
 		return nil, rouse.Refuse("open.channel", "c", "is wrong", "give another")
 	}})
+	defer func() {
+		if len(asked) != 1 || asked[0] != "c" { // the fires of a pool are of all namespaces
+			t.Errorf("the channels %q were polled", asked)
+		}
+	}()
 	for body, want := range map[string]string{`{"wait": "31s"}`: "wait", `{"max": 257}`: "max", `{"channel": "pool:a/b"}`: "channel",
 		`{"channel": "c"}`: "channel"} {
 		if p := polled[api.Problem](t, s, body); p.Status != 422 || len(p.Errors) != 1 || p.Errors[0].Field != want {

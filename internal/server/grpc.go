@@ -153,7 +153,7 @@ func (g guard) stream(method string, h grpc.StreamHandler) grpc.StreamHandler {
 		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
 			if p := access.From(in.ctx); p != nil {
 				var over context.CancelFunc
-				in.ctx, over = p.Bound(in.ctx)
+				in.ctx, over = g.gate.Decider().Bound(in.ctx, p)
 				in.reading = g.streams
 				defer over()
 			}
@@ -176,6 +176,13 @@ func (g guard) enter(ctx context.Context, method string) (context.Context, *audi
 		if span := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(span) == 1 {
 			ctx = rouse.WithTrace(ctx, rouse.ParseTraceparent(span[0]))
 		}
+	}
+	if values := metadata.ValueFromIncomingContext(ctx, idempotencyHeader); values != nil {
+		key, err := idempotencyKey(values)
+		if err != nil {
+			return ctx, nil, err
+		}
+		ctx = access.Repeatable(ctx, key)
 	}
 	if g.gate == nil && g.audit == nil {
 		return ctx, nil, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/notify"
 )
@@ -60,6 +61,9 @@ type creating struct {
 const maxNames = 64 << 10
 
 func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
+	if access.RepeatKey(stream.Context()) != "" {
+		return malformed(idempotencyHeader, "", "is for single requests", "leave it out, and give the timers names: those that are there are refused")
+	}
 	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing), names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
 	f.streams.Go(c.readAll)
 	for {

@@ -106,9 +106,11 @@ func (c *call) serve() error {
 		return err
 	}
 	defer leave()
-	if err := c.refuseKey(); err != nil {
+	keyed, err := c.keyed()
+	if err != nil {
 		return err
 	}
+	c.r = c.r.WithContext(keyed)
 	if route.foreign {
 		c.params = params(c.r.URL.Query())
 	} else if c.params, err = c.query(route.params); err != nil {
@@ -150,7 +152,7 @@ func enter(o *Options, door, method string, r **http.Request) (leave func(), cal
 		return leave, call, err
 	}
 	if p := access.From(ctx); p != nil {
-		ctx, leave = p.Bound(ctx)
+		ctx, leave = o.Access.Decider().Bound(ctx, p)
 	}
 	if a.Login != nil {
 		bound, end := o.Access.Sessions.Bound(ctx, a.Login)

@@ -100,7 +100,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 }
 
 var importRoutes = []route{
-	{method: "POST", path: timersPath + ":import", serve: (*httpHandler).importTimers, rpc: "Timers/Import",
+	{method: "POST", path: timersPath + ":import", repeats: withKey, serve: (*httpHandler).importTimers, rpc: "Timers/Import",
 		body: api.Import{}, answer: api.BatchCreated{},
 		summary: `Writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.`,
 		means:   "What became of each timer, in the order of the request."},

@@ -38,10 +38,11 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 	if err != nil {
 		return nil, "", err
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, "", err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return g.Keys.List(ctx, prefix, token, size)
 }
 
@@ -238,11 +239,11 @@ parameters:
 var accessRoutes = []route{
 	{method: "GET", path: "/v1/whoami", serve: whoAmI, rpc: "Access/WhoAmI", answer: api.Identity{},
 		summary: "Tells what the caller's credentials are, and what they allow.", means: "The identity."},
-	{method: "POST", path: keysPath, serve: createKey, rpc: "Access/CreateKey", body: api.CreateAccessKey{},
+	{method: "POST", path: keysPath, repeats: withKey, serve: createKey, rpc: "Access/CreateKey", body: api.CreateAccessKey{},
 		answer: api.CreatedAccessKey{}, summary: "Makes an API key, whose text is in this answer only.", means: "The key with its text."},
 	{method: "GET", path: keysPath, serve: listKeys, rpc: "Access/ListKeys", params: append([]string{"prefix"}, pageNames...),
 		answer: api.AccessKeyList{}, summary: "Lists the keys that the caller could have created.", means: "A page."},
-	{method: "POST", path: keyPath + ":rotate", serve: rotateKey, rpc: "Access/RotateKey", body: api.RotateAccessKey{},
+	{method: "POST", path: keyPath + ":rotate", repeats: withKey, serve: rotateKey, rpc: "Access/RotateKey", body: api.RotateAccessKey{},
 		answer: api.CreatedAccessKey{}, summary: "Gives a key a new secret; the old one stays valid for a while.", means: "The key with its new text.",
 		more: keyParameter + "\nrequestBody: { required: false }"},
 	{method: "DELETE", path: keyPath, serve: revokeKey, rpc: "Access/RevokeKey",

@@ -41,22 +41,31 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 		return timers.Listed{}, "", err
 	}
 	first := q
-	if err := placeOf(token, &q); err != nil {
+	if token, err = s.token(token); err == nil {
+		err = placeOf(token, &q)
+	}
+	if err != nil {
 		return timers.Listed{}, "", err
 	}
-	if !s.reads.TryAcquire(1) {
-		return timers.Listed{}, "", overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return timers.Listed{}, "", err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	page, err := s.timers.Search(ctx, q)
-	return page, placeToken(page.Next, &first), err
+	if err != nil || page.Next == nil {
+		return page, "", err
+	}
+	token, err = s.pageToken(ctx, placeToken(page.Next, &first), page.Next.Key.Namespace)
+	return page, token, err
 }
 
 func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
-	if !s.reads.TryAcquire(1) {
-		return 0, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return 0, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return s.timers.Count(ctx, q)
 }
 

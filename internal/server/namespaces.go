@@ -72,10 +72,11 @@ func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.Names
 	if l.Counts && size > maxCountedPage {
 		return nil, "", rouse.Refuse("page_size", strconv.Itoa(size), "is too large with counts", fmt.Sprintf("give 1 to %d", maxCountedPage))
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, "", err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	l.Limit = size + 1
 	list, err := spaces.List(ctx, l)
 	if err != nil || len(list) <= size {
@@ -132,6 +133,9 @@ func (f *namespacesServer) GetNamespace(ctx context.Context, r *rousev1.GetNames
 		return nil, err
 	}
 	out := namespaceToProto(&n)
+	if u.Hidden {
+		return out, nil
+	}
 	out.Usage = &rousev1.Usage{Timers: u.Timers, DeadLetters: u.DeadLetters, Overlaps: u.Overlaps, CreatesPerSecond: u.Creates,
 		FiresPerSecond: u.Fires, ReadsPerSecond: u.Reads, Bytes: u.Bytes, PoolGroups: u.PoolGroups}
 	return out, nil
@@ -220,7 +224,9 @@ func (f *httpHandler) getNamespace(c *call) error {
 		return err
 	}
 	out := api.NamespaceOf(&n)
-	out.Usage = api.UsageOf(&u)
+	if !u.Hidden {
+		out.Usage = api.UsageOf(&u)
+	}
 	return c.reply(http.StatusOK, out)
 }
 

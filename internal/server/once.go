@@ -6,28 +6,23 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
 const (
 	idempotencyHeader = "Idempotency-Key"
 	maxIdempotencyKey = 256 // bytes
-
-	// idempotencyKeep is the least time for which a timer that was created with a key is kept after it
-	// ended, so that a repeated create finds it.
-	idempotencyKeep = 24 * time.Hour
 )
 
-// idempotencyKey returns the key of a create, from the values of its header; "" if it has none.
+// idempotencyKey returns the key of a request, from the values of its header; "" if it has none.
 func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
@@ -43,13 +38,31 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// refuseKey refuses a key where it has no effect, though repeating the request may have one: any POST other
-// than a create.
-func (c *call) refuseKey() error {
-	if c.r.Method != http.MethodPost || c.r.Header.Get(idempotencyHeader) == "" || strings.HasSuffix(c.r.URL.EscapedPath(), "/timers") {
-		return nil
+// What a route does with a key. Other requests that change something can be repeated without one: PUT and
+// DELETE, and POSTs that change nothing. They ignore it.
+type repeats uint8
+
+const (
+	anyhow   repeats = iota // ignores it
+	withKey                 // is carried out once
+	notAtAll                // refuses it
+)
+
+// keyed returns the context of a request, with its key if the route takes one.
+func (c *call) keyed() (context.Context, error) {
+	ctx := c.r.Context()
+	values := c.r.Header.Values(idempotencyHeader)
+	if len(values) == 0 || c.route.repeats == anyhow {
+		return ctx, nil
 	}
-	return malformed(idempotencyHeader, "", "is for POST …/timers only", "leave it out; timers of a batch can be created again if they have names")
+	key, err := idempotencyKey(values)
+	if err == nil && c.route.repeats == notAtAll {
+		err = malformed(idempotencyHeader, "", "cannot make this request repeatable", "leave it out")
+	}
+	if err != nil {
+		return ctx, err
+	}
+	return access.Repeatable(ctx, key), nil
 }
 
 // keyedName derives the name of a timer that is created with a key but without a name.
@@ -58,27 +71,49 @@ func keyedName(key string) string {
 	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-// createOnce creates a timer, or returns the one that the same request with the same key created before.
-func (s *service) createOnce(ctx context.Context, p timers.Put, key string) (timers.PutResult, error) {
-	if p.Key.Name == "" {
-		p.Key.Name = keyedName(key)
+// createOnce creates timers, or returns those that the same request with the same key created before.
+func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
+	key := access.RepeatKey(ctx)
+	for i := range puts {
+		p := &puts[i]
+		if p.Key.Name == "" {
+			if p.Key.Name = keyedName(key); len(puts) > 1 {
+				p.Key.Name = keyedName(fmt.Sprintf("%s %d", key, i))
+			}
+		}
+		if p.Spec.Keep >= 0 { // negative is for ever
+			p.Spec.Keep = max(p.Spec.Keep, access.RepeatAge)
+		}
 	}
-	if p.Spec.Keep >= 0 { // negative is for ever
-		p.Spec.Keep = max(p.Spec.Keep, idempotencyKeep)
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
 	}
-	res, err := s.create(ctx, p)
-	if !errors.Is(err, rouse.ErrExists) {
-		return res, err
+	results, err := s.put(ctx, puts, weight)
+	if err != nil {
+		return nil, err
 	}
+	for i := range results {
+		if errors.Is(results[i].Err, rouse.ErrExists) {
+			results[i] = s.createdBefore(ctx, &puts[i])
+		}
+	}
+	return results, nil
+}
+
+// createdBefore is the result of a create that was made before, if the timer that is there now is the one.
+func (s *service) createdBefore(ctx context.Context, p *timers.Put) timers.PutResult {
 	t, err := s.timers.Get(access.AsSystem(ctx), p.Key) // what the caller asks for is compared with it, and shown only if it is the same
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
-		return res, fmt.Errorf("the timer %q was deleted during the request: %w", p.Key.Name, rouse.ErrConflict)
-	case err != nil:
-		return res, err
-	case !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
-		return res, fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
+		err = fmt.Errorf("the timer %q was deleted during the request: %w", p.Key.Name, rouse.ErrConflict)
+	case err == nil && !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
+		err = fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
 	}
+	if err != nil {
+		return timers.PutResult{Err: err}
+	}
+	audit.Repeated(ctx)
 	s.control().Redact(ctx, &t)
-	return timers.PutResult{Timer: t, Replaced: true}, nil
+	return timers.PutResult{Timer: t, Replaced: true}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +12,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -63,13 +63,16 @@ func TestKeysOverGRPC(t *testing.T) {
 	if _, err := c.Create(ctx, other); status.Code(err) != codes.Aborted && status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("another body with the same key: %v", err)
 	}
-	for _, bad := range []*rousev1.CreateRequest{
-		{Namespace: "ns", Name: "a", Spec: goodSpec(), Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE},
-		{Namespace: "ns", Name: "a", Spec: goodSpec(), Coalesce: &rousev1.CreateRequest_Debounce{Debounce: &rousev1.Debounce{Quiet: durationpb.New(1e9)}}},
-	} {
-		if _, err := c.Create(ctx, bad); status.Code(err) != codes.InvalidArgument {
-			t.Errorf("%v: %v", bad, err)
+	batch := &rousev1.BatchCreateRequest{Namespace: "ns", Timers: []*rousev1.NewTimer{{Spec: goodSpec()}, {Spec: goodSpec()}}}
+	firsts := must[*rousev1.BatchCreateResponse](t)(c.BatchCreate(ctx, batch)).Created
+	for i, again := range must[*rousev1.BatchCreateResponse](t)(c.BatchCreate(ctx, batch)).Created {
+		if again.Problem != nil || firsts[i].Name != keyedName(fmt.Sprint("k ", i)) || !proto.Equal(again, firsts[i]) {
+			t.Errorf("of a batch: first %v, again %v", firsts[i], again)
 		}
+	}
+	stream := must[rousev1.Timers_CreateStreamClient](t)(c.CreateStream(ctx))
+	if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a stream of creates: %v", err)
 	}
 	if _, err := c.Create(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", ""), ask); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("an empty key: %v", err)
@@ -123,14 +126,42 @@ func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 	for _, key := range []string{`""`, strings.Repeat("x", 257), "a\x01", "\u00e9"} {
 		want(t, do(h, "POST", timersURL, good, "Idempotency-Key", key), 400)
 	}
-	want(t, do(h, "POST", timersURL, `{"name":"d","debounce":{"quiet":"1s"},"target":"https://example.com/"}`, "Idempotency-Key", "k"), 400)
-	writes := f.writes()
-	for _, request := range []string{":batchCreate", ":import", "/a:run", "/a:skip", "/a:backfill", "/a/dead/" + strings.Repeat("0", 26) + ":redrive"} {
-		want(t, do(h, "POST", timersURL+request, `{}`, "Idempotency-Key", "k"), 400)
-	}
-	if f.writes() != writes {
-		t.Error("something changed")
-	}
+	want(t, do(h, "POST", "/v1/namespaces/ns/fires:poll", `{"channel":"x"}`, "Idempotency-Key", "k"), 400)
 	want(t, do(h, "PUT", timersURL+"/a", good, "Idempotency-Key", "k"), 201) // a PUT can be repeated anyway
 	want(t, do(h, "GET", timersURL+"/a", "", "Idempotency-Key", "k"), 200)
+}
+
+// TestEveryPostTakesAKeyOrNeedsNone: a POST that changes something takes the header, so that its operation
+// has the key; those that do not are listed with why.
+func TestEveryPostTakesAKeyOrNeedsNone(t *testing.T) {
+	without := map[string]string{
+		":outcomes": "reads", ":preview": "reads", ":simulate": "reads", ":forecast": "reads", ":reveal": "reads",
+		"/sessions:end": "ends what is there", "/session": "is a login", "/fires:poll": "what a lost answer had comes again",
+	}
+	for _, r := range routes {
+		if r.method != http.MethodPost {
+			if (r.repeats != anyhow) != (r.method == http.MethodPut && r.path == timerPath) { // which begins a generation
+				t.Errorf("%s %s can be repeated without a key", r.method, r.path)
+			}
+			continue
+		}
+		listed := false
+		for end := range without {
+			listed = listed || strings.HasSuffix(r.path, end)
+		}
+		if listed == (r.repeats == withKey) {
+			t.Errorf("%s: repeats is %d, and it is listed: %t", r.path, r.repeats, listed)
+		}
+	}
+	for _, door := range []string{"http", "grpc"} {
+		f := newFake()
+		if door == "http" {
+			want(t, do(handler(f), "POST", timersURL+"/a:pause", `{}`, "Idempotency-Key", "k"), 404)
+		} else if _, err := serve(t, Options{Timers: f}).timers().Pause(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "k"), &rousev1.PauseRequest{Namespace: "ns", Name: "a"}); status.Code(err) != codes.NotFound {
+			t.Error(err)
+		}
+		if f.key != "k" {
+			t.Errorf("%s: the operation has the key %q", door, f.key)
+		}
+	}
 }

@@ -265,6 +265,9 @@ func (d *description) operation(r *route) object {
 			refer(p, p)
 		}
 	}
+	if r.repeats == withKey {
+		refer("Idempotency-Key", "Idempotency-Key")
+	}
 	if parameters != nil {
 		o = merged(o, "parameters", parameters)
 	}

@@ -24,19 +24,21 @@ const defaultPreview = 5
 
 // preview returns the next due times of a schedule. The key needs no name.
 func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
-	if !s.reads.TryAcquire(1) {
-		return rouse.Preview{}, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return rouse.Preview{}, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return s.timers.Preview(ctx, key, spec, from, int(cmp.Or(count, defaultPreview)))
 }
 
 // explain returns why a timer fired or did not fire.
 func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
-	if !s.reads.TryAcquire(1) {
-		return timers.Explanation{}, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return timers.Explanation{}, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	return s.timers.Explain(ctx, key, at)
 }
 
@@ -45,10 +47,11 @@ const defaultSimulated = 1000
 // simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
 func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (timers.Simulated, error) {
-	if !s.simulate.TryAcquire(1) {
-		return timers.Simulated{}, overloaded("simulations")
+	give, err := s.simulate.take(ctx)
+	if err != nil {
+		return timers.Simulated{}, err
 	}
-	defer s.simulate.Release(1)
+	defer give()
 	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
 }
 
@@ -56,16 +59,25 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 // can be counted.
 func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
 	hash := forecastHash(&q, from, until, step, by)
+	token, err := s.token(token)
+	if err != nil {
+		return rouse.Forecast{}, "", err
+	}
 	place, err := forecastPlace(token, hash)
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
-	if !s.simulate.TryAcquire(1) {
-		return rouse.Forecast{}, "", overloaded("simulations")
+	give, err := s.simulate.take(ctx)
+	if err != nil {
+		return rouse.Forecast{}, "", err
 	}
-	defer s.simulate.Release(1)
+	defer give()
 	f, err := s.timers.Forecast(ctx, q, from, until, step, by, place)
-	return f, forecastToken(f.Next, hash), err
+	if err != nil || f.Next == nil {
+		return f, "", err
+	}
+	token, err = s.pageToken(ctx, forecastToken(f.Next, hash), f.Next.Key.Namespace)
+	return f, token, err
 }
 
 // nextFireID returns the fire id that an occurrence of an existing timer will have.

@@ -115,6 +115,10 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
+	if tag, ok := access.TagOf(ctx, r.namespace); ok && r.id == "" {
+		r.id = "call-" + string(tag)
+	}
+	ctx = access.Harmless(ctx) // the id alone decides
 	if err := r.complete(); err != nil {
 		return called{}, err
 	}

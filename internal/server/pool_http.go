@@ -21,7 +21,7 @@ const (
 const httpCallWait = 30 * time.Second
 
 var poolRoutes = []route{
-	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", serve: (*httpHandler).callPool, rpc: "Calls/Call",
+	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool, rpc: "Calls/Call",
 		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
 		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
 		more: `

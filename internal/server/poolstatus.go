@@ -23,10 +23,11 @@ func (s *service) pools(ctx context.Context, pool string, limit uint32, local bo
 	if limit > maxTargets {
 		return nil, false, nil, rouse.Refuse("limit", strconv.Itoa(int(limit)), "is too large", fmt.Sprintf("give 1 to %d", maxTargets))
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, false, nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, false, nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	self := s.self(ctx)
 	if s.opts.PoolStatus != nil {
 		for _, p := range s.opts.PoolStatus() {

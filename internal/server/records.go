@@ -22,7 +22,7 @@ import (
 type recordOps interface {
 	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
 	Readable(ctx context.Context, namespace, name string) error
-	Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error
+	Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error
 }
 
 // records returns a page of a history, and the token of the next page.
@@ -35,10 +35,11 @@ func (s *service) records(ctx context.Context, q rouse.RecordQuery, asked uint32
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordPage{}, "", err
 	}
-	if !s.reads.TryAcquire(1) {
-		return rouse.RecordPage{}, "", overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return rouse.RecordPage{}, "", err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	page, err := s.timers.Records(ctx, q)
 	return page, cursorToken(page.Next, &first), err
 }
@@ -57,7 +58,7 @@ func (q *follower) check() error {
 }
 
 // following calls f with records as occurrences end, until ctx ends, the server drains, or f fails. It calls
-// begin once the request can no longer be refused.
+// begin when the request can no longer be refused, and no record is missed any more.
 func (s *service) following(ctx context.Context, q follower, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
 	if err := q.check(); err != nil {
 		return err
@@ -69,17 +70,20 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
 		return err
 	}
-	if !s.follow.TryAcquire(1) {
-		return overloaded("followers")
-	}
-	defer s.follow.Release(1)
-	if err := begin(); err != nil {
+	give, err := s.follow.take(ctx)
+	if err != nil {
 		return err
 	}
+	defer give()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	err := s.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
+	err = s.timers.Follow(ctx, begin, func(records []rouse.Record, dropped uint64) error {
 		mine := s.followed(ctx, &q, records)
+		if len(mine) > 0 { // the rights, or the timer of that name, may be others by now
+			if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
+				return err
+			}
+		}
 		if q.perSecond > 0 {
 			if n := len(mine) - int(q.perSecond); n > 0 {
 				mine, dropped = mine[n:], dropped+uint64(n)

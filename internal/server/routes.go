@@ -18,6 +18,7 @@ type route struct {
 	serve        endpoint
 	rpc          string   // the method of rouse.v1 that does the same; empty for what HTTP alone offers
 	params       []string // names of query parameters; others are refused
+	repeats      repeats  // what an Idempotency-Key does
 	foreign      bool     // another server has made the query: unknown parameters are ignored
 	body         any      // of requests: a value of package api; nil is none
 	answer       any      // of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no content

@@ -158,7 +158,7 @@ var secretsRoutes = []route{
 		summary: "Returns the public keys that verify the callbacks of a namespace.", means: "The keys that sign now."},
 	{method: "POST", path: signingPath + ":reveal", serve: func(f *httpHandler, c *call) error { return f.replySigning(c, true) }, rpc: "Secrets/RevealSigningKeys", answer: api.SigningKeys{},
 		summary: "Returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.", means: "The keys that sign now."},
-	{method: "POST", path: signingPath + ":rotate", serve: (*httpHandler).rotateSigning, rpc: "Secrets/RotateSigningKeys", body: api.RotateSigningKeys{}, answer: api.SigningKeys{},
+	{method: "POST", path: signingPath + ":rotate", repeats: withKey, serve: (*httpHandler).rotateSigning, rpc: "Secrets/RotateSigningKeys", body: api.RotateSigningKeys{}, answer: api.SigningKeys{},
 		summary: "Gives a namespace a new signing key; the old ones sign, too, until the overlap ends.", means: "The keys that sign now, with their secrets."},
 }
 

@@ -44,13 +44,14 @@ type service struct {
 
 	writes   *semaphore.Weighted // timers that are being written, by weight
 	most     int64               // of writes
-	reads    *semaphore.Weighted // lists and histories that are being read
-	follow   *semaphore.Weighted // followers
-	bulks    *semaphore.Weighted // requests that change many timers
-	simulate *semaphore.Weighted // simulations
+	reads    *slots              // lists and histories that are being read
+	follow   *slots              // followers
+	bulks    *slots              // requests that change many timers
+	simulate *slots              // simulations
 	logins   *semaphore.Weighted // logins that ask their issuer
 	copying  *semaphore.Weighted // backups
 	moving   *semaphore.Weighted // of the clock
+	moved    moved               // who has moving may use it
 
 	started  rouse.Instant
 	draining context.Context // ends when the server begins to stop, and with it everything without an end of its own
@@ -75,8 +76,8 @@ func newService(o *Options, draining context.Context) *service {
 	refused := newRefusals(o)
 	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
 		writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
-		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
-		simulate: semaphore.NewWeighted(maxSimulations), logins: semaphore.NewWeighted(maxLogins), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
+		reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers), bulks: newSlots("bulks", maxBulks),
+		simulate: newSlots("simulations", maxSimulations), logins: semaphore.NewWeighted(maxLogins), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
 }
 
 // control decides what callers may do; nil: everything.

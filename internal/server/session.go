@@ -36,7 +36,7 @@ const sessionPath = "/v1/session"
 var sessionRoutes = []route{
 	{method: "GET", path: sessionPath, serve: showSession, answer: api.Session{},
 		summary: "Tells who the caller is, and what it may do; without credentials, that they are needed.", means: "The session."},
-	{method: "POST", path: sessionPath, serve: beginSession, body: api.BeginSession{}, answer: api.Session{},
+	{method: "POST", path: sessionPath, repeats: notAtAll, serve: beginSession, body: api.BeginSession{}, answer: api.Session{},
 		summary: "Exchanges a key or a token for a cookie, for browsers.", means: "The session."},
 	{method: "DELETE", path: sessionPath, serve: endSession, summary: "Ends the session, and deletes the cookie.", means: "It has ended."},
 }
@@ -44,7 +44,10 @@ var sessionRoutes = []route{
 // sessionFor returns what a principal may do; nil is one without credentials.
 func sessionFor(f *httpHandler, p *access.Principal) api.Session {
 	g := f.opts.Access
-	s := api.Session{Access: g != nil, Version: f.opts.Version, Virtual: f.opts.Clock != nil}
+	s := api.Session{Access: g != nil, Virtual: f.opts.Clock != nil}
+	if g == nil || p != nil { // others need not know what is served
+		s.Version = f.opts.Version
+	}
 	if g == nil {
 		return s
 	}

@@ -123,10 +123,11 @@ func (s *service) stats(ctx context.Context, window time.Duration, local bool) (
 	if window < 0 || window > recent.MaxWindow || window != 0 && window < recent.FineStep {
 		return nil, nil, rouse.Refuse("window", window.String(), "is out of bounds", fmt.Sprintf("give %v to %v", recent.FineStep, recent.MaxWindow))
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	points := status.Stats(window)
 	if local {
 		return points, []api.StatusNode{{ID: s.self(ctx)}}, nil
@@ -183,10 +184,11 @@ func (s *service) targets(ctx context.Context, q targetQuery) (list []rouse.Targ
 	if limit > maxTargets {
 		return nil, false, nil, rouse.Refuse("limit", strconv.Itoa(limit), "is too large", fmt.Sprintf("give 1 to %d", maxTargets))
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, false, nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, false, nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	mine, more := status.Targets()
 	if s.opts.Nodes == nil { // GET /v1/nodes calls it so
 		for i := range mine {
@@ -311,10 +313,11 @@ func (s *service) doctor(ctx context.Context, local bool) ([]rouse.Finding, []ap
 	if err != nil {
 		return nil, nil, err
 	}
-	if !s.reads.TryAcquire(1) {
-		return nil, nil, overloaded("reads")
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	defer s.reads.Release(1)
+	defer give()
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
 	list := status.Doctor(ctx, local)

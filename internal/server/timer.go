@@ -57,12 +57,12 @@ var timerRoutes = []route{
 		more: `
 parameters:
   - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":pause", serve: (*httpHandler).pauseTimer, rpc: "Timers/Pause", body: api.Pause{}, answer: "Timer",
+	{method: "POST", path: timerPath + ":pause", repeats: withKey, serve: (*httpHandler).pauseTimer, rpc: "Timers/Pause", body: api.Pause{}, answer: "Timer",
 		summary: "Stops scheduled occurrences until resume; one on its way ends as it would.",
 		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":resume", serve: (*httpHandler).resumeTimer, rpc: "Timers/Resume", answer: "Timer",
+	{method: "POST", path: timerPath + ":resume", repeats: withKey, serve: (*httpHandler).resumeTimer, rpc: "Timers/Resume", answer: "Timer",
 		summary: "Ends a pause."},
-	{method: "POST", path: timerPath + ":run", serve: (*httpHandler).runTimer, rpc: "Timers/Run", answer: api.Ran{},
+	{method: "POST", path: timerPath + ":run", repeats: withKey, serve: (*httpHandler).runTimer, rpc: "Timers/Run", answer: api.Ran{},
 		summary: "Fires now, in addition to the schedule; it never uses up an occurrence.", means: "It is due."},
 }
 

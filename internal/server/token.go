@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -8,16 +9,43 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/codec"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
 // A page token contains the position where the last page ended and a hash of the query. A token of another
-// query would silently skip rows. Tokens hold no secret and are not signed: a forged one only leads to
-// another position in the same list.
+// query would silently skip rows. Tokens are not signed: a forged one only leads to another position in the
+// same list. A page that ends at a bound may end at a timer that its caller may not see: such a token is
+// hidden.
+
+// hiddenToken begins tokens that are hidden; others are base64.
+const hiddenToken = "."
+
+// pageToken returns a token with the key of a timer as the caller may see it.
+func (s *service) pageToken(ctx context.Context, token, namespace string) (string, error) {
+	if token == "" || !s.control().Restricted(ctx, access.TimersRead, namespace) {
+		return token, nil
+	}
+	text, err := s.opts.Access.Sessions.Hide(ctx, token)
+	return hiddenToken + text, err
+}
+
+// token returns the token of a request.
+func (s *service) token(text string) (string, error) {
+	hidden, ok := strings.CutPrefix(text, hiddenToken)
+	if !ok || s.opts.Access == nil {
+		return text, nil
+	}
+	if token := s.opts.Access.Sessions.Hidden(hidden); token != "" {
+		return token, nil
+	}
+	return "", badToken(text)
+}
 
 const tokenHash = 8 // bytes
 

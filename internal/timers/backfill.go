@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -25,9 +26,13 @@ const MaxBackfill = 10_000
 
 // Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire
 // ids that they had or would have had. Each becomes a row next to the timer; an existing row, in flight or a
-// dead letter, is left alone. An interrupted backfill can be repeated. With dryRun it only counts.
+// dead letter, is left alone. An interrupted backfill can be repeated: with an Idempotency-Key it goes on
+// where it was. With dryRun it only counts.
 func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	var b Backfilled
+	if dryRun {
+		audit.Checks(ctx)
+	}
 	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
 		return b, err
 	}
@@ -60,12 +65,28 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	for _, c := range b.First {
 		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
 	}
+	reached := t.Due
+	o := asks(ctx, key.Namespace, "backfill", from, until)
+	var was *mark
+	if o != nil && !dryRun {
+		if was, err = o.done(ctx, ts, key); err != nil {
+			return b, err
+		}
+	}
+	if was != nil {
+		reached = was.Due
+	}
 	ahead := len(due) // those that the timer is still at, or before, fire by themselves
-	for ahead > 0 && due[ahead-1].Due >= t.Due {
+	for ahead > 0 && due[ahead-1].Due >= reached {
 		ahead--
 	}
 	b.Waiting = uint64(len(due) - ahead)
 	due = due[:ahead]
+	if was != nil {
+		due = due[min(was.N, uint64(ahead)):]
+		b.Waiting += was.More
+		o.N, o.More = was.N, was.More
+	}
 	sample := t.Row()
 	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
 	for len(due) > 0 {
@@ -79,7 +100,10 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 			b.Waiting += n
 			continue
 		}
-		n, err := ts.backfill(ctx, &t, part, now)
+		if o != nil {
+			o.Due, o.N = reached, o.N+uint64(len(part))
+		}
+		n, err := ts.backfill(ctx, &t, part, now, o)
 		if err != nil {
 			return b, err
 		}
@@ -93,7 +117,7 @@ const backfillBytes = 4 << 20
 
 // backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
 // conditional on the timer: no occurrence begins after its timer was deleted or replaced.
-func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant) (waiting uint64, err error) {
+func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant, o *once) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
@@ -111,15 +135,27 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 				c.Also = append(c.Also, rows[i])
 			}
 		}
+		begun := c.Also
+		waiting = uint64(len(rows) - len(begun))
+		if o != nil {
+			marked := *o
+			marked.More += waiting
+			if err := marked.leave(ts, &c, t.Bucket); err != nil {
+				return 0, err
+			}
+		}
 		out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: c}})
 		if err != nil {
 			return 0, err
 		}
 		if out[0].Err != nil || out[0].Applied {
-			for i := range c.Also {
-				touched(ctx, c.Also[i].Key, rouse.NoRow, out[0].Also+uint64(i))
+			for i := range begun {
+				touched(ctx, begun[i].Key, rouse.NoRow, out[0].Also+uint64(i))
 			}
-			return uint64(len(rows) - len(c.Also)), out[0].Err
+			if o != nil {
+				o.More += waiting
+			}
+			return waiting, out[0].Err
 		}
 		latest, err := ts.Get(ctx, t.Key)
 		if err != nil {
@@ -128,7 +164,11 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		if latest.Generation != t.Generation {
 			return 0, fmt.Errorf("the timer was replaced during the backfill: %w", rouse.ErrConflict)
 		}
-		t.Revision = latest.Revision
+		if t.Revision = latest.Revision; o != nil { // the change may have come with marks of others
+			if _, err := o.done(ctx, ts, t.Key); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return 0, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }

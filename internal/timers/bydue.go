@@ -35,14 +35,15 @@ func (s *search) byDue(ctx context.Context) error {
 		return err
 	}
 	at, width := low, max(firstWindow, now.Sub(low)) // first all that is overdue: few, usually
+	ahead := rouse.Never                             // the beginning of the first window of a list in reverse: thousands of years, with few timers
 	if s.asked.Reverse {
-		at, width = high, max(firstWindow, high.Sub(now.Add(farAhead)))
+		at, ahead = high, max(low, now.Add(farAhead))
 	}
 	if s.asked.AfterAt >= rouse.UnknownDue {
 		return s.dueless(ctx)
 	}
 	if s.started() {
-		at, width = s.asked.AfterAt, firstWindow
+		at, width, ahead = s.asked.AfterAt, firstWindow, rouse.Never
 		if key := s.asked.After; key != (rouse.Key{}) {
 			if done, err := s.instant(ctx, at, key); err != nil || !done {
 				return err
@@ -66,6 +67,10 @@ func (s *search) byDue(ctx context.Context) error {
 		from, until := at, min(at.Add(width), high)
 		if s.asked.Reverse {
 			from, until = max(at.Add(-width), low), min(at, high)
+			if ahead < until {
+				from = ahead
+			}
+			ahead = rouse.Never
 		}
 		places, verdict, err := s.within(ctx, from, until)
 		switch {
@@ -86,7 +91,7 @@ func (s *search) byDue(ctx context.Context) error {
 				return err
 			}
 			if len(places) < bounds.window/16 {
-				width = min(4*width, 1<<60)
+				width = 4 * min(width, 1<<60)
 			}
 		}
 		moved = true

@@ -31,6 +31,9 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	c.Updated = ts.Engine.Latest()
 	key := rouse.CalendarKey(c.Namespace, c.Name)
 	row := c.Row(rouse.BucketOf(key, ts.opts.Engine.Buckets))
+	if err := ts.roomForCalendar(ctx, key, &row); err != nil {
+		return c, 0, err
+	}
 	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row}}})
 	if err != nil {
 		return c, 0, err
@@ -47,7 +50,7 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 		return c, 0, ctx.Err()
 	}
 	err = ts.eachWithCalendar(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
-		_, err := ts.editTimer(ctx, access.CalendarsWrite, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
+		_, err := ts.editTimer(ctx, access.CalendarsWrite, t.Key, nil, func(t *rouse.Timer) (rouse.Step, error) {
 			s, err := ts.schedules.Of(t)
 			if err != nil || t.Attempts != 0 || t.Due <= ts.Engine.Latest() || t.Due == rouse.Never {
 				return rouse.Step{Keep: true}, nil
@@ -98,6 +101,30 @@ func (ts *Timers) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer)
 	}
 }
 
+// MaxNamespaceCalendars bounds the calendars of a namespace: lists return so many.
+const MaxNamespaceCalendars = 1000
+
+// roomForCalendar refuses a calendar that its namespace has no room for.
+func (ts *Timers) roomForCalendar(ctx context.Context, key rouse.Key, row *rouse.Row) error {
+	if err := ts.admission.exists(key.Namespace); err != nil {
+		return err
+	}
+	old, err := ts.store.Get(ctx, []rouse.Key{key})
+	if err != nil {
+		return err
+	}
+	if old[0].Revision == 0 {
+		n, err := ts.store.Count(ctx, rouse.CalendarQuery(key.Namespace, 0))
+		if err != nil {
+			return err
+		}
+		if n >= MaxNamespaceCalendars {
+			return fmt.Errorf("the namespace %s has %d calendars, as many as it may: delete one: %w", key.Namespace, n, rouse.ErrFull)
+		}
+	}
+	return ts.admission.grows(key.Namespace, &old[0], row)
+}
+
 // calendarKey refuses keys that cannot be of a calendar.
 func calendarKey(namespace, name string) error {
 	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
@@ -121,7 +148,7 @@ func (ts *Timers) Calendar(ctx context.Context, namespace, name string) (rouse.C
 	return rouse.DecodeCalendar(&rows[0])
 }
 
-// Calendars returns the calendars of a namespace, with their days, up to a thousand of them.
+// Calendars returns the calendars of a namespace, with their days.
 func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
 	if err := rouse.CheckNamespace(namespace); err != nil {
 		return nil, err
@@ -131,7 +158,7 @@ func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Cale
 	}
 	q := rouse.CalendarQuery(namespace, 100)
 	var list []rouse.Calendar
-	for len(list) < 1000 {
+	for len(list) < MaxNamespaceCalendars {
 		page, err := ts.store.List(ctx, q)
 		if err != nil {
 			return nil, err

@@ -37,10 +37,16 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
 	defer ts.Engine.Freeze(key)()
+	o := asks(ctx, key.Namespace, "coalesce", c, contents(&rouse.Timer{Spec: spec}))
 	for range maxTries {
 		rows, err := ts.store.Get(ctx, []rouse.Key{key})
 		if err != nil {
 			return PutResult{}, err
+		}
+		if o != nil {
+			if was, err := o.done(ctx, ts, key); err != nil || was != nil {
+				return there(ctx, ts, key, &rows[0], err)
+			}
 		}
 		var old *rouse.Timer
 		if rows[0].Revision != 0 {
@@ -73,6 +79,11 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		if old != nil {
 			w.Change.Log = ts.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
 		}
+		if o != nil {
+			if err := o.leave(ts, &w.Change, t.Bucket); err != nil {
+				return PutResult{}, err
+			}
+		}
 		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
 		if err != nil {
 			return PutResult{}, err
@@ -97,7 +108,7 @@ func plain(s *rouse.Spec) error {
 	}{{"schedule", s.Schedule != ""}, {"timezone", s.Timezone != ""}, {"also", len(s.Also) > 0}, {"except", len(s.Except) > 0}, {"dst", s.DST != ""},
 		{"calendar", len(s.Calendar.Off) > 0 || len(s.Calendar.Only) > 0}, {"start", s.Start != 0}, {"end", s.End != 0}, {"ttl", s.TTL != 0},
 		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"overlap", s.Overlap != 0},
-		{"pause_after", s.PauseAfter != 0}} {
+		{"pause_after", s.PauseAfter != 0}, {"expect", s.Expect.Any()}} {
 		if f.is {
 			return rouse.Refuse(f.name, "", "does not go with debounce or throttle, which say when", "leave it out")
 		}

@@ -69,7 +69,7 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	if key.Fire != "" {
 		v = access.DeadPurge
 	}
-	out, err := ts.edit(ctx, v, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.edit(ctx, v, key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
 		return ts.deletion(t), nil
 	})
@@ -90,7 +90,11 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
 func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
-	return rouse.Step{Log: ts.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
+	step := rouse.Step{Log: ts.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
+	if t.Spec.Expect.Any() && t.Key.Fire == "" { // it finds that its timer is gone
+		step.Also = []rouse.Timer{t.Expectation(ts.Engine.Latest())}
+	}
+	return step
 }
 
 // deleteDetached removes the detached occurrences of a timer: those of generations before the given one,
@@ -124,7 +128,8 @@ func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
-	return ts.editTimer(ctx, access.TimersPause, key, func(t *rouse.Timer) (rouse.Step, error) {
+	o := asks(ctx, key.Namespace, "pause", reason, until)
+	return ts.editTimer(ctx, access.TimersPause, key, o, func(t *rouse.Timer) (rouse.Step, error) {
 		now := ts.Engine.Latest()
 		if ts.opts.Engine.Shared && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
 			t.Began = now // it may be out with another node: then it is in progress, and the pause does not skip it
@@ -140,7 +145,7 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersPause, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersPause, key, asks(ctx, key.Namespace, "resume"), func(t *rouse.Timer) (rouse.Step, error) {
 		if !t.Paused {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -180,7 +185,7 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersSkip, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersSkip, key, asks(ctx, key.Namespace, "skip", count, reason), func(t *rouse.Timer) (rouse.Step, error) {
 		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
@@ -194,6 +199,9 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 // it is only to validate, nothing is written, and the result is what would be stored, with its next times.
 func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
+	if validate {
+		audit.Checks(ctx)
+	}
 	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
 		return res, err
 	}
@@ -204,17 +212,26 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
 	defer ts.Engine.Freeze(key)()
-	out, err := ts.edit(ctx, access.TimersReschedule, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	o := asks(ctx, key.Namespace, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
+	out, err := ts.edit(ctx, access.TimersReschedule, key, ifRevision, o, func(t *rouse.Timer) (rouse.Step, error) {
 		to, err := rescheduled(ts, t, &when)
 		if err != nil {
 			return rouse.Step{}, err
 		}
 		res.Timer = to
 		step := rouse.Step{To: &to, Log: ts.cutOffTimer(t, rouse.CauseReplaced, "rescheduled while it was being tried")}
+		if to.Spec.Expect.Any() { // it may be expected earlier now
+			step.Also = []rouse.Timer{to.Expectation(ts.Engine.Latest())}
+		}
 		return step, nil
 	})
 	if err != nil {
 		return res, err
+	}
+	if out.before != nil {
+		res.Timer = *out.timer
+		ts.access.Redact(ctx, &res.Timer)
+		return res, nil
 	}
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
 	detached, err := ts.deleteDetached(ctx, key, out.revision, nil)
@@ -246,14 +263,22 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	if err := forTimers(key); err != nil {
 		return "", 0, err
 	}
-	t, err := ts.editTimer(ctx, access.TimersRun, key, func(t *rouse.Timer) (rouse.Step, error) {
+	o := asks(ctx, key.Namespace, "run")
+	var generation uint64
+	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		due, err = t.Run(ts.Engine.Latest())
+		if generation = t.Generation; o != nil {
+			o.Due, o.N = due, generation
+		}
 		return rouse.Step{To: t}, err
 	})
+	if out.before != nil { // the timer may have ended with the run
+		due, generation, err = out.before.Due, out.before.N, nil
+	}
 	if err != nil {
 		return "", 0, err
 	}
-	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, nil
+	return rouse.FireID(key.Namespace, key.Name, generation, due, true), due, nil
 }
 
 // Report is what the receiver of an accepted fire reports: the outcome (Done, Failed, Rejected, or Deferred
@@ -325,7 +350,8 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 }
 
 func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
-	_, err = ts.editTimer(ctx, access.FiresReport, key, func(t *rouse.Timer) (rouse.Step, error) {
+	o := asks(ctx, key.Namespace, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
+	out, err := ts.edit(ctx, access.FiresReport, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			err := fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
@@ -337,7 +363,9 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 		now := ts.Engine.Latest()
 		if r.Outcome.Verdict == 0 {
 			t.Visible = now.Add(r.Outcome.After)
-			deadline = t.Visible
+			if deadline = t.Visible; o != nil {
+				o.Due = deadline
+			}
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts
@@ -347,6 +375,9 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 		}
 		return t.After(occ, t.Token, r.Outcome, 0, now, s), nil
 	})
+	if out.before != nil { // the timer may have ended with the fire
+		return out.before.Due, nil
+	}
 	return deadline, err
 }
 
@@ -356,7 +387,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
 	}
-	_, err := ts.editTimer(ctx, access.DeadRedrive, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, key.Namespace, "redrive"), func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -376,15 +407,18 @@ func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 }
 
 // editTimer is edit that returns the timer as it is then, as the caller may see it.
-func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
+func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o *once, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
-	out, err := ts.edit(ctx, v, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.edit(ctx, v, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
 		if last = *t; step.To != nil {
 			last = *step.To
 		}
 		return step, err
 	})
+	if out.before != nil {
+		last = *out.timer
+	}
 	last.Revision = out.revision
 	ts.access.Redact(ctx, &last)
 	return last, err
@@ -396,19 +430,27 @@ const maxTries = 16
 
 // edited is the result of an edit.
 type edited struct {
-	revision uint64 // of the row now
-	inFlight bool   // an attempt of the generation that the edit ended is out
+	revision uint64       // of the row now
+	inFlight bool         // an attempt of the generation that the edit ended is out
+	before   *mark        // the mark of an earlier request that made this edit, so that nothing was changed now
+	timer    *rouse.Timer // with before: the timer as it is now, unless the error is rouse.ErrNotFound
 }
 
 // edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless it has
-// changed since. fn may be called several times, and must change nothing but its result.
-func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
+// changed since, or o, which may be nil, was done before. fn may be called several times, and must change
+// nothing but its result.
+func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *once, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}
 	var fenced uint64 // the revision by which this node has taken it over
 	for range maxTries {
 		t, err := ts.get(ctx, v, key)
+		if o != nil && (err == nil || errors.Is(err, rouse.ErrNotFound)) {
+			if was, failed := o.done(ctx, ts, key); failed != nil || was != nil {
+				return edited{revision: t.Revision, before: was, timer: &t}, cmp.Or(failed, err)
+			}
+		}
 		if err != nil {
 			return edited{}, err
 		}
@@ -436,6 +478,11 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 			w.Plain, w.Renews = in.Fit(&was, step.To), in.Out
 		}
 		w.Change = ts.Engine.StepChange(key, read, step)
+		if o != nil {
+			if err := o.leave(ts, &w.Change, was.Bucket); err != nil {
+				return edited{}, err
+			}
+		}
 		out, err := ts.Engine.WriteOne(ctx, w)
 		if err != nil {
 			return edited{}, err
@@ -445,7 +492,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 			if step.To != nil && key.Fire == "" {
 				ts.Engine.NoteGrowth(key, ended, step.To.Ended)
 			}
-			return edited{out.Revision, w.InFlight || ts.Engine.MayBeOut(&was)}, nil
+			return edited{revision: out.Revision, inFlight: w.InFlight || ts.Engine.MayBeOut(&was)}, nil
 		}
 	}
 	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)

@@ -25,7 +25,7 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
+	Code string        // overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 
@@ -169,6 +169,9 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	if o, ok := ts.sink.(rouse.Obstructed); ok {
 		obstacle = o.Obstacle(t.Key.Namespace, &t.Spec)
 	}
+	if t.Overdue != 0 {
+		ts.tellExpected(x, t)
+	}
 	switch {
 	case p.Sending && current:
 		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most, x.when(occ.Due), t.Spec.Target).lasts(p.Sent, 0)
@@ -192,6 +195,9 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	default:
 		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due)).lasts(occ.Due, 0)
 	}
+	if t.Overdue == 0 {
+		ts.tellExpected(x, t)
+	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
 		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due)).lasts(0, t.Until).cure(cureResume)
@@ -210,7 +216,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.say("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
 	}
 	for _, f := range t.Failures {
-		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, answer(f.Code, f.Detail))
+		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, rouse.Answered(f.Code, f.Detail))
 	}
 }
 
@@ -250,16 +256,6 @@ func jitterNote(x *Explanation, t *rouse.Timer) string {
 	return fmt.Sprintf(" (due at %s, plus its jitter)", x.when(t.Due))
 }
 
-func answer(code int, detail string) string {
-	switch {
-	case code == 0:
-		return detail
-	case detail == "":
-		return fmt.Sprint(code)
-	}
-	return fmt.Sprintf("%d, %s", code, detail)
-}
-
 // tell explains a record.
 func (x *Explanation) tell(r *rouse.Record) {
 	what := "The occurrence of " + x.when(r.Due)
@@ -278,9 +274,9 @@ func (x *Explanation) tell(r *rouse.Record) {
 		if r.Began != 0 {
 			late = r.Began.Sub(r.Due)
 		}
-		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason))).lasts(r.Began, r.Ended)
+		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(answer(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive")
+		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive")
 	case rouse.EndSkipped:
 		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	case rouse.EndMissed:

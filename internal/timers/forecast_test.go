@@ -90,8 +90,8 @@ func TestForecastIsWhatALookAtEachFinds(t *testing.T) {
 			rows, steps int
 			parts       bool
 		}{
-			{rouse.Query{}, time.Minute, 7 * 24 * time.Hour, time.Hour, MaxForecast, maxSimulatedSteps, false},
-			{rouse.Query{}, time.Minute, 7 * 24 * time.Hour, 24 * time.Hour, 9, maxSimulatedSteps, true},
+			{rouse.Query{}, time.Hour, 7 * 24 * time.Hour, time.Hour, MaxForecast, maxSimulatedSteps, false},
+			{rouse.Query{}, time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, 9, maxSimulatedSteps, true},
 			{rouse.Query{Namespace: "b"}, time.Hour, 50 * time.Hour, time.Minute, 4, 5000, true},
 			{rouse.Query{}, 30 * time.Hour, 72*time.Hour + 1234*time.Millisecond, time.Hour, MaxForecast, 900, true},
 			{rouse.Query{}, -48 * time.Hour, -time.Hour, time.Hour, 7, 3000, true},

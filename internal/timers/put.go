@@ -30,6 +30,7 @@ type Put struct {
 	Spec       rouse.Spec
 	Mode       Mode
 	IfRevision uint64      // not 0: only if the timer has this revision, else rouse.ErrConflict
+	asks       string      // what the put is, to tell it from others with the same Idempotency-Key; empty: its spec
 	by         access.Verb // not empty: the caller may write a part of the namespace by it, so that each version that is replaced is checked
 	Validate   bool        // it is only checked, and nothing is written; of all puts of a call or none
 	Given      bool        // the caller does not change the data of Spec and the result any more: the engine may keep it
@@ -50,6 +51,9 @@ type PutResult struct {
 func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err error) {
 	var span *rouse.TraceContext
 	only := len(puts) > 0 && puts[0].Validate
+	if only {
+		audit.Checks(ctx)
+	}
 	if begin := ts.opts.Engine.Created; begin != nil && len(puts) > 0 && !only {
 		var end func(error)
 		span, end = begin(ctx, puts[0].Key, len(puts))
@@ -123,8 +127,11 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
-	items, at, err := ts.admission.admit(ctx, puts, items, at, results)
+	items, at, err := repeated(ctx, ts, puts, items, at, results)
 	if err != nil || len(items) == 0 {
+		return err
+	}
+	if items, at, err = ts.admission.admit(ctx, puts, items, at, results); err != nil || len(items) == 0 {
 		return err
 	}
 	was, release, err := ts.recordReplaced(ctx, puts, items, at)
@@ -351,8 +358,16 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *writin
 		return err
 	}
 	t.Bucket, t.Trace = ts.placed(p.Key, p.Spec.Target), span
+	if t.Spec.Expect.Any() && (p.Mode != CreateOnly || p.IfRevision != 0) {
+		if err := (expecting{ts}).stillOverdue(ctx, t); err != nil {
+			return err
+		}
+	}
 	w.row = t.Row()
 	w.Change = rouse.Change{Key: p.Key, To: &w.row}
+	if x, ok := (expecting{ts}).expects(t, s); ok {
+		w.Change.Also = []rouse.Row{x.Row()}
+	}
 	if p.Given {
 		w.Timer = t
 	}
@@ -385,7 +400,7 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.check(p); err != nil {
 		return err
 	}
-	return ts.checkNamespace(ctx, p.Key.Namespace, &p.Spec)
+	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), ts.checkNamespace(ctx, p.Key.Namespace, &p.Spec))
 }
 
 // checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of

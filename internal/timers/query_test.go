@@ -212,6 +212,22 @@ func TestListsAreThoseOfAModel(t *testing.T) {
 	})
 }
 
+// TestLatestFirst: the first page of a list that has the latest due time first has timers, although times
+// reach thousands of years ahead.
+func TestLatestFirst(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, ts *Timers) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for n := range 20 {
+			tm := numbered(r, n)
+			write(t, ts.store, &tm)
+		}
+		page, err := ts.Search(t.Context(), rouse.Query{Limit: 3, Order: rouse.OrderDue, Reverse: true})
+		if err != nil || len(page.Timers) != 3 {
+			t.Errorf("%d timers: %v", len(page.Timers), err)
+		}
+	})
+}
+
 // TestRecordsAreThoseOfAModel: with every filter and both orders, the pages of records are together what the
 // model has.
 func TestRecordsAreThoseOfAModel(t *testing.T) {

@@ -39,10 +39,18 @@ type admission struct {
 	explicit bool          // timers are written only in namespaces that have been created
 }
 
+// exists refuses a namespace that has to be created first.
+func (a *admission) exists(namespace string) error {
+	if a.explicit && !a.quotas.Exists(namespace) {
+		return rouse.Refuse("namespace", namespace, "has not been created", "create it, or use another one")
+	}
+	return nil
+}
+
 // writes returns how many of n writes a namespace allows now, and why no more.
 func (a *admission) writes(namespace string, n int) (int, error) {
-	if a.explicit && !a.quotas.Exists(namespace) {
-		return 0, rouse.Refuse("namespace", namespace, "has not been created", "create it, or use another one")
+	if err := a.exists(namespace); err != nil {
+		return 0, err
 	}
 	return a.quotas.Writes(namespace, n)
 }

@@ -3,6 +3,7 @@ package timers
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
@@ -20,6 +21,27 @@ type sight struct {
 // namespace in the query it goes from one of them to the next. The rows may still be of other targets or
 // labels: mayList tells.
 func (ts *sight) page(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
+	if len(q.States) != 1 || q.States[0] != rouse.StateOverdue {
+		return ts.rows(ctx, q, verbs...)
+	}
+	if q.After.Name != "" { // that is a timer, and its expectation was before
+		q.After.Fire = rouse.ExpectFire
+	}
+	page, err := ts.rows(ctx, q, verbs...)
+	if err != nil || len(page.Rows) == 0 {
+		return page, err
+	}
+	keys := make([]rouse.Key, len(page.Rows))
+	for i := range page.Rows {
+		keys[i] = rouse.Key{Namespace: page.Rows[i].Key.Namespace, Name: page.Rows[i].Key.Name}
+	}
+	page.Rows, err = ts.store.Get(ctx, keys)
+	page.Rows = slices.DeleteFunc(page.Rows, func(row rouse.Row) bool { return row.Revision == 0 })
+	return page, err
+}
+
+// rows is page for the rows themselves; those of state overdue are not timers, but next to them.
+func (ts *sight) rows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
 	q.Sought, q.Order, q.Reverse, q.AfterAt = rouse.Sought{}, 0, false, 0
 	for _, v := range verbs {
 		if q.Namespace == "" {

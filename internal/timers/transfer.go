@@ -23,7 +23,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 	puts := make([]Put, len(timers))
 	here := make(map[rouse.Key]bool, len(timers))
 	for i := range timers {
-		puts[i] = Put{Key: timers[i].Key, Mode: mode}
+		puts[i] = Put{Key: timers[i].Key, Mode: mode, asks: "import " + contents(&timers[i])}
 		here[timers[i].Key] = true
 		t, w, err := ts.imported(ctx, timers[i], &puts[i])
 		if err != nil {
@@ -56,7 +56,7 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put) (rouse.Ti
 	if err := ts.mayTouch(ctx, access.TimersImport, &t); err != nil {
 		return t, nil, err
 	}
-	if err := ts.checkNamespace(ctx, t.Key.Namespace, &t.Spec); err != nil {
+	if err := cmp.Or((expecting{ts}).checkExpect(ctx, t.Key.Namespace, &t.Spec), ts.checkNamespace(ctx, t.Key.Namespace, &t.Spec)); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {
@@ -79,7 +79,11 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put) (rouse.Ti
 	if err != nil {
 		return t, nil, err
 	}
-	c := ts.Engine.StepChange(t.Key, 0, rouse.Step{To: &t})
+	step := rouse.Step{To: &t}
+	if x, ok := (expecting{ts}).expects(&t, s); ok {
+		step.Also = []rouse.Timer{x}
+	}
+	c := ts.Engine.StepChange(t.Key, 0, step)
 	switch p.Mode {
 	case CreateOnly:
 		c.If = rouse.NoRow

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,8 @@ func (g *guarded) http(method, path, body string, headers ...string) (int, strin
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	r.URL.Opaque = "//" + g.addr + path // as it is
+	way, _, _ := strings.Cut(path, "?")
+	r.URL.Opaque = "//" + g.addr + way // as it is
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -220,6 +222,45 @@ func TestScopesByTarget(t *testing.T) {
 	if _, err := c.Replace(t.Context(), own, "mine", rouse.Spec{Schedule: "2099-01-01T00:00:00Z", Target: "stream:mine"}); err != nil {
 		t.Errorf("replace of its own: %v", err)
 	}
+	_, err = c.Skip(t.Context(), own, "theirs", 1, "")
+	forbidden("skip", err)
+	for _, name := range []string{"mine", "theirs"} { // each has a record, and a next occurrence
+		if _, err := root.Replace(t.Context(), own, name, rouse.Spec{Schedule: "@every 24h", Target: "stream:" + name}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := root.Skip(t.Context(), own, name, 1, "skipped for "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range []struct {
+		method, path, body string
+		code               int
+		shows              string // "": nothing of either
+	}{
+		{"GET", "/v1/namespaces/own/records", "", 200, "skipped for mine"},
+		{"GET", "/v1/namespaces/-/records", "", 200, "skipped for mine"},
+		{"GET", "/v1/namespaces/own/timers/mine/records", "", 200, "skipped for mine"},
+		{"GET", "/v1/namespaces/own/timers/theirs/records", "", 403, ""},
+		{"GET", "/v1/namespaces/foreign/records", "", 403, ""},
+		{"GET", "/v1/namespaces/own/records:follow", "", 403, "the history of a namespace"},
+		{"GET", "/v1/namespaces/own/records:follow?name=theirs", "", 403, ""},
+		{"GET", "/v1/namespaces/-/timers:count", "", 403, "part of them"},
+		{"GET", "/v1/namespaces?counts=true", "", 200, `"own"`},
+		{"POST", "/v1/namespaces/own/timers", `{"name":"merged","target":"stream:theirs","debounce":{"quiet":"1h"}}`, 403, ""},
+		{"POST", "/v1/namespaces/own/timers", `{"name":"theirs","target":"stream:mine","debounce":{"quiet":"1h"}}`, 403, ""},
+	} {
+		code, body := g.http(a.method, a.path, a.body, "Authorization", "Bearer "+key)
+		if code != a.code || !strings.Contains(body, a.shows) || code == 200 && strings.Contains(body, "theirs") || strings.Contains(body, `"counts"`) {
+			t.Errorf("%s %s %s: %d %s", a.method, a.path, a.body, code, body)
+		}
+	}
+	reader := g.key("reader", own, "stream:mine") // has no reveal, which would read the timers of records as well
+	if code, body := g.http("GET", "/v1/namespaces/own/records", "", "Authorization", "Bearer "+reader); code != 200 || !strings.Contains(body, `"mine"`) || strings.Contains(body, "theirs") {
+		t.Errorf("the records of a reader are %d %s", code, body)
+	}
+	if _, body := g.http("GET", "/v1/namespaces?counts=true", "", "Authorization", "Bearer "+g.admin); !strings.Contains(body, `"counts"`) {
+		t.Errorf("an admin sees no counts: %s", body)
+	}
 	code, body := g.http("GET", "/v1/namespaces/own/timers", "", "Authorization", "Bearer "+key)
 	if code != 200 || strings.Contains(body, "theirs") || !strings.Contains(body, `"mine"`) {
 		t.Errorf("the list is %d %s", code, body)
@@ -234,8 +275,122 @@ func TestScopesByTarget(t *testing.T) {
 	if code, body := g.http("GET", "/v1/namespaces/own/timers:count", "", "Authorization", "Bearer "+key); code != 403 || !strings.Contains(body, "part of them") {
 		t.Errorf("the count is %d %s", code, body)
 	}
-	if code, body := g.http("GET", "/v1/namespaces/own/records", "", "Authorization", "Bearer "+key); code != 200 || strings.Contains(body, "theirs") {
-		t.Errorf("the records are %d %s", code, body)
+}
+
+// TestFollowersLoseWhatIsNoLongerTheirs: a stream of records is decided again for what it sends: the timer of
+// the name may be another one, and the role may have lost the verb.
+func TestFollowersLoseWhatIsNoLongerTheirs(t *testing.T) {
+	g := serveGuarded(t, mem.New())
+	root := g.client(g.admin)
+	create := func(name, target string) {
+		t.Helper()
+		if _, err := root.Create(t.Context(), own, name, rouse.Spec{Schedule: "@every 24h", Target: target}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	skip := func(name, reason string) {
+		t.Helper()
+		if _, err := root.Skip(t.Context(), own, name, 1, reason); err != nil {
+			t.Fatal(err)
+		}
+	}
+	role := func(name string, verbs ...string) {
+		t.Helper()
+		if err := root.Access().PutRole(t.Context(), client.Role{Name: name, Verbs: verbs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		follows string   // a name, "" for the namespace
+		targets []string // of the key
+		change  func(timer, role string)
+	}{
+		"another-target": {"another-target", []string{"stream:mine"}, func(timer, _ string) {
+			if _, err := root.Delete(t.Context(), own, timer); err != nil {
+				t.Fatal(err)
+			}
+			create(timer, "stream:theirs")
+		}},
+		"replaced": {"replaced", []string{"stream:mine"}, func(timer, _ string) {
+			if _, err := root.Replace(t.Context(), own, timer, rouse.Spec{Schedule: "@every 24h", Target: "stream:theirs"}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"name-without-verb":      {"name-without-verb", nil, func(_, of string) { role(of, "timers.create") }},
+		"namespace-without-verb": {"", nil, func(_, of string) { role(of, "timers.create") }},
+	} {
+		for _, door := range []string{"grpc", "http"} {
+			t.Run(name+"/"+door, func(t *testing.T) {
+				of := "follower-" + name + "-" + door
+				role(of, "timers.read", "reveal")
+				create(name, "stream:mine")
+				defer root.Delete(t.Context(), own, name)
+				key := g.key(of, own, c.targets...)
+				lines := make(chan string, 64) // of the stream; closed when it ends
+				if door == "grpc" {
+					stream, err := rousev1.NewTimersClient(g.conn).FollowRecords(bearer(t, key), &rousev1.FollowRecordsRequest{Namespace: own, Name: c.follows})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := stream.Header(); err != nil {
+						t.Fatal(err)
+					}
+					go func() {
+						defer close(lines)
+						for {
+							some, err := stream.Recv()
+							if err != nil {
+								lines <- status.Code(err).String()
+								return
+							}
+							lines <- fmt.Sprint(some)
+						}
+					}()
+				} else {
+					r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+g.addr+"/v1/namespaces/"+own+"/records:follow?name="+c.follows, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if c.follows == "" {
+						r.URL.RawQuery = ""
+					}
+					r.Header.Set("Authorization", "Bearer "+key)
+					answer, err := http.DefaultClient.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { answer.Body.Close() })
+					go func() {
+						defer close(lines)
+						for s := bufio.NewScanner(answer.Body); s.Scan(); {
+							lines <- s.Text()
+						}
+					}()
+				}
+				// until returns what the stream sends, up to a text or to its end.
+				until := func(text string) (all string, found bool) {
+					for {
+						select {
+						case line, ok := <-lines:
+							if all += line + "\n"; !ok || text != "" && strings.Contains(line, text) {
+								return all, ok
+							}
+						case <-time.After(poll.Patience):
+							t.Fatalf("the stream goes on, after %s", all)
+						}
+					}
+				}
+				skip(name, "before") // a key of one target does not see reasons here, so the name tells
+				if all, found := until(name); !found {
+					t.Fatalf("the stream has %s", all)
+				}
+				c.change(name, of)
+				skip(name, "after")
+				if all, found := until(name); found {
+					t.Errorf("after the change: %s", all)
+				}
+			})
+		}
 	}
 }
 

@@ -511,6 +511,25 @@ func TestEventsTellWhatWasChanged(t *testing.T) {
 	if e := one(); e.Changed != 25 || e.Verb != "timers.bulk" || e.Hash != audit.Hash(own, names...) {
 		t.Errorf("a bulk delete is %+v", e)
 	}
+	// What only checks or counts is no change, unless it is refused.
+	reader := l.key("reader", own)
+	l.settled(1)
+	for path, body := range map[string]string{
+		"/timers:bulk": `{"filter": {"prefix": "b"}, "action": "delete", "dry_run": true}`, "/timers": `{"name": "y", "schedule": "@every 1h", "target": "stream:x", "validate_only": true}`,
+		"/timers:batchCreate": `{"validate_only": true, "timers": [{"name": "y", "schedule": "wrong", "target": "stream:x"}]}`, "/timers/y:reschedule": `{"schedule": "@every 2h", "validate_only": true}`,
+		"/timers/y:backfill": `{"from": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z", "dry_run": true}`,
+	} {
+		l.http("POST", "/v1/namespaces/own"+path, body, "Authorization", "Bearer "+l.admin, "Accept", "application/json")
+		if list := l.events(); len(list) != 0 {
+			t.Errorf("%s with %s: %+v", path, body, list)
+		}
+		if code, _ := l.http("POST", "/v1/namespaces/own"+path, body, "Authorization", "Bearer "+reader, "Accept", "application/json"); code != 403 {
+			t.Errorf("%s of a reader: %d", path, code)
+		}
+		if e := one(); e.Reason == "" || e.Outcome == audit.OK {
+			t.Errorf("the refusal of %s is %+v", path, e)
+		}
+	}
 	// Each message of a stream of creates is a call.
 	stream, err := rousev1.NewTimersClient(l.conn).CreateStream(bearer(t, l.admin))
 	if err != nil {

@@ -59,6 +59,22 @@ func TestBypasses(t *testing.T) {
 			t.Errorf("%s: %d %s", name, code, body)
 		}
 	}
+	cookie := g.session(g.admin)
+	if code, _ := g.http("GET", path, "", "Cookie", cookie); code != 200 {
+		t.Fatalf("a session: %d", code)
+	}
+	for name, headers := range map[string][]string{ // what is sent as a credential counts, and is not passed over for the session
+		"two":            {"Authorization", "Bearer " + key, "Authorization", "Bearer " + key},
+		"another scheme": {"Authorization", "Basic " + key},
+		"empty":          {"Authorization", ""},
+		"no token":       {"Authorization", "Bearer"},
+		"a wrong secret": {"Authorization", "Bearer " + other},
+		"no key":         {"Authorization", "Bearer x"},
+	} {
+		if code, body := g.http("GET", path, "", append(headers, "Cookie", cookie)...); code != 401 {
+			t.Errorf("%s, and a session: %d %s", name, code, body)
+		}
+	}
 	for _, query := range []string{"?access_token=" + key, "?authorization=Bearer%20" + key, "?key=" + key, "?token=" + key} {
 		if code, body := g.http("GET", path+query, ""); code != 401 {
 			t.Errorf("a key in %s: %d %s", query[:4], code, body)

@@ -292,7 +292,7 @@ var samples = map[string]func(namespace string) proto.Message{
 		return &rousev1.ForecastRequest{Filter: &rousev1.Filter{Namespace: ns}, FromMs: 1767225600000, UntilMs: 1767225700000}
 	},
 	"Timers/Bulk": func(ns string) proto.Message {
-		return &rousev1.BulkRequest{Filter: &rousev1.Filter{Namespace: ns}, Action: "pause", DryRun: true}
+		return &rousev1.BulkRequest{Filter: &rousev1.Filter{Namespace: ns, NamePrefix: "no timer"}, Action: "pause"}
 	},
 	"Timers/Import": func(ns string) proto.Message {
 		return &rousev1.ImportRequest{Timers: []*rousev1.Timer{imported(ns)}, Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE}
@@ -368,7 +368,7 @@ var bodies = map[string]string{
 	"POST /timers:outcomes":                         `{"names": ["a"]}`,
 	"POST /timers:simulate":                         `{"from": "2099-01-01T00:00:00Z", "until": "2099-01-01T01:00:00Z"}`,
 	"POST /timers:forecast":                         `{"from": "2099-01-01T00:00:00Z", "until": "2099-01-01T01:00:00Z"}`,
-	"POST /timers:bulk":                             `{"filter": {}, "action": "pause", "dry_run": true}`,
+	"POST /timers:bulk":                             `{"filter": {"prefix": "no timer"}, "action": "pause"}`,
 	"POST /timers:import":                           `{"mode": "create_or_replace", "timers": [{"name": "imported", "schedule": "2099-01-01T00:00:00Z", "target": "stream:x", "state": "scheduled", "due": "2099-01-01T00:00:00Z", "created": "2026-01-01T00:00:00Z"}]}`,
 	"POST /timers:preview":                          `{"schedule": "@every 1h"}`,
 	"PUT /calendars/{name}":                         `{"days": []}`,

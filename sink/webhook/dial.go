@@ -91,7 +91,7 @@ func (s *Sink) reach(ctx context.Context, namespace, host, port string) (net.Con
 		// It is called with the address to which the kernel will connect.
 		dialer.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || network != "tcp4" && network != "tcp6" {
+			if err != nil || network != "tcp4" && network != "tcp6" { // not known to happen: what cannot be judged must not pass
 				return &forbidden{why: "cannot be judged", target: "the address " + address}
 			}
 			if at.Addr().Zone() != "" {

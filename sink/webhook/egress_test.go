@@ -107,9 +107,14 @@ func TestEgressRulesThatAreWrong(t *testing.T) {
 			t.Errorf("%.40q: %v, %v", text, list, err)
 		}
 	}
-	for _, text := range []string{"proxy:3128", "https://proxy:3128", "http://proxy", "http://user:marker@proxy", "http://proxy:1/x", "http://proxy:1?x"} {
+	for _, text := range []string{"proxy:3128", "https://proxy:3128", "http://proxy", "http://user:marker@proxy", "http://proxy:1/x", "http://proxy:1?x", "http://proxy:1#x", "http://:1", "http://[::1"} {
 		if u, err := webhook.ParseProxy(text); err == nil || strings.Contains(err.Error(), "marker") {
 			t.Errorf("%q: %v, %v", text, u, err)
+		}
+	}
+	for _, text := range []string{"http://proxy:1", "http://proxy:1/", "http://user:marker@proxy:1"} {
+		if _, err := webhook.ParseProxy(text); err != nil {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

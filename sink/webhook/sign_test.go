@@ -95,6 +95,11 @@ func TestVerifyRefusesWhatWasTouched(t *testing.T) {
 	if err := webhook.Verify(nil, h, []byte(body), now); !errors.Is(err, webhook.ErrSignature) {
 		t.Errorf("no secret at all: %v", err)
 	}
+	for _, key := range []string{"", "x", "whsec_x", "whpk_x", "whpk_" + base64.StdEncoding.EncodeToString(make([]byte, 31)), "whsk_" + secret} {
+		if err := webhook.Verify([]string{key, secret}, h, []byte(body), now); err == nil || errors.Is(err, webhook.ErrSignature) {
+			t.Errorf("%.8q is a key: %v", key, err)
+		}
+	}
 }
 
 func TestSecrets(t *testing.T) {

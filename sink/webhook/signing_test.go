@@ -134,6 +134,12 @@ func TestBatchIsSignedWithoutIdentity(t *testing.T) {
 func TestSecretsInHeaders(t *testing.T) {
 	const marker = "marker-4711-marker"
 	w := newWire(t, webhook.Options{DropHeaders: []string{"X-Internal", "X-Trace-*"}, Secret: func(ns, name string) (string, error) {
+		switch name { // what the API refuses, and the store may have all the same
+		case "lines":
+			return "a\r\nX-Injected: " + marker, nil
+		case "long":
+			return strings.Repeat("x", 9000), nil
+		}
 		if ns == "default" && name == "token" {
 			return marker, nil
 		}
@@ -161,6 +167,20 @@ func TestSecretsInHeaders(t *testing.T) {
 	}
 	if text := w.sink.Obstacle("default", f.Spec); !strings.Contains(text, "no secret gone") {
 		t.Errorf("the obstacle: %q", text)
+	}
+	for _, name := range []string{"lines", "long"} {
+		f.Spec.Webhook.Headers["authorization"] = "{{secret:" + name + "}}"
+		if o := w.send(f)[0]; o.Verdict == rouse.Done || !strings.Contains(o.Detail, "cannot be sent with the value of its secret") || strings.Contains(o.Detail, marker) {
+			t.Errorf("the secret %s: %+v", name, o)
+		}
+	}
+	delete(f.Spec.Webhook.Headers, "authorization")
+	for _, more := range []string{" x", "\r\nX-Injected: 1", "\x00"} {
+		g, spec := f, *f.Spec
+		spec.Target, g.Spec = spec.Target+more, &spec
+		if o := w.send(g)[0]; o.Verdict == rouse.Done || !strings.Contains(o.Detail, "characters that cannot be sent") {
+			t.Errorf("a target with %q: %+v", more, o)
+		}
 	}
 	if n, _ := w.r.Count(); n != 1 {
 		t.Errorf("%d requests", n)

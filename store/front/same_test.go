@@ -17,7 +17,9 @@ import (
 
 func TestSameAsTheModel(t *testing.T) {
 	sql, index := servers.Postgres(t), servers.Redis(t)
-	storetest.Compare(t, func(t *testing.T) rouse.Store { return ready(t, sql, index, fresh(unsafe), usual) },
+	p := usual
+	p.lag, p.net = time.Minute, time.Hour // no row is repaired, and locked by that: a hold passes over it then
+	storetest.Compare(t, func(t *testing.T) rouse.Store { return ready(t, sql, index, fresh(unsafe), p) },
 		func() rouse.Store { return mem.New() })
 }
 

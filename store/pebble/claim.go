@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
+	"slices"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 
@@ -81,6 +82,9 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 			return b, err
 		}
 		size += len(row.Body)
+		if len(b.Rows) == fewRows {
+			b.Rows = slices.Grow(b.Rows, min(limit, pageRows)-fewRows)
+		}
 		b.Rows = append(b.Rows, row)
 		if it.Next() {
 			heap.Fix(&q, 0)
@@ -93,6 +97,12 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 	}
 	return b, nil
 }
+
+// A page with more than fewRows has room for pageRows at once: growing would take twice its memory.
+const (
+	fewRows  = 64
+	pageRows = 4096
+)
 
 // queues is a heap of iterators over the rows of one bucket each: the one with the earliest position is
 // first.

@@ -50,6 +50,20 @@ func logged(t *testing.T, rows int) (dir, log string) {
 	return dir, logs[0]
 }
 
+// content returns what a log has, without the zeros behind it.
+func content(t *testing.T, log string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := bytes.TrimRight(b, "\x00")
+	if len(whole) == len(b) {
+		t.Fatal("a log with small commits has no zeros behind what was written")
+	}
+	return whole
+}
+
 func countAll(t *testing.T, s *Store) int64 {
 	t.Helper()
 	n, err := s.Count(t.Context(), rouse.Query{})
@@ -62,11 +76,9 @@ func countAll(t *testing.T, s *Store) int64 {
 // TestATornLastWriteIsNoDamage: the remainder of an unacknowledged write after a kill is ignored.
 func TestATornLastWriteIsNoDamage(t *testing.T) {
 	dir, log := logged(t, 500)
-	whole, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tail := range [][]byte{nil, whole[:100], whole[:19], make([]byte, 5000), bytes.Repeat([]byte{0xa5}, 70_000)} {
+	whole := content(t, log)
+	for _, tail := range [][]byte{nil, whole[:100], whole[:19], make([]byte, 5000), bytes.Repeat([]byte{0xa5}, 70_000),
+		append(make([]byte, 70_000), whole[:100]...)} {
 		copied := t.TempDir()
 		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
@@ -94,15 +106,13 @@ func TestLossIsAcceptedOnRequest(t *testing.T) {
 	}{
 		{"a changed byte", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, true, 200},
 		{"a log cut short", func(b []byte) []byte { return b[:len(b)*9/10] }, true, 400},
+		{"zeros in place of the end", func(b []byte) []byte { return append(b[:len(b)*9/10], make([]byte, 200_000)...) }, true, 400},
 		{"an empty log", func([]byte) []byte { return []byte{} }, false, 0},
 		{"no log", func([]byte) []byte { return nil }, false, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir, log := logged(t, 500)
-			whole, err := os.ReadFile(log)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := content(t, log)
 			if left := c.damage(whole); left == nil {
 				_ = os.Remove(log)
 			} else {
@@ -268,10 +278,7 @@ func TestDamageShowsBehindAnOldWitness(t *testing.T) {
 		t.Fatal(logs, err)
 	}
 	log := logs[len(logs)-1]
-	b, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := content(t, log)
 	b[len(b)/5] ^= 1
 	writeFile(t, log, string(b))
 	if s, err := Open(dir, Options{}); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "safe on the disk") {

@@ -35,9 +35,9 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 
-		// Every lookup reads level 0. It is kept short, but can grow during a burst before writers are
-		// stopped.
-		L0CompactionThreshold: 4,
+		// Every lookup reads level 0. It is kept short, but not so short that the same hour of the history is
+		// written again and again, and can grow during a burst before writers are stopped.
+		L0CompactionThreshold: 8,
 		L0StopWritesThreshold: 40,
 		LBaseMaxBytes:         128 << 20,
 		TargetFileSizes:       [7]int64{4 << 20},
@@ -69,6 +69,9 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		l.BlockSize = 16 << 10
 		l.IndexBlockSize = 64 << 10
 		l.Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
+		if i == 0 { // is soon written again
+			l.Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
 	}
 	return opts
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,8 +32,43 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a call detects a dead connection
 	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
 	c.PingTimeout = o.LeaseTimeout
+	var raised atomic.Int64
+	c.AfterConnect = func(ctx context.Context, on *pgx.Conn) error { return raiseRevisions(ctx, on.PgConn(), o, &raised) }
 	return pgxpool.NewWithConfig(ctx, c)
 }
+
+// raiseRevisions makes revisions continue above all that were given before a failover, if there was one, so
+// that none is given twice. A standby that was promoted may have lost changes, and with them the values that
+// the sequence had at the primary; but its timeline is greater than the primary's. So each pool raises
+// revisions once for each timeline that it meets after the first one of a server, before it uses any. raised
+// is the timeline for which it has done so.
+func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options, raised *atomic.Int64) error {
+	r := on.ExecParams(ctx, `SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)`, nil, nil, nil, nil).Read()
+	if state(r.Err) != "" {
+		return nil // some services have storage of their own below several servers, and no timelines
+	}
+	if r.Err != nil {
+		return r.Err
+	}
+	if len(r.Rows) != 1 || len(r.Rows[0]) != 1 {
+		return errShort
+	}
+	timeline, err := strconv.ParseInt(string(r.Rows[0][0]), 16, 64)
+	if err != nil || timeline == 1 || timeline == raised.Load() {
+		return err
+	}
+	schema := quote(o.Schema)
+	sql := fmt.Sprintf(`SELECT %s.raise(last_value + %d) FROM %[1]s.revisions`, schema, int64(lostRevisions))
+	if err := on.ExecParams(ctx, sql, nil, nil, nil, nil).Read().Err; err != nil {
+		return fmt.Errorf("raise revisions after a failover: %w", err)
+	}
+	raised.Store(timeline)
+	return nil
+}
+
+// lostRevisions is more revisions than were given between a primary's last change that its standby received,
+// and its end: 16 million statements of any size. There is room for eight million raises.
+const lostRevisions = 1 << 40
 
 // connect makes one connection.
 func connect(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error) {

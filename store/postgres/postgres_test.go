@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -32,8 +33,12 @@ func fresh() Options {
 
 var schemas atomic.Int64
 
+// TestContract has the server of ROUSE_POSTGRES_URL, if it is set: any that speaks PostgreSQL's protocol.
 func TestContract(t *testing.T) {
-	url := servers.Postgres(t)
+	url := os.Getenv("ROUSE_POSTGRES_URL")
+	if url == "" {
+		url = servers.Postgres(t)
+	}
 	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, url, fresh()) })
 	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, url, fresh()) })
 }

@@ -32,6 +32,7 @@ type address struct {
 	cluster *goredis.ClusterOptions
 	names   []string // of servers, without passwords
 	text    string   // without passwords
+	ack     ack
 }
 
 // server is one server, or a master that Sentinels report.
@@ -53,7 +54,11 @@ func parseAddress(text string) (a address, err error) {
 	if len(parts) > maxShards {
 		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
 	}
-	for _, part := range parts {
+	for i, part := range parts {
+		if part, err = a.ack.take(part); err != nil {
+			return a, err
+		}
+		parts[i] = part
 		scheme, rest, _ := strings.Cut(part, "://")
 		base, form, _ := strings.Cut(scheme, "+")
 		var one server

@@ -128,7 +128,7 @@ func (w *writer) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		v, err := w.shard.run(ctx, applyScript, args...)
+		v, err := w.shard.write(ctx, applyScript, args...)
 		if err != nil {
 			return err
 		}

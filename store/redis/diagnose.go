@@ -27,12 +27,12 @@ func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
 	if err != nil { // the settings have changed since the store was opened
 		return []rouse.Finding{{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityCritical, Seen: err.Error(), Cure: "change it as it tells: a node that starts refuses it"}}, nil
 	}
-	return is.findings(s.addr.kind), nil
+	return is.findings(s.addr), nil
 }
 
 // findings judges the settings.
-func (is *settings) findings(k kind) []rouse.Finding {
-	kept := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: fmt.Sprintf("Redis %s, %s", is.version, is.durability(k))}
+func (is *settings) findings(a address) []rouse.Finding {
+	kept := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: fmt.Sprintf("Redis %s, %s", is.version, is.durability(a.kind, a.ack))}
 	switch {
 	case is.writes != "" && is.writes != "ok":
 		kept.Severity, kept.Seen = rouse.SeverityCritical, "Redis cannot write its append-only file: what is acknowledged now may be lost"

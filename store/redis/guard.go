@@ -97,6 +97,19 @@ func (g *guard) Process(ctx context.Context, cmd goredis.Cmder) error {
 	return err
 }
 
+// Pipelined runs commands in one round trip. While the server is unavailable, it returns an error
+// immediately.
+func (g *guard) Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error) {
+	if err := g.away(); err != nil {
+		return nil, err
+	}
+	cmds, err := g.UniversalClient.Pipelined(ctx, fn)
+	if noAnswer(err) {
+		g.lost(err)
+	}
+	return cmds, err
+}
+
 // Close stops the probes, waits for them, and closes the client.
 func (g *guard) Close() error {
 	g.stop()

@@ -23,7 +23,8 @@
 // different one. The first server has the leases and the clock: while it is unavailable nothing fires, so put
 // it behind Sentinel. While another server is unavailable, its timers wait and all others fire. Parameters of
 // the address are those of go-redis, such as ?skip_verify=true, and sentinel_username and sentinel_password
-// for Sentinel's own login.
+// for Sentinel's own login. ?ack_replicas=1 lets a write succeed only when a replica has it, and
+// ?ack_fsync=true only when it is on the disks of the server and of these replicas (Redis 7.2).
 //
 // # What can be lost
 //
@@ -34,7 +35,8 @@
 //	appendfsync everysec   the last one to two seconds when the power fails; nothing when the process dies, unless the disk is so busy
 //	                       that a sync takes long: Redis then delays writes by up to two seconds
 //	appendonly no          everything since the last snapshot, however the process ends; refused unless Options.AllowUnsafe
-//	a failover             what the replica had not received yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it
+//	a failover             what the replica had not received yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it,
+//	                       and with ?ack_replicas=1 it is nothing, if the replica that has it is promoted
 //	eviction               timers, silently: a maxmemory-policy of allkeys-* is always refused
 //
 // In each shard, a change is lost completely or not at all. Revisions, and therefore fencing tokens, do not
@@ -49,13 +51,14 @@
 //
 // # Least privilege
 //
-// A user needs these permissions and no more (with the prefix rouse; the last line only for a Cluster):
+// A user needs these permissions and no more (with the prefix rouse; the last line only for a
+// Cluster, and +wait only for ack_replicas; ack_fsync needs +waitaof):
 //
 //	ACL SETUSER rouse on >password resetchannels &rouse:* ~rouse:* +get +set +append +getrange +del +unlink +exists +time
 //	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +smembers +lindex +llen +lpop +rpush
 //	  +zadd +zrem +zcard +zcount +zlexcount +zscore +zrange +zrangebylex +zrevrangebylex +zremrangebylex +zremrangebyrank
 //	  +eval +evalsha +info +config|get +select +subscribe +unsubscribe +publish +pubsub
-//	  +cluster|slots +asking
+//	  +cluster|slots +asking +wait
 //
 // Without config|get, Open knows only what INFO reports, and Durability mentions that. &rouse:* and the last
 // four commands before those of a Cluster are optional, too: without them, a dead node is replaced when its
@@ -119,6 +122,7 @@ type Store struct {
 type shard struct {
 	server goredis.UniversalClient
 	base   string
+	ack    ack
 }
 
 // Open connects to a store, checks that its servers are suitable for timers, and creates the store if it does
@@ -132,6 +136,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.ack.patience = o.Timeout / 2
 	s := &Store{opts: o, addr: a, servers: a.connect(o), writes: newWrites()}
 	if len(s.servers) > 1 {
 		for i, c := range s.servers {
@@ -154,7 +159,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	}
 	s.shards = make([]shard, shards)
 	for i := range s.shards {
-		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards)}
+		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards), ack: a.ack}
 	}
 	if old {
 		err = s.upgrade(ctx)
@@ -172,7 +177,7 @@ func (s *Store) Describe() string {
 }
 
 // Durability describes what can be lost with the settings that Open found.
-func (s *Store) Durability() string { return s.settings.durability(s.addr.kind) }
+func (s *Store) Durability() string { return s.settings.durability(s.addr.kind, s.addr.ack) }
 
 // Now returns the clock of the first server.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {

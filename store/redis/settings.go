@@ -34,7 +34,7 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := is.fit(s.opts.AllowUnsafe); err != nil {
+		if err := errors.Join(is.fit(s.opts.AllowUnsafe), s.addr.ack.check(ctx, c)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		mu.Lock()
@@ -145,7 +145,7 @@ func (is *settings) weaken(other settings) {
 }
 
 // durability describes what can be lost with the settings.
-func (is *settings) durability(k kind) string {
+func (is *settings) durability(k kind, a ack) string {
 	var parts []string
 	switch {
 	case is.aof == "no":
@@ -161,10 +161,19 @@ func (is *settings) durability(k kind) string {
 	default:
 		parts = append(parts, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
 	}
-	switch k {
-	case sentinel, cluster:
+	switch {
+	case a.replicas > 0 && a.fsync:
+		parts = append(parts, fmt.Sprintf("a write is on the disks of the server and of %d replicas before it is acknowledged: a failover to one of these loses nothing", a.replicas))
+	case a.replicas > 0:
+		parts = append(parts, fmt.Sprintf("%d replicas have a write before it is acknowledged: a failover to one of them loses nothing", a.replicas))
+	case a.fsync:
+		parts = append(parts, "a write is on the disk of the server before it is acknowledged")
+	}
+	switch {
+	case a.replicas > 0:
+	case k == sentinel, k == cluster:
 		parts = append(parts, "a failover loses what the replica had not received yet")
-	case several:
+	case k == several:
 		parts = append(parts, "each server has its own share: losing one server loses its timers")
 	}
 	return strings.Join(parts, "; ")

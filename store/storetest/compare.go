@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -146,15 +147,28 @@ func (p *pair) claim(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "far") {
 		w.Ahead = 30 * 24 * time.Hour
+		w.Limit, w.Bytes = 1000, 0 // a part of the rows of one hold is not compared: see inOrder
 	}
 	got, err := p.store.Claim(p.ctx, w)
 	p.check("claim", err)
 	want, err := p.model.Claim(p.ctx, w)
 	p.check("claim", err)
-	p.sameRows(fmt.Sprintf("claim %+v", w), got.Rows, want.Rows)
+	p.sameRows(fmt.Sprintf("claim %+v", w), p.inOrder(got.Rows), p.inOrder(want.Rows))
 	if want.More && !got.More {
 		t.Fatalf("claim %+v: More is not set", w)
 	}
+}
+
+// inOrder sorts the rows of each hold by their keys: a store that holds them by several statements may hold
+// some of them for milliseconds longer, so that they are in another order later.
+func (p *pair) inOrder(rows []rouse.Row) []rouse.Row {
+	slices.SortStableFunc(rows, func(a, b rouse.Row) int {
+		if d := a.Visible.Sub(b.Visible); a.Visible > p.began && b.Visible > p.began && d > -time.Minute && d < time.Minute {
+			return a.Key.Compare(b.Key)
+		}
+		return cmp.Compare(a.Visible, b.Visible)
+	})
+	return rows
 }
 
 func (p *pair) get(t *rapid.T) {

@@ -76,7 +76,7 @@ type held struct {
 }
 
 // everything contains all states.
-var everything = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
+var everything = rouse.EveryState
 
 // made creates a store, and returns its files as a kill leaves them, its files after Close, and what it had
 // acknowledged.

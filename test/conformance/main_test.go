@@ -70,12 +70,23 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+	steps, err := filepath.Abs("../../clients/conformance/steps.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"sync", "async"} {
+		t.Run("Java "+kind, func(t *testing.T) {
+			t.Parallel()
+			cmd := java(t, "io.github.rousehq.rouse.Conformance", kind) // before the stage: it may skip the test
+			s := newStage(t)
+			cmd.Args = append(cmd.Args, s.proxy.URL, s.controls.URL, s.receiver.URL, steps)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
-		steps, err := filepath.Abs("../../clients/conformance/steps.json")
-		if err != nil {
-			t.Fatal(err)
-		}
 		cmd := node(t, "built/conformance.js") // before the stage: it may skip the test
 		s := newStage(t)
 		cmd.Args = append(cmd.Args, s.proxy.URL, s.controls.URL, s.receiver.URL, steps)

@@ -43,7 +43,7 @@ type stage struct {
 
 // fault is what happens to the next requests.
 type fault struct {
-	Kind  string `json:"kind"` // cut_request, cut_answer or refuse
+	Kind  string `json:"kind"` // cut_request, cut_answer, refuse, unavailable or unavailable_until
 	Times int    `json:"times"`
 }
 
@@ -103,8 +103,8 @@ func (s *stage) front(server string) http.Handler {
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		if kind == "refuse" {
-			refuse(w, r)
+		if kind == "refuse" || kind == "unavailable" || kind == "unavailable_until" {
+			refuse(w, r, kind)
 			return
 		}
 		if kind == "cut_answer" {
@@ -115,16 +115,23 @@ func (s *stage) front(server string) http.Handler {
 	})
 }
 
-// refuse answers as a server that has too much load.
-func refuse(w http.ResponseWriter, r *http.Request) {
+// refuse answers as a server that has too much load, or that is not available, as the kind of fault demands.
+func refuse(w http.ResponseWriter, r *http.Request, kind string) {
+	code, status, err := "overloaded", http.StatusTooManyRequests, rouse.ErrOverloaded
+	if kind != "refuse" {
+		code, status, err = "unavailable", http.StatusServiceUnavailable, rouse.ErrUnavailable
+	}
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Content-Type", api.ProblemType)
 		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_ = json.NewEncoder(w).Encode(api.Problem{Type: "about:blank", Title: "Overloaded", Status: http.StatusTooManyRequests, Code: "overloaded"})
+		if kind == "unavailable_until" { // two seconds: a date has no fraction
+			w.Header().Set("Retry-After", time.Now().Add(2*time.Second).UTC().Format(http.TimeFormat))
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code})
 		return
 	}
-	st := rousev1.ErrorToStatus(&rouse.RetryAfter{Err: rouse.ErrOverloaded, After: time.Second})
+	st := rousev1.ErrorToStatus(&rouse.RetryAfter{Err: err, After: time.Second})
 	details, _ := proto.Marshal(st.Proto())
 	for name, value := range map[string]string{"Content-Type": "application/grpc", "Grpc-Status": strconv.Itoa(int(st.Code())),
 		"Grpc-Message": st.Message(), "Grpc-Status-Details-Bin": base64.RawStdEncoding.EncodeToString(details)} {

@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/node"
 	_ "github.com/rousehq/rouse/node/principals"
 	"github.com/rousehq/rouse/test/issuer"
@@ -93,4 +95,27 @@ issuers:
 	if got := other.text("main"); !strings.Contains(got, "open "+front.URL) {
 		t.Errorf("at another host: %s", got)
 	}
+
+	// An administrator, at that name so that the cookies are others, ends the sessions of alice.
+	signIn("alice")
+	p.until(`document.querySelector("h1")?.textContent === "coffee" && document.body.innerText.includes("Sign out")`)
+	_, key, err := c.Access().CreateKey(t.Context(), "eve", []client.Grant{{Role: "admin", Namespaces: []string{"*"}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.open("/access")
+	other.tabTo("input[name=key]")
+	other.press(key, kb.Enter)
+	other.until(`document.querySelectorAll("table[aria-label=Sessions] tbody tr").length === 1`)
+	if got := other.text("table[aria-label=Sessions]"); !strings.Contains(got, "alice") {
+		t.Errorf("the people with sessions: %s", got)
+	}
+	other.do(chromedp.Click(`table[aria-label=Sessions] button.danger`))
+	other.until(`!!document.querySelector("dialog[open] button.danger")`)
+	other.accessible(source, "the end of sessions")
+	other.do(chromedp.Click(`dialog button.danger`))
+	other.until(`document.body.innerText.includes("No person who signed in") && !document.querySelector("dialog[open]")`)
+	p.open("/access")
+	p.until(`!!document.querySelector("input[name=key]")`)
+	other.quiet("the end of sessions")
 }

@@ -104,7 +104,7 @@ func TestManyTimers(t *testing.T) {
 
 		// Of a thousand dead letters those near the screen exist; the last one is at the end.
 		p.open("/dead?ns=default")
-		if got := p.text("h1 + .sub"); !strings.HasPrefix(got, "1 000 and more") {
+		if got := p.text("h1 + .sub"); !strings.HasPrefix(got, "1\u202f000 and more") {
 			t.Errorf("there are %s dead letters", got)
 		}
 		if got := eval[int](p, rows); got > 150 || got < 20 {

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,13 +31,15 @@ func click(expression string) chromedp.Action[chromedp.Void] {
 // tabTo presses the tab key until what a selector finds has the focus.
 func (p *tab) tabTo(selector string) {
 	p.t.Helper()
+	var seen []string
 	for range 120 {
 		if eval[bool](p, fmt.Sprintf(`!!document.activeElement?.matches(%q)`, selector)) {
 			return
 		}
+		seen = append(seen, eval[string](p, `document.activeElement?.outerHTML.slice(0, 40)`))
 		p.do(chromedp.KeyEvent(kb.Tab))
 	}
-	p.t.Fatalf("%s cannot be reached by the tab key", selector)
+	p.t.Fatalf("%s cannot be reached by the tab key, which went through %q", selector, seen)
 }
 
 // TestVerbsByKeyboard does everything that a timer's view offers with the keyboard alone. Nothing happens
@@ -117,6 +120,27 @@ func TestVerbsByKeyboard(t *testing.T) {
 	p.quiet("verbs")
 }
 
+// TestUndo pauses a timer, and undoes it from the message that tells so.
+func TestUndo(t *testing.T) {
+	b, w := openBrowser(t), newEmpty(t)
+	w.Create("coffee", rouse.Spec{Schedule: "0 9 * * *", Target: "stream:x"})
+	p := b.tab(t, w.url, looks[0])
+	p.open("/timers/default/coffee")
+	p.enter("[data-act=pause]")
+	p.until(`!!document.querySelector("dialog[open] form")`)
+	p.enter("dialog button[type=submit]")
+	p.until(`!document.querySelector("dialog[open]") && !!document.querySelector(".toast")?.textContent.includes("coffee is paused")`)
+	if got, err := w.Client.Get(t.Context(), rousetest.Namespace, "coffee"); err != nil || !got.Paused {
+		t.Fatalf("it is not paused: %v", err)
+	}
+	p.do(click(`[...document.querySelectorAll(".toast button")].find((e) => e.textContent === "Undo")`))
+	p.until(`[...document.querySelectorAll(".toast")].some((e) => e.textContent.includes("coffee is resumed"))`)
+	if got, err := w.Client.Get(t.Context(), rousetest.Namespace, "coffee"); err != nil || got.Paused {
+		t.Fatalf("the pause is not undone: %v", err)
+	}
+	p.quiet("undo")
+}
+
 // TestAllThatMatch pauses all timers of a label: it counts them first, and changes nothing before the
 // confirmation.
 func TestAllThatMatch(t *testing.T) {
@@ -131,6 +155,15 @@ func TestAllThatMatch(t *testing.T) {
 		return uint64(n)
 	}
 	p.open("/timers?ns=default&label=team%3Dbilling")
+	w.broken.Store(http.StatusInternalServerError) // what could not be counted cannot be changed
+	p.do(click(`[...document.querySelectorAll("button")].find((b) => b.textContent === "Pause all")`))
+	p.until(`!!document.querySelector("dialog[open] [role=alert]")`)
+	if !eval[bool](p, `document.querySelector("dialog[open] button[type=submit]").disabled`) {
+		t.Error("without a count the change can be confirmed")
+	}
+	p.press(kb.Escape)
+	p.until(`!document.querySelector("dialog[open]")`)
+	w.broken.Store(0)
 	p.do(click(`[...document.querySelectorAll("button")].find((b) => b.textContent === "Pause all")`))
 	p.until(`document.querySelector("dialog[open] .big")?.textContent === "19"`)
 	if paused() != 0 {
@@ -160,6 +193,9 @@ func TestRedriveAtARate(t *testing.T) {
 	p.tabTo("dialog button[type=submit]")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=status]")?.textContent.startsWith("1 of ")`)
+	if got := p.text("dialog[open]"); strings.Contains(got, "Nothing has changed yet") {
+		t.Errorf("while it redrives, the dialog has: %s", got)
+	}
 	p.do(click(`[...document.querySelectorAll("dialog button")].find((b) => b.textContent === "Stop")`))
 	p.until(fmt.Sprintf(`document.querySelector(".toast")?.textContent.includes(" of %d") && !document.querySelector("dialog[open]")`, before))
 	// What was redriven fails again, which is another record.
@@ -198,7 +234,7 @@ func serveKeys(t *testing.T, more ...node.Option) (*node.Node, *client.Client) {
 
 // TestRights: a key is asked for, and what it does not allow cannot be pressed.
 func TestRights(t *testing.T) {
-	n, c := serveKeys(t)
+	n, c := serveKeys(t, func(c *node.Config) { c.AllowPrivate = true })
 	if _, err := c.Create(t.Context(), "acme", "coffee", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +277,7 @@ func TestRights(t *testing.T) {
 		p.quiet("a reader")
 		p.open("/timers/acme/coffee")
 	}
+	t.Run("all views", func(t *testing.T) { readersChangeNothing(t, b, n, c, reader) })
 	p := b.tab(t, "http://"+n.Addr(), looks[0])
 	p.open("/access")
 	p.tabTo("input[name=key]")
@@ -251,4 +288,70 @@ func TestRights(t *testing.T) {
 	}
 	p.open("/timers?ns=acme")
 	p.until(`!!document.querySelector("input[name=key]")`) // the session has ended with its key
+}
+
+// verbs are the buttons and links of a view that lead to a change, and can be pressed.
+const verbs = `[...document.querySelectorAll("#main button, #main a.button")].filter((e) => !e.disabled && /^(Pause|Resume|Run|Skip|Reschedule|Delete|Redrive|Create|Revoke|End|New timer)/.test(e.textContent)).map((e) => e.textContent).join()`
+
+// readersChangeNothing goes through the views with the key of an administrator, and of a reader: what changes
+// something can be pressed with the first one only. What a view shows as a request works with the key of the
+// environment.
+func readersChangeNothing(t *testing.T, b *browser, n *node.Node, c *client.Client, reader string) {
+	if _, err := c.Create(t.Context(), "acme", "fails", rouse.Spec{Schedule: "@after 1ms", Target: "http://127.0.0.1:7499/x", Retry: rouse.Retry{Attempts: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	_, writer, err := c.Access().CreateKey(t.Context(), "eve", []client.Grant{{Role: "admin", Namespaces: []string{"*"}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Access().PutRole(t.Context(), client.Role{Name: "pauser", Verbs: []string{"timers.read", "timers.pause"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, pauser, err := c.Access().CreateKey(t.Context(), "kim", []client.Grant{{Role: "pauser", Namespaces: []string{"acme"}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := b.tab(t, "http://"+n.Addr(), looks[0]) // may pause one timer, and not all that match
+	one.open("/timers/acme/coffee")
+	one.tabTo("input[name=key]")
+	one.press(pauser, kb.Enter)
+	one.until(`!!document.querySelector("[data-act=pause]:not(:disabled)")`)
+	one.open("/timers?ns=acme")
+	if got := eval[string](one, verbs); got != "" || one.rows() == 0 {
+		t.Errorf("without the right timers.bulk %q can be pressed over %d timers", got, one.rows())
+	}
+	for i, key := range []string{writer, reader} {
+		p := b.tab(t, "http://"+n.Addr(), looks[0])
+		p.open("/access")
+		p.tabTo("input[name=key]")
+		p.press(key, kb.Enter)
+		p.until(`document.body.innerText.includes("Sign out")`)
+		p.open("/dead?ns=acme")
+		p.until(`document.querySelectorAll("table[aria-label='Dead letters'] tr[data-at]").length === 1`)
+		for _, path := range []string{"/dead?ns=acme", "/timers?ns=acme", "/timers/acme/coffee", "/lab?ns=acme", "/access"} {
+			p.open(path)
+			if got := eval[string](p, verbs); (got != "") != (i == 0) {
+				t.Errorf("%s of the %s can press %q", path, []string{"administrator", "reader"}[i], got)
+			}
+		}
+		p.open("/timers/acme/coffee")
+		eval[bool](p, `(performance.clearResourceTimings(), true)`)
+		p.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(2)))
+		p.until(`document.activeElement?.getAttribute("role") === "combobox"`)
+		p.until(`performance.getEntriesByType("resource").some((e) => e.name.endsWith("/namespaces/acme/timers/coffee") && e.responseEnd)`)
+		if i == 0 {
+			p.until(`document.querySelector("[role=listbox]").innerText.includes("Reschedule")`)
+		} else if got := p.text("[role=listbox]"); strings.Contains(got, "Reschedule") {
+			t.Errorf("the palette of the reader has %q", got)
+		}
+		p.open("/timers?ns=acme")
+		p.do(click(`document.querySelector(".foot button")`))
+		p.until(`!!document.querySelector("dialog[open] .command")`)
+		for _, line := range eval[[]string](p, `[...document.querySelectorAll("dialog .command code")].map((e) => e.textContent)`) {
+			out, err := paste(t, line, n.Addr(), "ROUSE_KEY="+key)
+			if err != nil || !strings.Contains(out, "coffee") {
+				t.Errorf("%s: %v: %s", line, err, out)
+			}
+		}
+	}
 }

@@ -37,9 +37,13 @@ func Find(t testing.TB, name string) string {
 	return find(t, name)
 }
 
-// findPostgres returns the directory of PostgreSQL's programs, the newest if there are several.
+// findPostgres returns the directory of PostgreSQL's programs: that of ROUSE_POSTGRES, or the newest if there
+// are several.
 func findPostgres(t testing.TB) string {
 	t.Helper()
+	if dir := os.Getenv("ROUSE_POSTGRES"); dir != "" {
+		return dir
+	}
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well-formed
 	version := func(dir string) float64 {
 		v, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(dir)), 64) // what is no version is the oldest

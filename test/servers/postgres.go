@@ -82,36 +82,46 @@ func startPostgres(bin string, settings [][2]string) (*process, error) {
 		if err := initPostgres(bin, p, data); err != nil {
 			return err
 		}
-		p.path = filepath.Join(bin, "postgres")
-		p.args = []string{"-D", data}
-		for _, s := range append([][2]string{
-			{"listen_addresses", "127.0.0.1"},
-			{"port", fmt.Sprint(p.ports[0].port)},
-			{"unix_socket_directories", ""},
-			{"dynamic_shared_memory_type", "mmap"}, // files in the data directory, which go with it
-		}, settings...) {
-			p.args = append(p.args, "-c", s[0]+"="+s[1])
-		}
-		url := postgresURL(p.ports[0].addr(), "postgres")
-		p.ready = func(ctx context.Context) error { return postgresExec(ctx, url, "SELECT 1") }
-		p.stopSignal = syscall.SIGINT // "fast": ends sessions, writes a checkpoint
-		p.endSignal = syscall.SIGQUIT // "immediate": no checkpoint, but shared memory is given back
+		servePostgres(p, bin, data, settings)
 		return nil
 	})
 }
 
+// servePostgres describes a server of a data directory.
+func servePostgres(p *process, bin, data string, settings [][2]string) {
+	p.path = filepath.Join(bin, "postgres")
+	p.args = []string{"-D", data}
+	for _, s := range append([][2]string{
+		{"listen_addresses", "127.0.0.1"},
+		{"port", fmt.Sprint(p.ports[0].port)},
+		{"unix_socket_directories", ""},
+		{"dynamic_shared_memory_type", "mmap"}, // files in the data directory, which go with it
+	}, settings...) {
+		p.args = append(p.args, "-c", s[0]+"="+s[1])
+	}
+	url := postgresURL(p.ports[0].addr(), "postgres")
+	p.ready = func(ctx context.Context) error { return postgresExec(ctx, url, "SELECT 1") }
+	p.stopSignal = syscall.SIGINT // "fast": ends sessions, writes a checkpoint
+	p.endSignal = syscall.SIGQUIT // "immediate": no checkpoint, but shared memory is given back
+}
+
 // initPostgres makes an empty data directory.
 func initPostgres(bin string, p *process, data string) error {
+	return runPostgres(p, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres",
+		"--auth=trust", "--encoding=UTF8", "--locale=C")
+}
+
+// runPostgres runs one of PostgreSQL's programs as the server's user.
+func runPostgres(p *process, path string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres",
-		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions")
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.dir
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "HOME=" + p.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true}
 	endWithParent(cmd.SysProcAttr)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(path), err, out)
 	}
 	return nil
 }

@@ -98,7 +98,11 @@ func rendered(t *testing.T, values ...string) map[string]map[string]any {
 			t.Fatalf("%v: %v\n%s", values, err, out)
 		}
 		if o != nil {
-			objects[fmt.Sprint(o["kind"], " ", find(o, []string{"metadata", "name"}))] = o
+			name := fmt.Sprint(o["kind"], " ", find(o, []string{"metadata", "name"}))
+			if in := find(o, []string{"metadata", "namespace"}); in != nil {
+				name += fmt.Sprint(" in ", in)
+			}
+			objects[name] = o
 		}
 	}
 }
@@ -124,6 +128,11 @@ func TestTheChart(t *testing.T) {
 		"open node": {[]string{"--set", "insecure=true,networkPolicy.enabled=false"}, []string{"StatefulSet rouse", "Service rouse", "Service rouse-admin", "ServiceAccount rouse", "ConfigMap rouse"}},
 		"nodes": {append([]string{"--set", "serviceMonitor.enabled=true,serviceMonitor.keySecret=prometheus"}, shared...), []string{"Deployment rouse", "Service rouse", "Service rouse-admin",
 			"ServiceAccount rouse", "ConfigMap rouse", "NetworkPolicy rouse", "PodDisruptionBudget rouse", "Role rouse", "RoleBinding rouse", "ServiceMonitor rouse"}},
+		"controller": {append([]string{"--set", "controller.enabled=true,controller.key.secret=controller,controller.watch={shop,billing},controller.prefix=test-,controller.prune=true"}, secured...),
+			[]string{"StatefulSet rouse", "Service rouse", "Service rouse-admin", "ServiceAccount rouse", "ConfigMap rouse", "NetworkPolicy rouse", "Deployment rouse-controller",
+				"ServiceAccount rouse-controller", "Role rouse-controller", "RoleBinding rouse-controller", "Role timers-rouse-controller-objects in shop",
+				"Role timers-rouse-controller-objects in billing", "RoleBinding timers-rouse-controller-objects in shop", "RoleBinding timers-rouse-controller-objects in billing",
+				"CustomResourceDefinition timers.rouse.dev", "CustomResourceDefinition calendars.rouse.dev"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), os.Getenv("ROUSE_HELM"), append([]string{"lint", "--strict", chart, "--set", "image.repository=r"}, c.values...)...).CombinedOutput(); err != nil {
@@ -134,17 +143,19 @@ func TestTheChart(t *testing.T) {
 				t.Errorf("the objects are %v", have)
 			}
 			checkPod(t, objects[c.objects[0]])
+			checkController(t, rouse, objects["Deployment rouse-controller"])
 			text, _ := find(objects["ConfigMap rouse"], []string{"data", "rouse.yaml"}).(string)
 			checkSettings(t, rouse, text, c.objects[0] == "Deployment rouse")
 		})
 	}
 	for values, want := range map[string]string{
-		"replicas=2,insecure=true":           "give store.secret",
-		"replicas=1":                         "give both, or insecure=true",
-		"insecure=true,config.store=mem:":    "is set by the chart",
-		"insecure=true,replica=2":            "additional properties 'replica' not allowed",
-		"insecure=true,image.repository=":    "build an image",
-		"insecure=true,tls.secret=Not_a.Nam": "does not match pattern",
+		"replicas=2,insecure=true":                               "give store.secret",
+		"replicas=1":                                             "give both, or insecure=true",
+		"insecure=true,config.store=mem:":                        "is set by the chart",
+		"insecure=true,replica=2":                                "additional properties 'replica' not allowed",
+		"insecure=true,image.repository=":                        "build an image",
+		"insecure=true,tls.secret=Not_a.Nam":                     "does not match pattern",
+		"tls.secret=t,adminKey.secret=a,controller.enabled=true": "the controller needs a key",
 	} {
 		out, err := exec.CommandContext(t.Context(), os.Getenv("ROUSE_HELM"), "template", "rouse", chart, "--set", "image.repository=r,"+values).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
@@ -184,6 +195,31 @@ func checkSettings(t *testing.T, rouse, text string, shared bool) {
 		}
 	}
 	run("config", "--config", filepath.Join(dir, "rouse.yaml"))
+}
+
+// checkController checks that rouse takes the arguments of the controller, and that its pods are none of the
+// nodes' service.
+func checkController(t *testing.T, rouse string, workload map[string]any) {
+	t.Helper()
+	if workload == nil {
+		return
+	}
+	if label := find(workload, []string{"spec", "template", "metadata", "labels", "app.kubernetes.io/name"}); label != "rouse-controller" {
+		t.Errorf("the pods have the name %v", label)
+	}
+	containers := find(workload, []string{"spec", "template", "spec", "containers"}).([]any)
+	var args []string
+	for _, a := range find(containers[0], []string{"args"}).([]any) {
+		args = append(args, a.(string))
+	}
+	if out, err := exec.CommandContext(t.Context(), rouse, append(args, "--help")...).CombinedOutput(); err != nil {
+		t.Errorf("rouse %v: %v\n%s", args, err, out)
+	}
+	for _, want := range []string{"--watch=billing", "--prefix=test-", "--prune", "--ca=/etc/rouse/tls/ca.crt", "--key-file=/etc/rouse/key/key", "--server=rouse.timers.svc:7411"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("the controller has not %s: %v", want, args)
+		}
+	}
 }
 
 // checkPod checks what Pod Security's level "restricted" demands, and that the probes ask what they stand

@@ -62,7 +62,8 @@ var (
 			Misfire:  rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")), Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")),
 			Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Deadline: span.Draw(t, "deadline"),
 			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep"), Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality"),
-			PauseAfter: rapid.Uint32().Draw(t, "pause after")}
+			PauseAfter: rapid.Uint32().Draw(t, "pause after"),
+			Expect:     rouse.Expect{Every: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "every")), Notify: rapid.SampledFrom([]string{"", "x:y"}).Draw(t, "notify")}}
 		if s.Misfire == rouse.MisfireWithin {
 			s.Within = time.Duration(rapid.Int64Range(int64(time.Second), int64(rouse.MaxWithin)).Draw(t, "within"))
 		}
@@ -240,12 +241,12 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2},
-		Criticality: 9, PauseAfter: 10}
+		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
 		Missed: 19, PassTo: 20, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
-		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true}
+		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: 23, ExpectFrom: 24, Overdue: 25, Notice: rouse.NoticeRecovered}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
 		Reason: "r", Target: "x:", Began: 7, Sent: 8, Ended: 9, Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}

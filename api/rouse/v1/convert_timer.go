@@ -15,7 +15,8 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
 		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
 		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PassToMs: int64(t.PassTo), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
-		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted}
+		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
+		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue), Notice: t.Notice.String()}
 	if a := t.Answer; a != nil {
 		p.Answer = &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload}
 	}
@@ -58,7 +59,11 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
 		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
 		PassTo: rouse.Instant(p.PassToMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
-		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted}
+		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted,
+		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs), Overdue: rouse.Instant(p.OverdueMs)}
+	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
+		return rouse.Timer{}, err
+	}
 	if a := p.Answer; a != nil {
 		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}
 	}

@@ -42,6 +42,9 @@ func newSpec(s *rouse.Spec) *Spec {
 	if s.Priority != 0 {
 		o.Priority = s.Priority.String()
 	}
+	if s := &s.Expect; s.Every != 0 || s.Grace != 0 || len(s.Notify) > 0 {
+		o.Expect = newExpect(s)
+	}
 	o.ownOf(s)
 	return o
 }
@@ -80,6 +83,9 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
 	f.Add(err)
 	s.PauseAfter = o.PauseAfter
+	if o.Expect != nil {
+		o.Expect.to(&s.Expect, f)
+	}
 	o.ownTo(s, f)
 }
 
@@ -185,4 +191,21 @@ func (o *Webhook) to(s *rouse.Webhook, f *rouse.Invalid) {
 	s.Structured = o.Structured
 	s.Batch = o.Batch
 	s.Accept = duration(f, "webhook.accept", o.Accept)
+}
+
+// newExpect returns the form of s.
+func newExpect(s *rouse.Expect) *Expect {
+	o := &Expect{
+		Every:  DurationToProto(s.Every),
+		Grace:  DurationToProto(s.Grace),
+		Notify: s.Notify,
+	}
+	return o
+}
+
+// to sets the fields of s, and adds to f what has no meaning.
+func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
+	s.Every = duration(f, "expect.every", o.Every)
+	s.Grace = duration(f, "expect.grace", o.Grace)
+	s.Notify = o.Notify
 }

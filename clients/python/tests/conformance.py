@@ -112,6 +112,8 @@ class Runner:
         for name, cls in (("when", rouse.When), ("filter", rouse.Filter), ("quotas", rouse.Quotas)):
             if name in args:
                 args[name] = _wire.decode(cls, args[name])
+        if "key" in args:
+            args["idempotency_key"] = args.pop("key")
         if op == "create":
             args.setdefault("name", None)
         if op == "create_batch":

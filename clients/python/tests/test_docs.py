@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import threading
 import unittest
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -21,7 +22,7 @@ class Docs(unittest.TestCase):
         """Runs the examples of a text, and returns how many there are."""
         with rouse.testing.DevServer() as server, server.client() as client:
             names: dict[str, Any] = {
-                "rouse": rouse, "client": client, "server": server.address, "datetime": datetime, "timedelta": timedelta, "timezone": timezone,
+                "rouse": rouse, "client": client, "server": server.address, "datetime": datetime, "timedelta": timedelta, "timezone": timezone, "threading": threading,
             }  # fmt: skip
             test = doctest.DocTestParser().get_doctest(text, names, name, name, 0)
             printed: list[str] = []

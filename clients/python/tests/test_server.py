@@ -13,8 +13,10 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 import rouse
-from rouse import webhooks
+from rouse import _wire, webhooks
 from rouse.testing import Callback, DevServer, Receiver
 
 BINARY = os.environ["ROUSE_BINARY"]
@@ -80,14 +82,12 @@ class Front(http.server.ThreadingHTTPServer):
                 front.requests.append(f"{self.command} {self.headers.get('Idempotency-Key', '')}")
                 spoil = front.spoil.pop(0) if front.spoil else ""
                 body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-                if spoil == "429":
-                    self.send_response(429)
+                if spoil in ("429", "302"):
+                    self.send_response(int(spoil))
                     self.send_header("Retry-After", "1")
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                import httpx
-
                 answer = httpx.request(self.command, f"http://{server}{self.path}", content=body, headers=dict(self.headers.items()), trust_env=False)
                 if spoil == "cut":  # after the server has done it
                     self.close_connection = True
@@ -115,6 +115,60 @@ class Front(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
+class Polls(unittest.TestCase):
+    def test_a_fire_is_released_extended_and_completed(self) -> None:
+        with DevServer() as server, server.client() as client:
+            client.create("a", rouse.Spec("stream:x", schedule="@after 1ms", labels={"of": "test"}, payload=b"\x00\xff"))
+            (first,) = client.poll("x", labels={"of": "test"})
+            self.assertEqual((first.name, first.payload, first.attempt), ("a", b"\x00\xff", 1))
+            self.assertEqual(client.poll("x", wait="1ms"), [])
+            client.release("a", first.fire_id, first.token)
+            (again,) = client.poll("x", name_prefix="a", max=1)
+            self.assertEqual((again.fire_id, again.attempt), (first.fire_id, 1))
+            extended = client.heartbeat("a", again.fire_id, again.token, "1h").deadline
+            self.assertTrue(extended and again.deadline and extended > again.deadline)
+            client.complete("a", again.fire_id, again.token)
+            with self.assertRaises(rouse.ConflictError):
+                client.release("a", again.fire_id, again.token)
+
+    def test_the_asynchronous_client_polls(self) -> None:
+        async def main(address: str) -> None:
+            async with rouse.AsyncClient(address) as client:
+                await client.create("a", rouse.Spec("stream:x", schedule="@after 1ms", retry=rouse.Retry(attempts=5)))
+                (fire,) = await client.poll("x")
+                await client.fail("a", fire.fire_id, fire.token, permanent=True, detail="no such parcel")
+                self.assertEqual([t.last_error async for t in client.dead_letters()], ["no such parcel"])
+
+        with DevServer() as server:
+            asyncio.run(main(server.address))
+
+
+class Updates(unittest.TestCase):
+    def test_a_payload_that_is_not_changed_stays_byte_for_byte(self) -> None:
+        with DevServer() as server, server.client() as client:
+            url = f"http://{server.address}/v1/namespaces/default/timers/a"
+
+            def text() -> str:
+                return httpx.get(url, trust_env=False).text
+
+            for payload in ('{"id":12345678901234567890,"price":1.10,"none":null,"e":1E2}', "null", '"\\u0041"', "0"):
+                body = '{"target":"stream:x","schedule":"@every 1h","payload":%s}' % payload
+                httpx.put(url, content=body, headers={"Content-Type": "application/json"}, trust_env=False).raise_for_status()
+                sent = _wire.member_text(text(), "payload")
+
+                def slower(spec: rouse.Spec) -> None:
+                    spec.schedule = "@every 2h"
+
+                self.assertEqual(client.update("a", slower).schedule, "@every 2h")
+                self.assertEqual(_wire.member_text(text(), "payload"), sent)
+            for changed in (True, [1], b"\x00", None):
+
+                def change(spec: rouse.Spec) -> None:
+                    spec.payload = changed
+
+                self.assertEqual(client.update("a", change).payload, changed)
+
+
 class Retries(unittest.TestCase):
     def setUp(self) -> None:
         self.server = DevServer()
@@ -134,14 +188,18 @@ class Retries(unittest.TestCase):
         self.client.create(None, self.spec)
         self.assertEqual(self.client.count(), 2)
 
-    def test_what_a_repetition_would_do_twice_is_not_repeated(self) -> None:
+    def test_what_a_repetition_would_do_twice_has_one_key(self) -> None:
         timer = self.client.create("a", self.spec)
-        for call in (lambda: self.client.run("a"), lambda: self.client.upsert("a", self.spec, if_revision=timer.revision)):
+        for call in (lambda: self.client.run("a"), lambda: self.client.skip("a"), lambda: self.client.upsert("a", self.spec, idempotency_key="mine")):
             self.front.spoil, self.front.requests = ["cut"], []
-            with self.assertRaises(rouse.ConnectionFailedError) as raised:
-                call()
-            self.assertTrue(raised.exception.unsure)
-            self.assertEqual(len(self.front.requests), 1)
+            call()
+            self.assertEqual((len(self.front.requests), len(set(self.front.requests))), (2, 1))
+        self.assertEqual(self.front.requests[0], "PUT mine")
+        self.front.spoil, self.front.requests = ["cut"], []
+        with self.assertRaises(rouse.ConnectionFailedError) as raised:
+            self.client.upsert("a", self.spec, if_revision=timer.revision)
+        self.assertTrue(raised.exception.unsure)
+        self.assertEqual(self.front.requests, ["PUT "])
 
     def test_a_delete_whose_answer_is_lost_succeeds(self) -> None:
         self.client.create("a", self.spec)
@@ -157,6 +215,12 @@ class Retries(unittest.TestCase):
         self.client.run("a")
         self.assertGreaterEqual(time.monotonic() - began, 1)
         self.assertEqual(len(self.front.requests), 2)
+
+    def test_a_redirect_is_no_answer(self) -> None:
+        self.front.spoil = ["302"]
+        with self.assertRaises(rouse.ApiError) as raised:
+            self.client.complete("a", "id", 1)
+        self.assertEqual((raised.exception.status, raised.exception.code), (302, "unexpected"))
 
     def test_patience_ends(self) -> None:
         with rouse.Client(self.front.url, patience=0.5) as client:
@@ -175,14 +239,19 @@ class Retries(unittest.TestCase):
                 self.front.spoil = ["cut"]
                 await client.create("a", self.spec)
                 self.front.spoil = ["cut"]
-                with self.assertRaises(rouse.ConnectionFailedError):
-                    await client.run("a")
+                await client.run("a")
                 await asyncio.gather(*(client.create(f"b{i}", self.spec) for i in range(20)))
                 self.assertEqual(len([t async for t in client.list(page_size=3, prefix="b")]), 20)
                 with self.assertRaises(rouse.NotFoundError):
                     await client.upsert("none", self.spec, only_existing=True)
 
         asyncio.run(main())
+
+
+def overwrite(file: Path, by: Path) -> None:
+    """Overwrites a file, and has its time differ: file systems keep it in steps of milliseconds."""
+    file.write_bytes(by.read_bytes())
+    os.utime(file, (time.time() + 5, time.time() + 5))
 
 
 class Secure(unittest.TestCase):
@@ -194,6 +263,7 @@ class Secure(unittest.TestCase):
                 return subprocess.run([BINARY, *args], cwd=dir, env=env, check=True, capture_output=True, text=True).stdout
 
             run("cert", "dev", "certs")
+            run("cert", "dev", "others")
             admin = Path(dir, "admin.key")
             admin.touch(0o600)
             admin.write_text(run("key", "generate"))
@@ -216,6 +286,19 @@ class Secure(unittest.TestCase):
                 client.get("a")
             with rouse.Client(server.address, ca=ca) as client, self.assertRaises(rouse.UnauthenticatedError):
                 client.get("a")
+            # One of another authority, which is replaced.
+            mine = [self.rules.parent / name for name in ("mine.crt", "mine.key")]
+            for file, name in zip(mine, ("client.crt", "client.key")):
+                file.write_bytes((self.rules.parent / "others" / name).read_bytes())
+            with rouse.Client(server.address, ca=ca, client_cert=str(mine[0]), client_key=str(mine[1]), patience=0) as client:
+                with self.assertRaises(rouse.ConnectionFailedError):
+                    client.get("a")
+                overwrite(mine[0], Path(cert))
+                with self.assertRaises(rouse.ConnectionFailedError):  # the key does not fit
+                    client.get("a")
+                overwrite(mine[1], Path(key))
+                with self.assertRaises(rouse.NotFoundError):
+                    client.get("a")
 
 
 if __name__ == "__main__":

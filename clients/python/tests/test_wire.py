@@ -10,6 +10,8 @@ import zipfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import httpx
+
 import rouse
 from rouse import _settings, _wire
 
@@ -45,9 +47,34 @@ class Values(unittest.TestCase):
         self.assertEqual((read.payload, read.retry), (b"\x00\xff", rouse.Retry(timeout=timedelta(seconds=5))))
         with self.assertRaises(ValueError):
             _wire.dumps({"payload": float("nan")})
+        sent = {"a": None, "b": [None, {"c": None}]}
+        self.assertEqual(_wire.dumps({**_wire.encode(rouse.Spec("stream:x", payload=sent)), "name": None}), b'{"target":"stream:x","payload":{"a":null,"b":[null,{"c":null}]}}')
+
+    def test_the_text_of_a_member(self) -> None:
+        text = ' {"labels":{"payload":"no"}, "note" : "payload","payload" :\n{ "a":1.10, "b":"}\\" ,", "payload":[{}] } ,"x":[]}'
+        self.assertEqual(_wire.member_text(text, "payload"), '{ "a":1.10, "b":"}\\" ,", "payload":[{}] }')
+        for text, want in (("{}", None), ('{"a":1}', None), ('{"payload":1e2}', "1e2"), ('{"x":1,"payload":"\\u0041"}', '"\\u0041"')):
+            self.assertEqual(_wire.member_text(text, "payload"), want)
+
+    def test_answers_have_their_bytes(self) -> None:
+        read = _wire.decode(rouse.Answer, {"content_type": "text/plain", "payload_base64": "AP8="})
+        self.assertEqual(read, rouse.Answer(content_type="text/plain", payload=b"\x00\xff"))
+        self.assertEqual(_wire.encode(read), {"content_type": "text/plain", "payload_base64": "AP8="})
 
     def test_paths(self) -> None:
-        self.assertEqual(_wire.path("namespaces", "default", "timers", "a/b:c ü", ":run"), "/v1/namespaces/default/timers/a%2Fb%3Ac%20%C3%BC:run")
+        self.assertEqual(_wire.path("namespaces", "default", "timers", "a/b:c ü") + ":run", "/v1/namespaces/default/timers/a%2Fb%3Ac%20%C3%BC:run")
+        self.assertEqual(_wire.path("timers", ":run"), "/v1/timers/%3Arun")
+        for step in (".", ".."):
+            path = _wire.path("timers", step, "records")
+            self.assertEqual(httpx.Request("GET", "http://h" + path).url.raw_path.decode(), path)
+        self.assertEqual(_wire.path("timers", "a.."), "/v1/timers/a..")
+        with self.assertRaises(ValueError):
+            _wire.path("\ud83d")
+
+    def test_the_time_until_a_retry(self) -> None:
+        sent, later, before = (f"Sun, 28 Mar 2027 01:00:{s} GMT" for s in ("00", "07", "59"))
+        for retry_after, date, want in ((None, sent, None), ("3", sent, 3), (later, sent, 7), (later, before, 0), ("Sun, 28 Mar 1999 01:00:00 GMT", None, 0), ("soon", sent, None), ("-1", sent, None), (later, "now", None)):
+            self.assertEqual(_wire.seconds_until(retry_after, date), want, (retry_after, date))
 
     def test_answers_that_are_no_problems(self) -> None:
         error = _wire.problem_of(502, "text/html", b"<h1>bad gateway</h1>", None)
@@ -62,7 +89,7 @@ class Settings(unittest.TestCase):
     def test_plain_text_is_for_this_host(self) -> None:
         self.assertEqual(self.settings("127.0.0.1:7411,[::1]:1,localhost:2").bases, ("http://127.0.0.1:7411", "http://[::1]:1", "http://localhost:2"))
         self.assertEqual(self.settings("rouse.example.com:7411").bases, ("https://rouse.example.com:7411",))
-        for bad in ("ftp://x", "http://", "http://h/path", "http://u:p@h"):
+        for bad in ("ftp://x", "http://", "http://h/path", "http://u:p@h", "http://:p@h", "h:port", "h:99999", "h#x", "h?x", "h:1,"):
             with self.assertRaises(ValueError, msg=bad):
                 self.settings(bad)
 

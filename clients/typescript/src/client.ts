@@ -26,8 +26,8 @@ export interface ClientOptions {
   /** Milliseconds in which the server has to send an answer, or the next part of it; default 30,000. */
   timeout?: number | undefined;
   /**
-   * Milliseconds for which calls are retried; default 30,000. 0 is no retries. Calls that cannot be repeated without harm, such as `run`, are
-   * retried only if it is certain that the server did nothing.
+   * Milliseconds for which calls are retried; default 30,000. 0 is no retries. Calls that would do more when they are repeated, such as `run`,
+   * have an idempotency key: the server carries out once what has the same key.
    */
   patience?: number | undefined;
   /** What sends requests, in place of the runtime's fetch. */
@@ -38,6 +38,12 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Ends the call, and the pause before a retry; it rejects with the reason of the signal. The server may have done what was asked. */
   signal?: AbortSignal | undefined;
+}
+
+/** What a call takes that the server carries out once for a key. */
+export interface OnceOptions extends CallOptions {
+  /** Up to 256 printable ASCII characters, such as the number of an order: for a day, calls of different processes with it are the same call. */
+  idempotencyKey?: string | undefined;
 }
 
 /** A spec and the name of its timer. Without a name the server makes one. */
@@ -58,16 +64,16 @@ export interface CountOptions extends CallOptions {
   due_from?: Moment | undefined;
   /** Due before this time. */
   due_until?: Moment | undefined;
-}
-
-/** Which timers are listed, and in which order. */
-export interface ListOptions extends CountOptions {
   /** In the name, the error or the payload, without regard to case. */
   text?: string | undefined;
   /** Of this target, or of those that begin so, with a `*` after it. */
   target?: string | undefined;
   /** Whose last attempt had this status. */
   code?: number | undefined;
+}
+
+/** Which timers are listed, and in which order. */
+export interface ListOptions extends CountOptions {
   /** Default `name`. */
   order_by?: "name" | "due" | "updated" | "ended" | undefined;
   /** The latest first, or the last name. */
@@ -112,23 +118,28 @@ export interface AggregateOptions extends CallOptions {
   name?: string | undefined;
   /** Beginning of the name. */
   prefix?: string | undefined;
+  /** Labels that timers must have. */
+  labels?: Record<string, string> | undefined;
+  /** Any of these. */
+  endings?: ("fired" | "dead" | "skipped" | "missed")[] | undefined;
+  /** Any of these. */
+  causes?: Cause[] | undefined;
   /** Ended at this time or later. */
   start?: Moment | undefined;
   /** Ended before this time. */
   until?: Moment | undefined;
+  /** In the name, the error or the payload, without regard to case. */
+  text?: string | undefined;
+  /** Of this target, or of those that begin so, with a `*` after it. */
+  target?: string | undefined;
+  /** Whose last attempt had this status. */
+  code?: number | undefined;
   /** The `next_page_token` of the result before: it continues with older records. */
   page_token?: string | undefined;
 }
 
-/** Which dead letters are listed. */
-export interface DeadLettersOptions extends CallOptions {
-  /** Beginning of the name. */
-  prefix?: string | undefined;
-  /** Labels that timers must have. */
-  labels?: Record<string, string> | undefined;
-  /** Rows of a page; default 100. */
-  page_size?: number | undefined;
-}
+/** Which dead letters are listed, and in which order. */
+export type DeadLettersOptions = Omit<ListOptions, "states">;
 
 /** The details of a change of many timers. */
 export interface BulkOptions extends CallOptions {
@@ -144,6 +155,8 @@ export interface BulkOptions extends CallOptions {
   limit?: number | undefined;
   /** Dead letters whose error contains this text. */
   error_contains?: string | undefined;
+  /** At most so many in a second are redriven. */
+  per_second?: number | undefined;
 }
 
 /** Which fires a poll takes. */
@@ -242,7 +255,7 @@ export class Client {
   }
 
   #with(transport: Transport, namespace: string): Client {
-    const client = new Client({ server: transport.bases.join(","), namespace });
+    const client = new Client({ server: transport.bases.join(","), namespace, key: "" }); // the transport has the key
     client.#transport = transport;
     return client;
   }
@@ -255,7 +268,8 @@ export class Client {
    * The call is retried with one idempotency key, so a lost answer creates no second timer. Give a key of your own, such as the number of an
    * order, to make calls of different processes the same call.
    *
-   * With `debounce` or `throttle` in place of a schedule, many calls for one name cause few fires; such a call is not retried.
+   * With `debounce` or `throttle` in place of a schedule, many calls for one name cause few fires; such a call is only retried with a key of
+   * your own.
    *
    * @example
    * ```ts
@@ -265,12 +279,11 @@ export class Client {
    * console.log(again instanceof AlreadyExistsError); // true
    * ```
    */
-  async create(name: string | undefined, spec: Spec, options: CallOptions & { idempotencyKey?: string | undefined } = {}): Promise<Timer> {
+  async create(name: string | undefined, spec: Spec, options: OnceOptions = {}): Promise<Timer> {
     const { idempotencyKey, signal } = options;
     const coalesces = spec.debounce !== undefined || spec.throttle !== undefined;
-    const headers: Record<string, string> = coalesces ? {} : { "Idempotency-Key": idempotencyKey ?? crypto.randomUUID() };
     try {
-      return timerOf(await this.#json("POST", this.#path("timers"), { body: jsonOf({ name, ...specOf(spec) }), headers, repeat: !coalesces, signal }));
+      return timerOf(await this.#json("POST", this.#path("timers"), { body: jsonOf({ name, ...specOf(spec) }), once: !coalesces, idempotencyKey, signal }));
     } catch (error) {
       if (!(error instanceof ConflictError) || idempotencyKey !== undefined || coalesces) throw error;
       // No other call has this key: the name is that of another one.
@@ -281,9 +294,9 @@ export class Client {
   /**
    * Creates a timer, or replaces the existing one, which begins a new generation.
    *
-   * `ifRevision` replaces only that revision, and rejects with {@link ConflictError} if it has another one; such a call is not retried if its
-   * answer is lost, because a retry could not tell its own first try from the change of another client. `onlyExisting` rejects with
-   * {@link NotFoundError} instead of creating.
+   * `ifRevision` replaces only that revision, and rejects with {@link ConflictError} if it has another one; without a key of your own such a
+   * call is not retried if its answer is lost, because a retry could not tell its own first try from the change of another client.
+   * `onlyExisting` rejects with {@link NotFoundError} instead of creating.
    *
    * @example
    * ```ts
@@ -293,16 +306,18 @@ export class Client {
    * ```
    */
   async upsert(
-    name: string, spec: Spec, options: CallOptions & { ifRevision?: number | undefined; onlyExisting?: boolean | undefined } = {},
+    name: string, spec: Spec, options: OnceOptions & { ifRevision?: number | undefined; onlyExisting?: boolean | undefined } = {},
   ): Promise<Timer> {
     return await this.#put(name, jsonOf(specOf(spec)), options);
   }
 
-  async #put(name: string, body: string, options: CallOptions & { ifRevision?: number | undefined; onlyExisting?: boolean | undefined }): Promise<Timer> {
-    const { ifRevision, onlyExisting, signal } = options;
+  async #put(
+    name: string, body: string, options: OnceOptions & { ifRevision?: number | undefined; onlyExisting?: boolean | undefined; once?: boolean },
+  ): Promise<Timer> {
+    const { ifRevision, onlyExisting, ...more } = options;
     const headers: Record<string, string> = ifRevision !== undefined ? { "If-Match": `"${ifRevision}"` } : onlyExisting ? { "If-Match": "*" } : {};
     try {
-      return timerOf(await this.#json("PUT", this.#path("timers", name), { body, headers, repeat: ifRevision === undefined, signal }));
+      return timerOf(await this.#json("PUT", this.#path("timers", name), { body, headers, repeat: ifRevision === undefined, ...more }));
     } catch (error) {
       if (error instanceof ConflictError && onlyExisting && ifRevision === undefined) {
         throw errorAs(error, "not_found", `there is no timer ${JSON.stringify(name)}`);
@@ -335,7 +350,7 @@ export class Client {
       const same = !(payload instanceof Uint8Array) && JSON.stringify(payload) === before ? textOf(text, "payload") : undefined;
       const body = same === undefined ? jsonOf(specOf({ ...rest, payload })) : `${jsonOf(rest).slice(0, -1)},"payload":${same}}`;
       try {
-        return await this.#put(name, body, { ifRevision: timer.revision, signal: options.signal });
+        return await this.#put(name, body, { ifRevision: timer.revision, once: true, signal: options.signal });
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
       }
@@ -345,7 +360,7 @@ export class Client {
   /**
    * Creates up to 5,000 timers in one durable step. Each has an outcome; one with a `problem` was not created.
    *
-   * It is retried in mode `create_or_replace` with names for all.
+   * It is retried in mode `create_or_replace` with names for all, and with a key of your own.
    *
    * @example
    * ```ts
@@ -355,12 +370,12 @@ export class Client {
    * ```
    */
   async createBatch(
-    timers: Iterable<NewTimer>, options: CallOptions & { mode?: "create_only" | "create_or_replace" | "replace_only" | undefined } = {},
+    timers: Iterable<NewTimer>, options: OnceOptions & { mode?: "create_only" | "create_or_replace" | "replace_only" | undefined } = {},
   ): Promise<Created[]> {
-    const { mode = "create_only", signal } = options;
+    const { mode = "create_only", ...more } = options;
     const list = Array.from(timers, specOf);
     const repeat = mode === "create_or_replace" && list.every((timer) => timer["name"] !== undefined);
-    const { created } = await this.#json<{ created: Created[] }>("POST", this.#path("timers", ":batchCreate"), { body: jsonOf({ mode, timers: list }), repeat, signal });
+    const { created } = await this.#json<{ created: Created[] }>("POST", this.#path("timers") + ":batchCreate", { body: jsonOf({ mode, timers: list }), repeat, ...more });
     return created;
   }
 
@@ -401,7 +416,7 @@ export class Client {
    */
   async count(options: CountOptions = {}): Promise<number> {
     const { signal, states, ...query } = options;
-    const path = this.#path("timers", ":count") + queryOf({ ...query, state: states });
+    const path = this.#path("timers") + ":count" + queryOf({ ...query, state: states });
     return (await this.#json<{ count: number }>("GET", path, { repeat: true, signal })).count;
   }
 
@@ -448,7 +463,7 @@ export class Client {
   }
 
   /**
-   * Fires now, in addition to the schedule. It is not retried if its answer is lost: that would be another fire.
+   * Fires now, in addition to the schedule: once for a key.
    *
    * @example
    * ```ts
@@ -456,12 +471,12 @@ export class Client {
    * console.log((await client.run("hourly")).fire_id.length); // 26
    * ```
    */
-  async run(name: string, options: CallOptions = {}): Promise<Ran> {
-    return await this.#json("POST", this.#path("timers", name, ":run"), options);
+  async run(name: string, options: OnceOptions = {}): Promise<Ran> {
+    return await this.#json("POST", this.#path("timers", name) + ":run", { once: true, ...options });
   }
 
   /**
-   * Skips the next occurrences. It is not retried if its answer is lost: that would skip more.
+   * Skips the next occurrences: once for a key.
    *
    * @example
    * ```ts
@@ -469,13 +484,13 @@ export class Client {
    * console.log((await client.skip("hourly")).due! > due!); // true
    * ```
    */
-  async skip(name: string, options: CallOptions & { count?: number | undefined; reason?: string | undefined } = {}): Promise<Timer> {
-    const { signal, count = 1, reason } = options;
-    return await this.#change(name, ":skip", { body: jsonOf({ count, reason }), signal });
+  async skip(name: string, options: OnceOptions & { count?: number | undefined; reason?: string | undefined } = {}): Promise<Timer> {
+    const { count = 1, reason, ...more } = options;
+    return await this.#change(name, ":skip", { body: jsonOf({ count, reason }), once: true, ...more });
   }
 
   /**
-   * Replaces when a timer fires, and nothing else of it.
+   * Replaces when a timer fires, and nothing else of it: once for a key.
    *
    * @example
    * ```ts
@@ -483,13 +498,13 @@ export class Client {
    * console.log(moved.schedule); // 30 6 * * mon-fri
    * ```
    */
-  async reschedule(name: string, when: When, options: CallOptions & { ifRevision?: number | undefined } = {}): Promise<Timer> {
-    const { ifRevision, signal } = options;
-    return await this.#change(name, ":reschedule", { body: jsonOf({ ...when, expected_revision: ifRevision }), repeat: ifRevision === undefined, signal });
+  async reschedule(name: string, when: When, options: OnceOptions & { ifRevision?: number | undefined } = {}): Promise<Timer> {
+    const { ifRevision, ...more } = options;
+    return await this.#change(name, ":reschedule", { body: jsonOf({ ...when, expected_revision: ifRevision }), once: true, ...more });
   }
 
   /**
-   * Fires the past occurrences between two times, with their own fire ids. Only a dry run is retried.
+   * Fires the past occurrences between two times, with their own fire ids: once for a key.
    *
    * @example
    * ```ts
@@ -497,9 +512,9 @@ export class Client {
    * console.log(found.count); // 24
    * ```
    */
-  async backfill(name: string, start: Moment, until: Moment, options: CallOptions & { dry_run?: boolean | undefined } = {}): Promise<Backfilled> {
-    const { signal, dry_run = false } = options;
-    return await this.#json("POST", this.#path("timers", name, ":backfill"), { body: jsonOf({ from: start, until, dry_run }), repeat: dry_run, signal });
+  async backfill(name: string, start: Moment, until: Moment, options: OnceOptions & { dry_run?: boolean | undefined } = {}): Promise<Backfilled> {
+    const { dry_run = false, ...more } = options;
+    return await this.#json("POST", this.#path("timers", name) + ":backfill", { body: jsonOf({ from: start, until, dry_run }), once: true, ...more });
   }
 
   /**
@@ -517,7 +532,7 @@ export class Client {
     action: "delete" | "pause" | "resume" | "skip" | "reschedule" | "redrive" | "purge", filter: Filter, options: BulkOptions = {},
   ): Promise<BulkProgress> {
     const { signal, dry_run = false, ...more } = options;
-    const { text } = await this.#call("POST", this.#path("timers", ":bulk"), { body: jsonOf({ action, filter, dry_run, ...more }), repeat: dry_run, signal });
+    const { text } = await this.#call("POST", this.#path("timers") + ":bulk", { body: jsonOf({ action, filter, dry_run, ...more }), repeat: dry_run, signal });
     const reports = text.split("\n").filter(Boolean).map((line) => JSON.parse(line) as BulkProgress);
     const last = { ...reports.at(-1)! };
     const failures = reports.flatMap((report) => report.failures ?? []);
@@ -543,7 +558,7 @@ export class Client {
     when: When, options: CallOptions & { name?: string | undefined; start?: Moment | undefined; count?: number | undefined } = {},
   ): Promise<Next> {
     const { signal, name, start, count = 5 } = options;
-    return await this.#json("POST", this.#path("timers", ":preview"), { body: jsonOf({ ...when, name, from: start, count }), repeat: true, signal });
+    return await this.#json("POST", this.#path("timers") + ":preview", { body: jsonOf({ ...when, name, from: start, count }), repeat: true, signal });
   }
 
   /**
@@ -556,7 +571,7 @@ export class Client {
    */
   async explain(name: string, options: CallOptions & { at?: Moment | undefined } = {}): Promise<Explanation> {
     const { signal, at } = options;
-    const explanation = await this.#json<Explanation>("GET", this.#path("timers", name, ":explain") + queryOf({ at }), { repeat: true, signal });
+    const explanation = await this.#json<Explanation>("GET", this.#path("timers", name) + ":explain" + queryOf({ at }), { repeat: true, signal });
     if (explanation.timer !== undefined) explanation.timer = timerOf(explanation.timer);
     return explanation;
   }
@@ -574,7 +589,7 @@ export class Client {
     until: Moment, options: CallOptions & { filter?: Filter | undefined; start?: Moment | undefined; limit?: number | undefined } = {},
   ): Promise<Simulated> {
     const { signal, filter, start, limit } = options;
-    return await this.#json("POST", this.#path("timers", ":simulate"), { body: jsonOf({ until, filter, from: start, limit }), repeat: true, signal });
+    return await this.#json("POST", this.#path("timers") + ":simulate", { body: jsonOf({ until, filter, from: start, limit }), repeat: true, signal });
   }
 
   // What became of fires
@@ -603,8 +618,8 @@ export class Client {
    * ```
    */
   async aggregate(by: "time" | "target" | "ending" | "cause" | "error" | "namespace", options: AggregateOptions = {}): Promise<RecordGroups> {
-    const { signal, start, ...query } = options;
-    return await this.#json("GET", this.#path("records", ":aggregate") + queryOf({ by, from: start, ...query }), { repeat: true, signal });
+    const { signal, start, endings, causes, ...query } = options;
+    return await this.#json("GET", this.#path("records") + ":aggregate" + queryOf({ by, from: start, ending: endings, cause: causes, ...query }), { repeat: true, signal });
   }
 
   /**
@@ -618,7 +633,7 @@ export class Client {
   async outcomes(names: readonly string[], options: CallOptions & { limit?: number | undefined } = {}): Promise<TimerOutcomes[]> {
     const { signal, limit = 30 } = options;
     const body = jsonOf({ names, limit });
-    return (await this.#json<{ timers: TimerOutcomes[] }>("POST", this.#path("timers", ":outcomes"), { body, repeat: true, signal })).timers;
+    return (await this.#json<{ timers: TimerOutcomes[] }>("POST", this.#path("timers") + ":outcomes", { body, repeat: true, signal })).timers;
   }
 
   /**
@@ -639,9 +654,9 @@ export class Client {
     return timerOf(await this.#json("GET", this.#path("timers", name, "dead", fire_id), { repeat: true, ...options }));
   }
 
-  /** Gives a dead letter new attempts, with the same fire id. It is not retried if its answer is lost. */
-  async redrive(name: string, fire_id: string, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", this.#path("timers", name, "dead", fire_id, ":redrive"), options);
+  /** Gives a dead letter new attempts, with the same fire id: once for a key. */
+  async redrive(name: string, fire_id: string, options: OnceOptions = {}): Promise<void> {
+    await this.#call("POST", this.#path("timers", name, "dead", fire_id) + ":redrive", { once: true, ...options });
   }
 
   /** Deletes a dead letter. */
@@ -687,14 +702,14 @@ export class Client {
   async poll(options: PollOptions = {}): Promise<Fire[]> {
     const { signal, ...body } = options;
     const wait = milliseconds(body.wait ?? "30s");
-    return (await this.#json<{ fires: Fire[] }>("POST", this.#path("fires", ":poll"), { body: jsonOf(body), repeat: true, wait, signal })).fires.map(withBytes);
+    return (await this.#json<{ fires: Fire[] }>("POST", this.#path("fires") + ":poll", { body: jsonOf(body), repeat: true, wait, signal })).fires.map(withBytes);
   }
 
   // Reports on fires that a receiver has answered with 202, or that a poll has taken
 
   /** Reports that the work of a fire is done. */
   async complete(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id, ":complete"), { body: jsonOf({ token }), repeat: true, ...options });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":complete", { body: jsonOf({ token }), repeat: true, ...options });
   }
 
   /** Reports that the work of a fire has failed. `permanent` makes it a dead letter without further attempts. */
@@ -703,18 +718,18 @@ export class Client {
     options: CallOptions & { detail?: string | undefined; permanent?: boolean | undefined; retry_after?: Duration | undefined } = {},
   ): Promise<void> {
     const { signal, ...more } = options;
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id, ":fail"), { body: jsonOf({ token, ...more }), repeat: true, signal });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":fail", { body: jsonOf({ token, ...more }), repeat: true, signal });
   }
 
   /** Reports that the work of a fire goes on, and returns the new deadline. */
   async heartbeat(name: string, fire_id: string, token: number, extend: Duration, options: CallOptions = {}): Promise<Deadline> {
     const body = jsonOf({ token, extend });
-    return await this.#json("POST", this.#path("timers", name, "fires", fire_id, ":heartbeat"), { body, repeat: true, ...options });
+    return await this.#json("POST", this.#path("timers", name, "fires", fire_id) + ":heartbeat", { body, repeat: true, ...options });
   }
 
   /** Gives back a fire whose work was not begun: it comes again at once, and the attempt does not count. */
   async release(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id, ":release"), { body: jsonOf({ token }), repeat: true, ...options });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":release", { body: jsonOf({ token }), repeat: true, ...options });
   }
 
   // Calendars
@@ -772,7 +787,7 @@ export class Client {
   async call(pool: string, key: string, body: string | Uint8Array, options: PoolCallOptions = {}): Promise<CallAnswer | CallPending> {
     const { signal, content_type = "application/octet-stream", ...query } = options;
     return answerOf(
-      await this.#call("POST", this.#path("pools", pool, key, ":call") + queryOf(query), {
+      await this.#call("POST", this.#path("pools", pool, key) + ":call" + queryOf(query), {
         body: typeof body === "string" ? body : new Uint8Array(body),
         headers: { "Content-Type": content_type },
         repeat: query.id !== undefined,
@@ -824,8 +839,8 @@ export class Client {
    */
   async signingKeys(options: CallOptions & { reveal?: boolean | undefined } = {}): Promise<SigningKey[]> {
     const { signal, reveal } = options;
-    const [method, ...verb] = reveal ? (["POST", ":reveal"] as const) : (["GET"] as const);
-    return (await this.#json<{ keys: SigningKey[] }>(method, this.#path("signing-keys", ...verb), { repeat: true, signal })).keys;
+    const path = this.#path("signing-keys") + (reveal ? ":reveal" : "");
+    return (await this.#json<{ keys: SigningKey[] }>(reveal ? "POST" : "GET", path, { repeat: true, signal })).keys;
   }
 
   /**
@@ -854,7 +869,7 @@ export class Client {
     options: CallOptions & { by?: Duration | undefined; to?: Moment | undefined; jump?: boolean | undefined },
   ): Promise<Clock> {
     const { signal, ...body } = options;
-    return await this.#json("POST", pathOf("clock", ":advance"), { body: jsonOf(body), signal });
+    return await this.#json("POST", pathOf("clock") + ":advance", { body: jsonOf(body), once: true, signal });
   }
 
   /**
@@ -875,16 +890,19 @@ export class Client {
     return pathOf("namespaces", this.#namespace, ...parts);
   }
 
-  async #call(method: Call["method"], path: string, more: Omit<Call, "method" | "path">): Promise<Reply> {
-    return await this.#transport.call({ method, path, ...more });
+  async #call(method: Call["method"], path: string, more: More): Promise<Reply> {
+    const { once, idempotencyKey, ...call } = more;
+    if (!once && idempotencyKey === undefined) return await this.#transport.call({ method, path, ...call });
+    const headers = { ...call.headers, "Idempotency-Key": idempotencyKey ?? crypto.randomUUID() };
+    return await this.#transport.call({ method, path, ...call, headers, repeat: true });
   }
 
-  async #json<T>(method: Call["method"], path: string, more: Omit<Call, "method" | "path">): Promise<T> {
+  async #json<T>(method: Call["method"], path: string, more: More): Promise<T> {
     return JSON.parse((await this.#call(method, path, more)).text) as T;
   }
 
-  async #change(name: string, verb: string, more: Omit<Call, "method" | "path">): Promise<Timer> {
-    return timerOf(await this.#json("POST", this.#path("timers", name, verb), more));
+  async #change(name: string, verb: string, more: More): Promise<Timer> {
+    return timerOf(await this.#json("POST", this.#path("timers", name) + verb, more));
   }
 
   #pages<P, T>(path: string, query: object, signal: AbortSignal | undefined, rows: (page: P) => T[]): Listing<T> {
@@ -894,6 +912,9 @@ export class Client {
     });
   }
 }
+
+/** A call. With once it has a key by which the server knows a repetition, and so it has with the key of the caller. */
+type More = Omit<Call, "method" | "path"> & { once?: boolean; idempotencyKey?: string | undefined };
 
 /** Reads the answer to a request to a pool. */
 function answerOf({ headers, body }: Reply): CallAnswer | CallPending {

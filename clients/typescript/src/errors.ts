@@ -142,8 +142,10 @@ const codes: Record<number, string> = {
 
 /** Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer. */
 export function errorOfAnswer(status: number, headers: Headers, body: string): ApiError {
-  const seconds = Number(headers.get("Retry-After") ?? NaN); // a date: no server of ours sends it
-  const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds * 1000);
+  const text = headers.get("Retry-After") ?? "";
+  // Seconds, or a date, as load balancers send it; it is of the clock of the one that sent the answer.
+  const wait = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - (headers.has("Date") ? Date.parse(headers.get("Date")!) : Date.now());
+  const retryAfter = Number.isNaN(wait) ? undefined : Math.max(0, wait);
   let problem: Problem = {
     type: "about:blank", title: `HTTP status ${status}`, status, code: codes[status] ?? "unexpected", ...(body && { detail: body.slice(0, 200) }),
   };

@@ -9,7 +9,7 @@
 
 export { Client } from "./client.js";
 export type {
-  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer, PollOptions,
+  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer, OnceOptions, PollOptions,
   PoolCallOptions, RecordsOptions,
 } from "./client.js";
 export {

@@ -54,6 +54,16 @@ export interface Webhook {
   accept?: Duration | undefined;
 }
 
+/** By when a recurring timer has to succeed: an occurrence of it has to end as fired. */
+export interface Expect {
+  /** Since the last success; without it each occurrence has to succeed,. */
+  every?: Duration;
+  /** Or so much later. */
+  grace?: Duration;
+  /** A target that is told when the timer is overdue, and when it has recovered. */
+  notify?: string;
+}
+
 /** Fires when there was no call for a while. */
 export interface Debounce {
   /** Fire when there was no call for so long. */
@@ -117,6 +127,8 @@ export interface Spec {
    * overlap is not allow.
    */
   pause_after?: number | undefined;
+  /** By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences. */
+  expect?: Expect | undefined;
   debounce?: Debounce | undefined;
   throttle?: Throttle | undefined;
 }
@@ -230,6 +242,8 @@ export interface Timer {
    * overlap is not allow.
    */
   pause_after?: number;
+  /** By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences. */
+  expect?: Expect;
   debounce?: Debounce;
   throttle?: Throttle;
   pause_reason?: string;
@@ -281,6 +295,14 @@ export interface Timer {
   fire_id?: string;
   /** Dead letters in a row, as pause_after counts them. */
   consecutive_dead?: number;
+  /** Of a timer with expect: when an occurrence fired last. */
+  succeeded?: Time;
+  /** When it was created, replaced or resumed: from then on it has to succeed. */
+  expect_from?: Time;
+  /** By when it had to succeed, if it has not since. */
+  overdue?: Time;
+  /** Of a row next to a timer that tells expect.notify. */
+  notice?: "overdue" | "recovered";
   /** Payload, headers, answer and what targets answered are left out: the caller may not see them. */
   redacted?: boolean;
   /** In answers to validate_only: the next times, at most five. */
@@ -685,5 +707,5 @@ export interface Fire {
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
   "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after",
-  "debounce", "throttle"
+  "expect", "debounce", "throttle"
 ] as const satisfies readonly (keyof Spec)[];

@@ -5,8 +5,10 @@
  */
 
 import { readFileSync } from "node:fs";
-import { Agent, request } from "node:https";
+import { Agent, request, type RequestOptions } from "node:https";
+import type { Duplex } from "node:stream";
 import { Readable } from "node:stream";
+import { createSecureContext, type ConnectionOptions, type SecureContext } from "node:tls";
 
 import { Client as FetchClient, type ClientOptions } from "./client.js";
 import { addressesOf, environment } from "./settings.js";
@@ -17,7 +19,7 @@ export interface NodeClientOptions extends ClientOptions {
   keyFile?: string | undefined;
   /** PEM file with the authorities of the server's certificate. Default `ROUSE_CA`, or those of Node. */
   ca?: string | undefined;
-  /** PEM file with the certificate of this client, for mutual TLS. Default `ROUSE_CLIENT_CERT`. */
+  /** PEM file with the certificate of this client, for mutual TLS. Default `ROUSE_CLIENT_CERT`. It is read for each connection, as are `ca` and `clientKey`. */
   clientCert?: string | undefined;
   /** PEM file with its private key. Default `ROUSE_CLIENT_KEY`. */
   clientKey?: string | undefined;
@@ -27,17 +29,41 @@ export interface NodeClientOptions extends ClientOptions {
 export class Client extends FetchClient {
   constructor(options: NodeClientOptions = {}) {
     const { keyFile, ca, clientCert, clientKey, ...rest } = options;
-    const read = (file: string | undefined, name: string) => {
-      const found = file ?? environment(name);
-      return found === undefined ? undefined : readFileSync(found, "utf8");
+    const secret = keyFile ?? environment("ROUSE_KEY_FILE");
+    if (rest.key === undefined && secret !== undefined) rest.key = readFileSync(secret, "utf8").trim().split("\n")[0];
+    const files = {
+      ca: ca ?? environment("ROUSE_CA"), cert: clientCert ?? environment("ROUSE_CLIENT_CERT"), key: clientKey ?? environment("ROUSE_CLIENT_KEY"),
     };
-    if (rest.key === undefined) rest.key = read(keyFile, "ROUSE_KEY_FILE")?.trim().split("\n")[0];
-    const certificates = { ca: read(ca, "ROUSE_CA"), cert: read(clientCert, "ROUSE_CLIENT_CERT"), key: read(clientKey, "ROUSE_CLIENT_KEY") };
-    if (certificates.ca !== undefined || certificates.cert !== undefined) {
+    if (files.ca !== undefined || files.cert !== undefined) {
       rest.server = addressesOf(rest.server).map((address) => (address.includes("://") ? address : "https://" + address)).join(",");
-      rest.fetch ??= fetchOver(new Agent({ keepAlive: true, ...defined(certificates) }));
+      rest.fetch ??= fetchOver(new FileAgent(defined(files)));
     }
     super(rest);
+  }
+}
+
+/** Makes connections with the certificates that are in files at that time: they are replaced before they expire. */
+class FileAgent extends Agent {
+  readonly #files: { ca?: string; cert?: string; key?: string };
+  #last: SecureContext | undefined;
+
+  constructor(files: { ca?: string; cert?: string; key?: string }) {
+    super({ keepAlive: true, maxCachedSessions: 0 }); // sessions would be of certificates that were there before
+    this.#files = files;
+    this.#read();
+  }
+
+  #read(): SecureContext {
+    try {
+      this.#last = createSecureContext(Object.fromEntries(Object.entries(this.#files).map(([name, file]) => [name, readFileSync(file, "utf8")])));
+    } catch (error) {
+      if (this.#last === undefined) throw error; // or files that do not fit together yet
+    }
+    return this.#last;
+  }
+
+  override createConnection(options: ConnectionOptions, callback?: (error: Error | null, stream: Duplex) => void): Duplex | null | undefined {
+    return super.createConnection({ ...options, secureContext: this.#read() } as RequestOptions, callback);
   }
 }
 
@@ -57,7 +83,12 @@ function fetchOver(agent: Agent): typeof globalThis.fetch {
         const pairs = Object.entries(answer.headersDistinct).flatMap(([name, values]) => (values ?? []).map((value): [string, string] => [name, value]));
         const none = status === 204 || status === 304;
         if (none) answer.resume();
-        resolve(new Response(none ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), { status, headers: pairs }));
+        try {
+          resolve(new Response(none ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), { status, headers: pairs }));
+        } catch (error) {
+          answer.destroy(); // of a status or a header that fetch does not have
+          reject(error);
+        }
       });
       sent.on("error", reject);
       sent.end(init.body as string | Uint8Array | null | undefined);

@@ -19,7 +19,9 @@ export interface SubscribeOptions extends Pick<PollOptions, "name_prefix" | "lab
   extend?: number | undefined;
   /** Milliseconds for which handlers may go on when the subscription stops, before their signals abort; default 10,000. */
   drain?: number | undefined;
-  /** Is called with each error because of which fires do not come now, or are not reported. The subscription goes on. */
+  /**
+   * Is called with each error because of which fires do not come now, or are not reported. The subscription goes on. Default `console.warn`.
+   */
   lost?: ((error: unknown) => void) | undefined;
 }
 
@@ -104,12 +106,21 @@ export class Subscription {
         } catch (error) {
           if (signal.aborted) return;
           if (!(error instanceof ConnectionFailedError || error instanceof UnavailableError || error instanceof OverloadedError)) throw error;
-          this.#options.lost?.(error);
+          this.#lost(error);
           await sleep(1000, signal).catch(() => {});
         }
       }
     } finally {
       await Promise.all(running);
+    }
+  }
+
+  /** Tells of an error because of which fires do not come now, or are not reported. */
+  #lost(error: unknown): void {
+    try {
+      (this.#options.lost ?? console.warn)(error);
+    } catch (mistake) {
+      console.error(mistake); // it must not end the subscription
     }
   }
 
@@ -138,7 +149,7 @@ export class Subscription {
       if (!lost && failure === undefined) await this.#client.complete(fire.name, fire.fire_id, fire.token);
       if (!lost && failure !== undefined) await this.#client.fail(fire.name, fire.fire_id, fire.token, failureOf(failure.error));
     } catch (error) {
-      this.#options.lost?.(error);
+      this.#lost(error);
     }
     await extended;
   }
@@ -154,7 +165,7 @@ export class Subscription {
         left = extend;
       } catch (error) {
         if (over.aborted) return;
-        this.#options.lost?.(error);
+        this.#lost(error);
         if (error instanceof ConflictError || error instanceof NotFoundError) {
           lost(error);
           return;

@@ -39,21 +39,23 @@ export interface DevServerOptions {
   patience?: number | undefined;
 }
 
+// Those that run end with this process. One listener is for all: Node takes many for a leak.
+const running = new Set<ChildProcess>();
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
 /** A `rouse dev` on a port of its own, with its timers in memory. It ends with {@link DevServer.stop}, or with this process. */
 export class DevServer {
   /** HOST:PORT of the API. */
   readonly address: string;
   readonly #process: ChildProcess;
   readonly #ended: Promise<void>;
-  readonly #kill: () => void;
   readonly #dir: string;
   readonly #patience: number;
 
-  private constructor(address: string, process: ChildProcess, ended: Promise<void>, kill: () => void, dir: string, patience: number) {
+  private constructor(address: string, process: ChildProcess, ended: Promise<void>, dir: string, patience: number) {
     this.address = address;
     this.#process = process;
     this.#ended = ended;
-    this.#kill = kill;
     this.#dir = dir;
     this.#patience = patience;
   }
@@ -81,16 +83,16 @@ export class DevServer {
       });
     }).then(() => {
       over = true;
+      running.delete(child);
     });
-    const kill = () => child.kill("SIGKILL");
-    process.once("exit", kill);
+    running.add(child);
     const end = performance.now() + patience;
     let address: string | undefined;
     while (address === undefined && !over && performance.now() < end) {
       await new Promise((resolve) => setTimeout(resolve, 10));
       address = (await readFile(file, "utf8").catch(() => "")).split(/\s+/)[1]; // after the word "api"
     }
-    const server = new DevServer(address ?? "", child, ended, kill, dir, patience);
+    const server = new DevServer(address ?? "", child, ended, dir, patience);
     if (address !== undefined) {
       child.unref();
       return server;
@@ -109,10 +111,9 @@ export class DevServer {
   async stop(): Promise<void> {
     this.#process.ref();
     this.#process.kill("SIGTERM");
-    const late = setTimeout(this.#kill, this.#patience);
+    const late = setTimeout(() => this.#process.kill("SIGKILL"), this.#patience);
     await this.#ended;
     clearTimeout(late);
-    process.removeListener("exit", this.#kill);
     await rm(this.#dir, { recursive: true, force: true });
   }
 }

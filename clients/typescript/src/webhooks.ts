@@ -92,9 +92,10 @@ export async function verifyIdentity(
   const content = "rouse-identity-v1\n" + values.map((value) => value + "\n").join("");
   await find(keys, header, body, options, async (key, signature) => (await key.find(signatures, bytes(content + signature))) !== undefined);
   const [namespace, timer, fire_id, due, attempt, token, generation, manual, last] = values as [string, string, string, string, string, string, string, string, string];
-  if (fire_id !== header("webhook-id")) throw new SignatureError("no signature matches");
+  const name = optional(() => decodeURIComponent(timer));
+  if (fire_id !== header("webhook-id") || name === undefined) throw new SignatureError("no signature matches");
   return {
-    namespace, timer: decodeURIComponent(timer), fire_id, due, attempt: Number(attempt), token: Number(token), generation: Number(generation),
+    namespace, timer: name, fire_id, due, attempt: Number(attempt), token: Number(token), generation: Number(generation),
     manual: manual === "true", last: last === "true",
   };
 }

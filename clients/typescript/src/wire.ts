@@ -74,12 +74,12 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Returns a path whose parts are escaped, with the verb after a colon in the last one. */
+/** Returns a path whose parts are escaped. A verb is added to it, after a colon. */
 export function pathOf(...parts: string[]): string {
   // fetch takes these for steps in the path, even if they are escaped: what is asked for would be another thing.
   const step = parts.find((part) => part === "." || part === "..");
   if (step !== undefined) throw new TypeError(`the name "${step}" cannot be sent by fetch: use another name`);
-  return "/v1/" + parts.map((part) => (part.startsWith(":") ? part : encodeURIComponent(part))).join("/").replaceAll("/:", ":");
+  return "/v1/" + parts.map(encodeURIComponent).join("/");
 }
 
 /** Returns the query of a request; undefined members are left out. */

@@ -63,6 +63,8 @@ test("names are escaped, and none is a step in the path", async () => {
   const { client, sent } = scripted([Response.json(timer)]);
   await client.within("n").resume("a/b:c ü?#");
   assert.equal(sent[0]?.url, "http://127.0.0.1:1/v1/namespaces/n/timers/a%2Fb%3Ac%20%C3%BC%3F%23:resume");
+  await client.delete(":count");
+  assert.equal(sent.pop()?.url, "http://127.0.0.1:1/v1/namespaces/default/timers/%3Acount");
   for (const name of [".", ".."]) await assert.rejects(client.delete(name), /use another name/);
   assert.equal(sent.length, 1);
 });
@@ -127,13 +129,20 @@ test("a create that is repeated has one idempotency key", async () => {
   assert.deepEqual([coalesced.sent.length, coalesced.sent[0]?.headers.has("Idempotency-Key")], [1, false]);
 });
 
-test("what a repetition would do twice is repeated only if nothing was done", async () => {
+test("what a repetition would do twice has one key", async () => {
+  const { client, sent } = scripted([cut, problem(503, "unavailable"), Response.json({ fire_id: "x", due: "" }), cut, Response.json(timer), cut, Response.json(timer)]);
+  assert.equal((await client.run("a")).fire_id, "x");
+  await client.skip("a", { idempotencyKey: "mine" });
+  await client.reschedule("a", { schedule: "@every 1h" });
+  const keys = sent.map((one) => one.headers.get("Idempotency-Key"));
+  assert.deepEqual([new Set(keys.slice(0, 3)).size, keys.slice(3, 5), new Set(keys).size], [1, ["mine", "mine"], 3]);
   for (const [fault, requests] of [[cut, 1], [problem(503, "unavailable"), 1], [refused, 2], [problem(429, "quota"), 2]] as const) {
-    const { client, sent } = scripted([fault, Response.json({ fire_id: "x", due: "" })]);
-    const failed = await client.run("a").then(() => undefined, (error: unknown) => error);
+    const { client, sent } = scripted([fault, Response.json(timer)]);
+    const failed = await client.upsert("a", spec, { ifRevision: 7 }).then(() => undefined, (error: unknown) => error);
     assert.deepEqual([sent.length, failed === undefined], [requests, requests === 2]);
     if (failed instanceof ConnectionFailedError) assert.equal(failed.unsure, true);
   }
+  await scripted([cut, Response.json(timer)]).client.upsert("a", spec, { ifRevision: 7, idempotencyKey: "mine" });
 });
 
 test("a delete whose answer is lost succeeds", async () => {

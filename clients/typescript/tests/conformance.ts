@@ -43,6 +43,7 @@ interface Given extends ListOptions {
   spec: Spec;
   revision: number;
   existing: boolean;
+  key: string;
   timers: { name: string; spec: Spec }[];
   reason: string;
   count: number;
@@ -55,6 +56,13 @@ interface Given extends ListOptions {
   quotas: Quotas;
   by: string;
   fire_id: string;
+  token: number;
+  extend: string;
+  channel: string;
+  max: number;
+  wait: string;
+  permanent: boolean;
+  detail: string;
   delivery: number;
   keys: "secret" | "public" | "other";
   body?: string;
@@ -67,7 +75,7 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   create: (c, { name, spec }) => c.create(name, spec),
   get: (c, { name }) => c.get(name),
   count: (c, given) => c.count(given),
-  upsert: (c, { name, spec, revision, existing }) => c.upsert(name, spec, { ifRevision: revision, onlyExisting: existing }),
+  upsert: (c, { name, spec, revision, existing, key }) => c.upsert(name, spec, { ifRevision: revision, onlyExisting: existing, idempotencyKey: key }),
   create_batch: (c, { timers }) => c.createBatch(timers.map(({ name, spec }) => ({ name, ...spec }))),
   list: (c, given) => c.list(given),
   pause: (c, { name, reason }) => c.pause(name, { reason }),
@@ -87,6 +95,11 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   records: (c, { name }) => c.records({ name }),
   dead_letters: (c, given) => c.deadLetters(given),
   redrive: (c, { name, fire_id }) => c.redrive(name, fire_id),
+  poll: (c, { channel, max, wait }) => c.poll({ channel, max, wait }),
+  heartbeat: (c, { name, fire_id, token, extend }) => c.heartbeat(name, fire_id, token, extend),
+  release: (c, { name, fire_id, token }) => c.release(name, fire_id, token),
+  complete: (c, { name, fire_id, token }) => c.complete(name, fire_id, token),
+  fail: (c, { name, fire_id, token, permanent, detail }) => c.fail(name, fire_id, token, { permanent, detail }),
   deliveries: async (_, { count }) => (deliveries = (await (await fetch(`${controls}/deliveries?count=${count}`)).json()) as Delivery[]),
   verify,
 };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -119,6 +119,16 @@ test("keys and certificates are read from files", async (t) => {
   const clientCert = file("client.crt");
   await assert.rejects(new NodeClient({ server: mutual, key: "", clientCert, clientKey: file("client.key") }).get("a"), NotFoundError);
   await assert.rejects(new NodeClient({ server: mutual, key: "" }).get("a"), UnauthenticatedError);
+  // One of another authority, which is replaced.
+  run("cert", "dev", "others");
+  const mine = ["client.crt", "client.key"].map((name) => join(dir, "my-" + name)) as [string, string];
+  copyFileSync(join(dir, "others/client.crt"), mine[0]);
+  copyFileSync(join(dir, "others/client.key"), mine[1]);
+  const client = new NodeClient({ server: mutual, key: "", clientCert: mine[0], clientKey: mine[1], patience: 0 });
+  await assert.rejects(client.get("a"), ConnectionFailedError);
+  copyFileSync(clientCert, mine[0]);
+  copyFileSync(file("client.key"), mine[1]);
+  await assert.rejects(client.get("a"), NotFoundError);
 });
 
 test("a development server starts, or tells why not", async () => {

@@ -173,7 +173,7 @@ func (l *Login) check(at string) error {
 	}
 	var bad rouse.Invalid
 	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(at+"."+field, value, wrong, cure)) }
-	if u, err := url.Parse(l.URL); !secure(l.URL) || err != nil || u.Path != "" || u.RawQuery != "" {
+	if u, _ := url.Parse(l.URL); !secure(l.URL) || u.Path != "" || u.RawQuery != "" {
 		add("url", l.URL, "is no https:// URL of a host", "write the console's as browsers reach it, such as https://rouse.example.com")
 	}
 	if l.ClientID == "" {
@@ -232,12 +232,12 @@ func secure(text string) bool {
 func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 	for k := range i.Rules {
 		r := &i.Rules[k]
-		if !slices.ContainsFunc(texts(claims[r.Claim]), r.matches) {
+		if !slices.ContainsFunc(texts(claims, r.Claim), r.matches) {
 			continue
 		}
 		s := r.scope()
 		if r.NamespacesFrom != "" {
-			for _, ns := range texts(claims[r.NamespacesFrom]) {
+			for _, ns := range texts(claims, r.NamespacesFrom) {
 				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns { // a pattern in a claim is no namespace
 					s.Namespaces = append(s.Namespaces, ns)
 				}
@@ -256,7 +256,7 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	kept := map[string]any{}
 	keep := func(name string, needed func(string) bool) {
 		list, _ := kept[name].([]string)
-		for _, text := range texts(claims[name]) {
+		for _, text := range texts(claims, name) {
 			if needed(text) && !slices.Contains(list, text) {
 				list = append(list, text)
 			}
@@ -268,7 +268,7 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	for k := range i.Rules {
 		r := &i.Rules[k]
 		keep(r.Claim, r.matches)
-		if r.NamespacesFrom != "" {
+		if r.NamespacesFrom != "" && slices.ContainsFunc(texts(kept, r.Claim), r.matches) {
 			keep(r.NamespacesFrom, func(ns string) bool { return rouse.CheckNamespace(ns) == nil })
 		}
 	}
@@ -282,9 +282,13 @@ func (r *Claim) matches(value string) bool {
 	return r.Value == value
 }
 
-// texts returns the texts of a claim.
-func texts(claim any) []string {
-	switch v := claim.(type) {
+// texts returns the texts of a claim. An e-mail address that the issuer has not verified is none: people may
+// enter that of another one.
+func texts(claims map[string]any, name string) []string {
+	if verified, told := claims["email_verified"]; name == "email" && told && verified != true && verified != "true" {
+		return nil
+	}
+	switch v := claims[name].(type) {
 	case string:
 		return []string{v}
 	case []string:

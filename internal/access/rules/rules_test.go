@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,11 @@ func TestProblems(t *testing.T) {
 		"issuers[0].issuer:":                  issuer(func(i *Issuer) { i.Issuer = "http://login.example.com" }),
 		"issuers[1].issuer:":                  {Issuers: []Issuer{good, good}},
 		"issuers[0].keys:":                    issuer(func(i *Issuer) { i.Keys = "file:///etc/keys" }),
+		"issuers[0].issuer: ":                 issuer(func(i *Issuer) { i.Issuer = "https:///path" }),
+		"issuers[0].issuer:  ":                issuer(func(i *Issuer) { i.Issuer = "https://[::1" }),
+		"issuers[0].skew: ":                   issuer(func(i *Issuer) { i.Skew = -time.Second }),
+		"issuers[0].rules: ":                  issuer(func(i *Issuer) { i.Rules = slices.Repeat(i.Rules, MaxRules+1) }),
+		"certificates:":                       {Certificates: slices.Repeat(cert("a.example.com", grant).Certificates, MaxRules+1)},
 		"issuers[0].audience:":                issuer(func(i *Issuer) { i.Audience = "" }),
 		"issuers[0].skew:":                    issuer(func(i *Issuer) { i.Skew = time.Hour }),
 		"issuers[0].algorithms:":              issuer(func(i *Issuer) { i.Algorithms = []string{"HS256"} }),
@@ -91,9 +98,55 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	for _, c := range []Config{{}, issuer(func(*Issuer) {}), cert("spiffe://a/*", grant), cert("*.a.example", grant), cert("a@b.example", grant),
-		issuer(func(i *Issuer) { i.Rules[0].Namespaces, i.Rules[0].NamespacesFrom = nil, "ns" }), issuer(func(i *Issuer) { i.Issuer = "http://127.0.0.1:1" })} {
+		issuer(func(i *Issuer) { i.Rules[0].Namespaces, i.Rules[0].NamespacesFrom = nil, "ns" }), issuer(func(i *Issuer) { i.Issuer = "http://127.0.0.1:1" }),
+		issuer(func(i *Issuer) { i.Keys = "https://login.example.com/keys" })} {
 		if err := c.Check(); err != nil {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestWhatIsKeptOfClaimsGrantsTheSame: a session has what rules need of the claims of its token, and no more.
+func TestWhatIsKeptOfClaimsGrantsTheSame(t *testing.T) {
+	i := Issuer{Rules: []Claim{
+		{Claim: "groups", Value: "on-call", Grant: Grant{Role: "operator", Namespaces: []string{"*"}}},
+		{Claim: "groups", Value: "team-*", Grant: Grant{Role: "writer"}, NamespacesFrom: "teams"},
+		{Claim: "sub", Value: "robot", Grant: Grant{Role: "worker"}, NamespacesFrom: "groups"},
+		{Claim: "email", Value: "eve@example.com", Grant: Grant{Role: "admin", Namespaces: []string{"*"}}},
+	}}
+	for _, c := range []struct {
+		claims map[string]any
+		want   int // grants
+		kept   map[string]any
+	}{
+		{map[string]any{"sub": "alice", "groups": []any{"all", "on-call", "on-call"}, "email": "a@b"}, 1, map[string]any{"groups": []string{"on-call"}}},
+		{map[string]any{"sub": "alice", "groups": "team-a", "teams": []any{"shop", "*", "-", "shop", 1}}, 1, map[string]any{"groups": []string{"team-a"}, "teams": []string{"shop"}}},
+		{map[string]any{"sub": "alice", "groups": []any{"team-a"}, "teams": "a*"}, 0, map[string]any{"groups": []string{"team-a"}}},
+		{map[string]any{"sub": "robot", "groups": []any{"shop", "on-call", "No"}}, 2, map[string]any{"sub": []string{"robot"}, "groups": []string{"on-call", "shop"}}},
+		{map[string]any{"sub": "eve", "email": "eve@example.com"}, 1, map[string]any{"email": []string{"eve@example.com"}}},
+		{map[string]any{"sub": "eve", "email": "eve@example.com", "email_verified": true}, 1, map[string]any{"email": []string{"eve@example.com"}}},
+		{map[string]any{"sub": "eve", "email": "eve@example.com", "email_verified": "true"}, 1, map[string]any{"email": []string{"eve@example.com"}}},
+		{map[string]any{"sub": "mallory", "email": "eve@example.com", "email_verified": false}, 0, map[string]any{}},
+		{map[string]any{"sub": "mallory", "email": "eve@example.com", "email_verified": "false"}, 0, map[string]any{}},
+		{map[string]any{"sub": "mallory", "email": "eve@example.com", "email_verified": nil}, 0, map[string]any{}},
+		{map[string]any{"sub": "bob", "groups": map[string]any{"on-call": true}}, 0, map[string]any{}},
+	} {
+		kept := i.Keep(c.claims)
+		if list, ok := kept["groups"].([]string); ok {
+			slices.Sort(list)
+		}
+		if list, ok := c.kept["groups"].([]string); ok {
+			slices.Sort(list)
+		}
+		want, got := i.Grants(c.claims), i.Grants(kept)
+		for _, grants := range [][]access.Grant{want, got} {
+			for k := range grants {
+				slices.Sort(grants[k].Scope.Namespaces)
+				grants[k].Scope.Namespaces = slices.Compact(grants[k].Scope.Namespaces)
+			}
+		}
+		if len(want) != c.want || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(kept, c.kept) {
+			t.Errorf("%v: %v are kept, which grant %v, want %v", c.claims, kept, got, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ const (
 	retryEvery   = 10 * time.Second
 	fetchPause   = 10 * time.Second
 	fetchWithin  = 5 * time.Second
+	maxWaiting   = 64 // callers that wait for a fetch at a time
 	maxDocument  = 1 << 20
 	maxKeys      = 100
 	minRSA       = 2048
@@ -42,6 +44,7 @@ type keys struct {
 	changed func()
 	log     *slog.Logger
 	fetches chan struct{} // held during a fetch
+	waiting chan struct{} // has an element for each caller that waits for one
 
 	mu     sync.Mutex
 	set    []jose.JSONWebKey
@@ -52,7 +55,7 @@ type keys struct {
 }
 
 func newKeys(i *rules.Issuer, changed func(), log *slog.Logger) (*keys, error) {
-	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1)}
+	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
 	}
@@ -114,7 +117,7 @@ func (k *keys) refresh(ctx context.Context, pause time.Duration) error {
 	if err == nil {
 		k.found = found
 	}
-	if k.err = err; err != nil || same(set, k.set) {
+	if k.err = err; err != nil || reflect.DeepEqual(set, k.set) {
 		k.mu.Unlock()
 		return err
 	}
@@ -133,10 +136,12 @@ func (k *keys) get(ctx context.Context, id, algorithm string) (any, uint64, erro
 	if err == nil {
 		return key, number, nil
 	}
-	if len(id) > 256 {
-		return nil, 0, errors.New("its key id is too long")
+	select {
+	case k.waiting <- struct{}{}:
+		_ = k.refresh(ctx, fetchPause) // the error of find is the better one, with that of the fetch
+		<-k.waiting
+	default: // anyone can send a token with an unknown key
 	}
-	_ = k.refresh(ctx, fetchPause) // the error of find is the better one, with that of the fetch
 	return k.find(id, algorithm)
 }
 
@@ -248,10 +253,10 @@ func (k *keys) fetchSet(ctx context.Context, from string) ([]jose.JSONWebKey, er
 
 // usable reports whether a key is a public one of signatures, and strong enough.
 func usable(k *jose.JSONWebKey) bool {
-	if k.Use != "" && k.Use != "sig" || !k.IsPublic() || !k.Valid() {
+	if k.Use != "" && k.Use != "sig" || !k.Valid() {
 		return false
 	}
-	switch key := k.Key.(type) {
+	switch key := k.Key.(type) { // private ones have other types
 	case *rsa.PublicKey:
 		return key.N.BitLen() >= minRSA
 	case *ecdsa.PublicKey, ed25519.PublicKey:
@@ -304,18 +309,4 @@ func (k *keys) send(q *http.Request) (status int, body []byte, err error) {
 		return 0, nil, fmt.Errorf("%s has more than %d bytes", q.URL, maxDocument)
 	}
 	return answer.StatusCode, body, nil
-}
-
-func same(a, b []jose.JSONWebKey) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		x, errX := a[i].MarshalJSON()
-		y, errY := b[i].MarshalJSON()
-		if errX != nil || errY != nil || string(x) != string(y) {
-			return false
-		}
-	}
-	return true
 }

@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,13 +46,24 @@ type provider struct {
 	down  bool
 }
 
+// rsaKeys are those of providers, as making them takes long. Two providers, one after the other, have
+// different ones.
+var rsaKeys = sync.OnceValue(func() (list [2]*rsa.PrivateKey) {
+	for i := range list {
+		var err error
+		if list[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			panic(err)
+		}
+	}
+	return list
+})
+
+var providers atomic.Int32
+
 func newProvider(t testing.TB) *provider {
 	t.Helper()
-	p := &provider{}
+	p := &provider{rsa: rsaKeys()[providers.Add(1)%2]}
 	var err error
-	if p.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
-		t.Fatal(err)
-	}
 	if p.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +268,10 @@ func TestTokensAreRefused(t *testing.T) {
 		"a negative expiry":             {signed(object{"exp": -1}), access.ReasonMalformed},
 		"not valid yet":                 {signed(object{"nbf": now + 60}), access.ReasonExpired},
 		"issued in the future":          {signed(object{"iat": now + 60}), access.ReasonExpired},
+		"not valid before the end":      {signed(object{"nbf": 1e300}), access.ReasonExpired},
+		"valid before the beginning":    {signed(object{"nbf": -1}), access.ReasonExpired},
+		"issued before the beginning":   {signed(object{"iat": -1}), access.ReasonExpired},
+		"a long subject":                {signed(object{"sub": strings.Repeat("x", 1025)}), access.ReasonMalformed},
 		"no subject":                    {signed(object{"sub": nil}), access.ReasonMalformed},
 		"no rule":                       {signed(object{"groups": []string{"op", "opss", "OPS"}}), access.ReasonUnknown},
 		"groups in one text":            {signed(object{"groups": "dev ops"}), access.ReasonUnknown},

@@ -13,6 +13,9 @@ export class Failed extends Error {
 /** ahead is how much the server's clock is ahead of the browser's, in milliseconds. */
 export const ahead = signal(0);
 
+/** told is the server's time in its last answer: never after its time now. */
+export let told = 0;
+
 /** awaySince is since when the server does not answer, by its clock; 0 while it does. */
 export const awaySince = signal(0);
 
@@ -55,7 +58,10 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
   }
   awaySince.value = 0;
   const now = Date.parse(answer.headers.get("rouse-now") ?? "");
-  if (!Number.isNaN(now)) ahead.value = now - (began + Date.now()) / 2;
+  if (!Number.isNaN(now)) {
+    told = now;
+    ahead.value = now - (began + Date.now()) / 2;
+  }
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => undefined) as Problem | undefined;
   if (answer.status === 401 && !url.startsWith("/v1/session")) onUnknown.call();

@@ -11,6 +11,7 @@ import { session, signedIn } from "./session.ts";
 import { clock } from "./time.ts";
 import { Header } from "./ui/header.tsx";
 import { Menu } from "./ui/menu.tsx";
+import { Namespaces } from "./ui/namespaces.tsx";
 import { Palette } from "./ui/palette.tsx";
 import { Shortcuts } from "./ui/shortcuts.tsx";
 import { Toasts } from "./ui/toast.tsx";
@@ -28,7 +29,8 @@ const typing = (e: KeyboardEvent) => (e.target as Element).closest?.("input, tex
 
 /** App is the frame around the views. */
 export function App() {
-  const palette = useSignal(false), menu = useSignal(false), help = useSignal(false);
+  const frame = { palette: useSignal(false), menu: useSignal(false), help: useSignal(false), namespaces: useSignal(false) };
+  const { palette, help, namespaces } = frame;
   useEffect(() => {
     let chord = 0;
     const keys = (e: KeyboardEvent) => {
@@ -43,6 +45,7 @@ export function App() {
       if (view) go(link(view.path));
       else if (e.key === "g") chord = Date.now();
       else if (e.key === "r") refresh();
+      else if (e.key === "n") namespaces.value = true;
       else if (e.key === "?") help.value = true;
       else if (e.key === "/") (document.querySelector("[data-filter]") as HTMLElement | null)?.focus();
       else return;
@@ -56,14 +59,15 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main">Skip to the content</a>
-      <Header menu={menu} palette={palette} help={help} />
+      <Header {...frame} />
       <div class="frame">
-        <Menu open={menu} />
+        <Menu {...frame} />
         <main id="main" tabIndex={-1}>
           <View />
         </main>
       </div>
-      {palette.value && <Palette close={() => { palette.value = false; }} />}
+      {palette.value && <Palette close={() => { palette.value = false; }} namespaces={() => { namespaces.value = true; }} help={() => { help.value = true; }} />}
+      {namespaces.value && <Namespaces close={() => { namespaces.value = false; }} />}
       {help.value && <Shortcuts close={() => { help.value = false; }} />}
       <Toasts />
       <Away />

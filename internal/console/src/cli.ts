@@ -1,3 +1,6 @@
+import { session } from "./session.ts";
+import type { When } from "./types.ts";
+
 // The commands and requests that do the same as the console.
 
 /** quote writes an argument for a shell. */
@@ -18,14 +21,32 @@ export function command(words: string[], flags: [string, string | true | undefin
   return all.join(" ");
 }
 
+/** rule are the flags of all that decides about when something is due, but the schedule and its end. */
+const rule = (w: When): [string, string | undefined][] => {
+  const list = (flag: string, values: string[] | undefined) => (values ?? []).map((v): [string, string] => [flag, v]);
+  return [["--timezone", w.timezone], ...list("--also", w.also), ...list("--except", w.except), ["--dst", w.dst], ["--calendar-off", w.calendar?.off?.join(",")],
+    ["--calendar-only", w.calendar?.only?.join(",")], ["--calendar-shift", w.calendar?.shift], ["--start", w.start], ["--end", w.end]];
+};
+
+/** next is the command that prints the next times of a schedule with all that decides about them. */
+export const next = (w: When, ns: string, count?: string): string => command(["next", w.schedule ?? ""], [...rule(w), ["--count", count]], ns);
+
+/** Spec is what a timer is made of in the console. */
+export interface Spec extends When { name?: string; target: string; payload?: unknown; labels?: Record<string, string>; retry?: { attempts: number }; misfire?: string; overlap?: string; deadline?: string }
+
+/** create is the command that makes a timer. */
+export const create = (s: Spec, ns: string): string => command(["create", ...(s.name ? [s.name] : [])], [["-s", s.schedule], ...rule(s), ["-t", s.target], ["-p", s.payload === undefined ? undefined : JSON.stringify(s.payload)],
+  ...Object.entries(s.labels ?? {}).map(([k, v]): [string, string] => ["-l", k + "=" + v]), ["--retry-attempts", s.retry && String(s.retry.attempts)], ["--misfire", s.misfire], ["--overlap", s.overlap], ["--deadline", s.deadline]], ns);
+
 /** firstTimer is the command that makes a timer where there is none. */
 export const firstTimer = (ns: string): string => command(["create", "hello"], [["-s", "@every 10s"], ["-t", "stream:hello"]], ns === "-" ? "" : ns);
 
-/** curl writes a request of the API. */
+/** curl writes a request of the API. Where a key is needed, it is that of the environment, as for the rouse command. */
 export function curl(method: string, url: string, body?: unknown): string {
   const parts = ["curl -s"];
   if (method !== "GET") parts.push("-X " + method);
   parts.push("'" + location.origin + url.replaceAll("'", "%27") + "'");
+  if (session.value?.access) parts.push('-H "authorization: Bearer $ROUSE_KEY"');
   if (body !== undefined) parts.push("-H 'content-type: application/json' -d " + quote(JSON.stringify(body)));
   return parts.join(" ");
 }

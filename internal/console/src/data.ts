@@ -11,7 +11,8 @@ export function setEvery(seconds: number): void {
   localStorage.setItem("rouse.every", String(seconds));
 }
 
-const pulse = signal(0);
+/** pulse changes when all views are to read again. */
+export const pulse = signal(0);
 
 /** loading counts the first reads that are on their way; tests wait until the root element has none of them. */
 let loading = 0;

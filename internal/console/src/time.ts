@@ -42,12 +42,29 @@ export function clock(at: number, tz = zone.value): string {
   return `${p["year"]}-${p["month"]}-${p["day"]} ${p["hour"]}:${p["minute"]}:${p["second"]}`;
 }
 
-/** short leaves out the date of today, and this year. */
-export function short(at: number, today: number, tz = zone.value): string {
-  const text = clock(at, tz);
-  const here = clock(today, tz);
-  if (text.slice(0, 10) === here.slice(0, 10)) return text.slice(11);
-  return text.slice(0, 4) === here.slice(0, 4) ? text.slice(5, 16) : text.slice(0, 16);
+/** Stamp is a time in the parts that tables show: the date is empty today, and without the year in this year. */
+export interface Stamp { date: string; minute: string; second: string }
+
+/** stamp divides a time, so that all of a column are aligned at their seconds. */
+export function stamp(at: number, today: number, tz = zone.value): Stamp {
+  const text = clock(at, tz), here = clock(today, tz);
+  const date = text.slice(0, 10) === here.slice(0, 10) ? "" : text.slice(0, 4) === here.slice(0, 4) ? text.slice(5, 10) : text.slice(0, 10);
+  return { date, minute: text.slice(11, 16), second: text.slice(16) };
+}
+
+/** offset is how much the clocks of a zone are ahead of UTC at a time, in milliseconds. */
+export const offset = (at: number, tz = zone.value): number => Date.parse(clock(at, tz).replace(" ", "T") + "Z") - Math.floor(at / 1000) * 1000;
+
+/**
+ * elsewhere is a time as the server wrote it in the timer's zone, if the clocks there differ from those of this view: with its
+ * offset, and its date if that differs, too.
+ */
+export function elsewhere(local: string, at: number, tz = zone.value): string {
+  const m = local.match(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)$/);
+  if (!m) return local;
+  const here = clock(at, tz);
+  if (here === m[1] + " " + m[2]) return "";
+  return (here.slice(0, 10) === m[1] ? "" : m[1]!.slice(5) + " ") + m[2] + " " + (m[3] === "Z" ? "UTC" : m[3]!.replace("-", "\u2212"));
 }
 
 export const weekday = (at: number, tz = zone.value): string => parts(at, tz)["weekday"] ?? "";

@@ -16,25 +16,30 @@ export interface Timer extends When {
   namespace: string; name: string; target: string; payload?: unknown; payload_base64?: string; content_type?: string;
   labels?: Record<string, string>; retry?: Record<string, unknown>; misfire?: string; overlap?: string; deadline?: string;
   priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number;
+  expect?: { every?: string; grace?: string; notify?: string }; succeeded?: string; overdue?: string;
   generation: number; revision: number; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
   ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean;
 }
-export interface TimerList { timers: Timer[]; next_page_token?: string }
+export interface TimerList { timers: Timer[]; next_page_token?: string; searched?: number; of?: number }
 
 export interface Entry {
   namespace: string; name: string; generation: number; fire_id: string; ending: string; cause: string; manual?: boolean;
-  due?: string; last_due?: string; count?: number; attempts?: number; code?: number; reason?: string;
+  due?: string; last_due?: string; count?: number; attempts?: number; code?: number; reason?: string; target?: string;
   began?: string; sent?: string; ended?: string; failures?: Attempt[];
 }
 export interface EntryList { records: Entry[]; next_page_token?: string; searched?: number }
 
 export interface Coming { due: string; sent_at: string; local: string; mark?: string; name?: string; namespace?: string; fire_id?: string }
 export interface Preview { next: string[]; occurrences: Coming[]; words?: string; timezone?: string }
-export interface Load { from: string; count: number }
+export interface Load { from: string; key?: string; count: number }
 export interface Forecast { from: string; loads: Load[]; timers: number; of?: number; next_page_token?: string }
 export interface Simulated { fires: Coming[]; timers: number; more?: boolean }
+export interface Backfill { count: number; waiting?: number; fires?: Coming[] }
+export interface Part { key?: string; from?: string; count: number; fired?: number; dead?: number; skipped?: number; missed?: number; first?: string; last?: string; lag_p99?: string }
+export interface Aggregate { groups: Part[]; searched: number; next_page_token?: string }
+export interface Stats { step: string; points: { at: string; fires: number; succeeded: number; failed: number; lag_p99: string }[]; nodes: StatusNode[] }
 export interface Reason { code: string; text: string; at?: string; since?: string; until?: string; cure?: string }
 export interface Explanation { summary: string; reasons: Reason[]; timer?: Timer; words?: string; records: Entry[]; next: Coming[] }
 
@@ -46,12 +51,14 @@ export interface Session {
   access: boolean; identity?: Identity; rights?: Right[]; version?: string; virtual?: boolean; issuers?: LoginIssuer[]; sign_out?: string;
 }
 export interface Key { id: string; name: string; grants: Grant[]; created: string; creator?: string; expires?: string; used?: string; secrets?: string[] }
+export interface Person { principal: string; name?: string; sessions: { began: string; expires: string }[] }
 export interface Role { name: string; verbs: string[] }
 
 export interface ServerNode {
   id: string; address?: string; version?: string; started?: string; self: boolean; leader: boolean; buckets: number;
   strategy?: string; roles?: string[]; claims?: string[];
 }
+export interface Bucket { bucket: number; node?: string; epoch: number; until?: string; per_second?: number }
 export interface StatusNode { id: string; error?: string }
 export interface Target {
   namespace: string; name: string; node?: string; queued: number; in_flight: number; deliveries: number; limit: number; per_second: number;

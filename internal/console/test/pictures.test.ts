@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bars } from "../src/pictures/spark.ts";
-import { heat, level } from "../src/pictures/heat.ts";
-import { lag } from "../src/pictures/lag.ts";
+import { heat, level, little } from "../src/pictures/heat.ts";
+import { histogram, roundUp, stepOf, ticks } from "../src/pictures/histogram.ts";
+import { lag, late, quantile } from "../src/pictures/lag.ts";
 import { nice, stepsOf, waterfall } from "../src/pictures/waterfall.ts";
 
 test("bars are right aligned, and failures are taller than what fired", () => {
@@ -48,9 +49,39 @@ test("heat counts by the hour of the zone, and levels are 0 to 5", () => {
   assert.equal(level(0, 9), 0);
 });
 
+test("the levels of the legend are those of the cells, and numbers fit into them", () => {
+  for (const most of [1, 2, 9, 545, 5981, 1e6]) {
+    const { levels } = heat([{ at: 0, count: most }], 0, 1, () => 0);
+    levels.slice(1, -1).forEach((text, i) => assert.ok(level(Number(text.replace("+", "").replace("k", "e3")), most) >= i + 1, `${most}: ${text} is not of level ${i + 1}`));
+  }
+  assert.deepEqual([0, 7, 999, 1000, 1234, 9960, 15_400, 999_999, 3_400_000].map(little), ["0", "7", "999", "1k", "1.2k", "10k", "15k", "1M", "3.4M"]);
+});
+
 test("the lag plot keeps its dots inside", () => {
   const p = lag([{ late: 0, ending: "fired", title: "" }, { late: 60e3, ending: "dead", title: "" }], 200, 60);
   for (const d of p.dots) assert.ok(d.x >= 0 && d.x <= 200 && d.y >= 0 && d.y <= 60);
   assert.deepEqual(lag([], 200, 60).dots, []);
   assert.equal(nice(130), 200);
+  assert.equal(late({ due: "2027-01-01T00:00:01Z", began: "2027-01-01T00:00:03.5Z" }), 2500);
+  assert.deepEqual([quantile([], 0.5), quantile([5, 1, 3], 0.5), quantile([5, 1, 3], 1), quantile([7], 0.01)], [0, 3, 5, 7]);
+});
+
+test("a histogram has all that is in its range, parts within its height, and shows what is rare", () => {
+  const minute = 60e3, h = histogram([{ at: 0, parts: [1, 999] }, { at: 59e3, parts: [0, 1] }, { at: 61e3, parts: [0, 5] }, { at: 600e3, parts: [9, 9] }, { at: -1, parts: [9, 9] }], 30e3, 120e3, minute, 2);
+  assert.deepEqual(h.slots.map((s) => [s.from, s.to, s.sum]), [[0, 60e3, 1001], [60e3, 120e3, 5]]);
+  assert.equal(h.most, 2000);
+  assert.deepEqual(h.slots[0]!.parts, [1, 1000]);
+  for (const s of h.slots) assert.ok(s.heights.reduce((a, b) => a + b, 0) <= 100.01 && s.heights.every((y, i) => (s.parts[i]! > 0) === (y > 0)));
+  assert.ok(h.slots[0]!.heights[0]! >= 3, "one of a thousand is seen");
+  assert.deepEqual([0, 1, 3, 10, 11, 49, 2001].map(roundUp), [1, 1, 5, 10, 20, 50, 5000]);
+  const hour = 3600e3;
+  assert.deepEqual([stepOf(hour, 100), stepOf(24 * hour, 100), stepOf(7 * 24 * hour, 100), stepOf(30 * 24 * hour, 100)], [minute, 15 * minute, 2 * hour, 12 * hour]);
+});
+
+test("ticks are at round times of the zone, also where clocks change", () => {
+  const hour = 3600e3, spring = Date.UTC(2027, 2, 28, 1); // 02:00 becomes 03:00 in Stockholm
+  const offset = (at: number) => (at >= spring ? 2 : 1) * hour;
+  const list = ticks(spring - 10 * hour, spring + 10 * hour, 8, offset);
+  assert.ok(list.length >= 4 && list.length <= 9, `${list.length} ticks`);
+  for (const t of list) assert.equal((t + offset(t)) % (3 * hour), 0, new Date(t).toISOString());
 });

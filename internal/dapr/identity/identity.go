@@ -42,9 +42,8 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
-	rest, ok := strings.CutPrefix(u.Path, "/ns/")
-	namespace, app, ok2 := strings.Cut(rest, "/")
-	if !ok || !ok2 || namespace == "" || app == "" || strings.Contains(app, "/") {
+	namespace, app, _ := strings.Cut(strings.TrimPrefix(u.Path, "/ns/"), "/")
+	if namespace == "" || app == "" || strings.Contains(app, "/") {
 		return ID{}, fmt.Errorf("the SPIFFE id %s is not spiffe://TRUSTDOMAIN/ns/NAMESPACE/APP", u)
 	}
 	return ID{u.Host, namespace, app}, nil

@@ -1,9 +1,14 @@
 package identity
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +111,28 @@ func TestSentryThatIsNotBelieved(t *testing.T) {
 	right.Set(time.Hour, nil, "")
 	if _, err := o.ask(t.Context(), i); err != nil {
 		t.Error(err)
+	}
+	cert, key := ca.Issue(t.TempDir(), o.Self.String())
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mine, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.accept(i.now.Load(), mine, text); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("a certificate of another key, which is %T: %v", pair.PrivateKey, err)
+	}
+	if err := verify(nil, []*x509.Certificate{pair.Leaf}); err == nil {
+		t.Error("a certificate is trusted before there are trust anchors")
+	}
+	if _, ok := Of(t.Context()); ok {
+		t.Error("a call that did not come by a connection has an id")
 	}
 	right.SignBy(identitytest.NewCA(t))
 	if _, err := o.ask(t.Context(), i); err == nil {

@@ -1,6 +1,9 @@
 package identity
 
 import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"crypto/x509"
 	"testing"
 	"time"
 
@@ -52,12 +55,22 @@ func TestWorkloadAPIThatIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(s *spiffev1.X509SVID){
-		"no certificate":      func(s *spiffev1.X509SVID) { s.X509Svid = nil },
-		"broken certificate":  func(s *spiffev1.X509SVID) { s.X509Svid = s.X509Svid[1:] },
-		"broken key":          func(s *spiffev1.X509SVID) { s.X509SvidKey = s.X509SvidKey[1:] },
-		"key of another":      func(s *spiffev1.X509SVID) { s.X509SvidKey = good().X509SvidKey },
-		"no trust anchors":    func(s *spiffev1.X509SVID) { s.Bundle = nil },
-		"other trust anchors": func(s *spiffev1.X509SVID) { s.Bundle = other.SVID(schedulerID).Bundle },
+		"no certificate":     func(s *spiffev1.X509SVID) { s.X509Svid = nil },
+		"broken certificate": func(s *spiffev1.X509SVID) { s.X509Svid = s.X509Svid[1:] },
+		"broken key":         func(s *spiffev1.X509SVID) { s.X509SvidKey = s.X509SvidKey[1:] },
+		"a key that signs not": func(s *spiffev1.X509SVID) {
+			key, err := ecdh.X25519().GenerateKey(rand.Reader)
+			if err == nil {
+				s.X509SvidKey, err = x509.MarshalPKCS8PrivateKey(key)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		},
+		"broken trust anchors": func(s *spiffev1.X509SVID) { s.Bundle = s.Bundle[1:] },
+		"key of another":       func(s *spiffev1.X509SVID) { s.X509SvidKey = good().X509SvidKey },
+		"no trust anchors":     func(s *spiffev1.X509SVID) { s.Bundle = nil },
+		"other trust anchors":  func(s *spiffev1.X509SVID) { s.Bundle = other.SVID(schedulerID).Bundle },
 	} {
 		s := good()
 		spoil(s)

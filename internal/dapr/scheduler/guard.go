@@ -58,7 +58,7 @@ func (g guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 		bound := ctx
 		if p := access.From(ctx); p != nil {
 			var over context.CancelFunc
-			bound, over = p.Bound(ctx)
+			bound, over = g.gate.Decider().Bound(ctx, p)
 			defer over()
 		}
 		err = handler(srv, &auditedStream{stream, bound, call})

@@ -10,7 +10,10 @@ from .client import Client
 from .errors import *  # noqa: F403
 from .models import *  # noqa: F403
 from .pools import CallAnswer, CallPending
+from .subscriptions import AsyncSubscription, Subscription
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "CallAnswer", "CallPending", "Client", "errors", "models", "webhooks", *errors.__all__, *models.__all__]
+__all__ = [
+    "AsyncClient", "AsyncSubscription", "CallAnswer", "CallPending", "Client", "Subscription", "errors", "models", "webhooks", *errors.__all__, *models.__all__,
+]  # fmt: skip

@@ -21,6 +21,32 @@ class Settings:
     namespace: str
     key: Optional[str]
     tls: Optional[ssl.SSLContext]
+    certificate: Optional[Certificate]
+
+
+class Certificate:
+    """The certificate of the client, which new connections present: it is read again when its files change."""
+
+    def __init__(self, tls: ssl.SSLContext, cert: str, key: Optional[str]) -> None:
+        self._tls, self._cert, self._key = tls, cert, key
+        self._read = self._stamp()
+        tls.load_cert_chain(cert, key)
+
+    def refresh(self) -> None:
+        """Reads the files if they have changed."""
+        try:
+            stamp = self._stamp()
+            if stamp == self._read:
+                return
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(self._cert, self._key)  # they may not fit together yet
+            self._tls.load_cert_chain(self._cert, self._key)
+            self._read = stamp
+        except (OSError, ssl.SSLError):
+            pass  # what was read before is used until they can be read
+
+    def _stamp(self) -> list[tuple[int, int]]:
+        stats = [os.stat(file) for file in (self._cert, self._key) if file is not None]
+        return [(stat.st_mtime_ns, stat.st_ino) for stat in stats]
 
 
 def settings(
@@ -39,12 +65,12 @@ def settings(
     for base in bases:
         if key and base.startswith("http://") and not _is_local(urlsplit(base).hostname or ""):
             raise ValueError(f"a key is sent to {base} only under TLS: use https://")
-    tls = None
+    tls, certificate = None, None
     if any(base.startswith("https://") for base in bases):
         tls = ssl.create_default_context(cafile=ca)
         if client_cert:
-            tls.load_cert_chain(client_cert, client_key)
-    return Settings(bases, namespace or os.environ.get("ROUSE_NAMESPACE") or "default", key, tls)
+            certificate = Certificate(tls, client_cert, client_key)
+    return Settings(bases, namespace or os.environ.get("ROUSE_NAMESPACE") or "default", key, tls, certificate)
 
 
 def _base(address: str, secure: bool) -> str:
@@ -53,7 +79,11 @@ def _base(address: str, secure: bool) -> str:
         host = urlsplit("//" + address).hostname or ""
         address = ("http://" if _is_local(host) and not secure else "https://") + address
     url = urlsplit(address)
-    if url.scheme not in ("http", "https") or not url.hostname or url.path.strip("/") or url.query or url.username:
+    try:
+        wrong = url.port == 0  # reading it checks it
+    except ValueError:
+        wrong = True
+    if wrong or url.scheme not in ("http", "https") or not url.hostname or url.path.strip("/") or url.query or url.fragment or "@" in url.netloc:
         raise ValueError(f"server {address!r}: use HOST:PORT, http://HOST:PORT or https://HOST:PORT")
     return address.rstrip("/")
 

@@ -9,6 +9,7 @@ import json
 import re
 import typing
 from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from typing import Any, Optional, TypeVar, Union
 from urllib.parse import quote
 
@@ -60,7 +61,7 @@ def duration_of(text: str) -> timedelta:
 
 
 def encode(value: Any) -> Any:
-    """Returns what a value is in JSON. None is left out of objects."""
+    """Returns what a value is in JSON. None is left out of dataclasses; in dicts, such as payloads, it is null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {}
         for f in dataclasses.fields(value):
@@ -77,7 +78,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, timedelta):
         return duration_text(value)
     if isinstance(value, dict):
-        return {k: encode(v) for k, v in value.items() if v is not None}
+        return {k: encode(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(v) for v in value]
     return value
@@ -91,8 +92,34 @@ def payload_members(payload: Any) -> dict[str, Any]:
 
 
 def dumps(value: Any) -> bytes:
-    """Returns the body of a request. What JSON does not have, such as NaN, is refused."""
+    """Returns the body of a request, without members that are None. What JSON does not have, such as NaN, is refused."""
+    if isinstance(value, dict):
+        value = {k: v for k, v in value.items() if v is not None}
     return json.dumps(encode(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def member_text(text: str, member: str) -> Optional[str]:
+    """Returns the text of a member of a JSON object, as it was sent. A payload that is read and sent back stays the same byte for byte:
+    Python would write numbers such as 1.10 in another way.
+    """
+    decoder = json.JSONDecoder()
+    at = _after_space(text, 0) + 1  # the brace
+    while text[(at := _after_space(text, at))] != "}":
+        name, at = decoder.raw_decode(text, at)
+        start = _after_space(text, _after_space(text, at) + 1)  # the colon
+        _, at = decoder.raw_decode(text, start)
+        if name == member:
+            return text[start:at]
+        at = _after_space(text, at)
+        at += text[at] == ","
+    return None
+
+
+def _after_space(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
 @functools.lru_cache(maxsize=None)
@@ -132,8 +159,13 @@ def _value(hint: Any, data: Any) -> Any:
 
 
 def path(*parts: str) -> str:
-    """Returns a path whose parts are escaped, with the verb after a colon in the last one."""
-    return "/v1/" + "/".join(part if part.startswith(":") else quote(part, safe="") for part in parts).replace("/:", ":")
+    """Returns a path whose parts are escaped. A verb is added to it, after a colon."""
+    return "/v1/" + "/".join(_escape(part) for part in parts)
+
+
+def _escape(part: str) -> str:
+    # httpx takes these for steps in the path, unless they are escaped: what is asked for would be another thing.
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def query(**values: Any) -> list[tuple[str, str]]:
@@ -155,13 +187,22 @@ def query(**values: Any) -> list[tuple[str, str]]:
     return out
 
 
-def problem_of(status: int, content_type: str, body: bytes, retry_after: Optional[str]) -> ApiError:
-    """Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer."""
-    seconds: Optional[float] = None
+def seconds_until(retry_after: Optional[str], date: Optional[str]) -> Optional[float]:
+    """Reads the headers Retry-After, seconds or a date as load balancers send it, and Date, when the answer was sent."""
+    if retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
     try:
-        seconds = max(0.0, float(retry_after)) if retry_after is not None else None
-    except ValueError:
-        pass  # a date: no server of ours sends it
+        now = parsedate_to_datetime(date) if date else datetime.now(timezone.utc)
+        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def problem_of(status: int, content_type: str, body: bytes, retry_after: Optional[str], date: Optional[str] = None) -> ApiError:
+    """Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer."""
+    seconds = seconds_until(retry_after, date)
     try:
         if content_type.partition(";")[0].strip() != "application/problem+json":
             raise ValueError

@@ -6,6 +6,7 @@ import json
 import random
 import time
 import uuid
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Iterator, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
@@ -29,6 +30,7 @@ from .models import (
     Deleted,
     Explanation,
     Filter,
+    Fire,
     Namespace,
     Next,
     Quotas,
@@ -45,6 +47,7 @@ from .models import (
     When,
 )
 from .pools import CallAnswer, CallPending, answer_of
+from .subscriptions import Handler, Subscription, Options
 
 __all__ = ["Client"]
 
@@ -68,11 +71,11 @@ class Client:
         key: Text of an API key.
         key_file: File with the API key.
         ca: PEM file with the authorities of the server's certificate; default the system's.
-        client_cert: PEM file with the certificate of this client, for mutual TLS.
+        client_cert: PEM file with the certificate of this client, for mutual TLS. It is read again when it changes.
         client_key: PEM file with its private key.
         timeout: Seconds that the server may take for one answer.
-        patience: Seconds for which calls are retried. 0 is no retries. Calls that cannot be repeated without harm, such as `run`,
-            are retried only if it is certain that the server did nothing.
+        patience: Seconds for which calls are retried. 0 is no retries. Calls that would do more when they are repeated, such as `run`,
+            have an idempotency key: the server carries out once what has the same key.
 
     >>> with rouse.Client(server) as c:
     ...     timer = c.create("hello", rouse.Spec(schedule="@after 1h", target="stream:greetings", payload={"to": "you"}))
@@ -113,10 +116,14 @@ class Client:
         >>> client.within("billing").namespace
         'billing'
         """
-        c = Client.__new__(Client)
-        s = self._settings
-        c._begin(Settings(s.bases, namespace, s.key, s.tls), self._timeout, self._patience, self._http)
-        return c
+        return self._like(replace(self._settings, namespace=namespace), self._timeout, self._patience, self._http)
+
+    @classmethod
+    def _like(cls, s: Settings, timeout: float, patience: float, http: Optional[httpx.Client] = None) -> Client:
+        """Returns a client with the settings of another one, and its connections if they are given."""
+        client = cls.__new__(cls)
+        client._begin(s, timeout, patience, http)
+        return client
 
     def close(self) -> None:
         """Closes the connections."""
@@ -136,7 +143,8 @@ class Client:
         The call is retried with one idempotency key, so a lost answer creates no second timer. Give a key of your own, such as the
         number of an order, to make calls of different processes the same call.
 
-        With `debounce` or `throttle` in place of a schedule, many calls for one name cause few fires; such a call is not retried.
+        With `debounce` or `throttle` in place of a schedule, many calls for one name cause few fires; such a call is only retried with a
+        key of your own.
 
         >>> spec = rouse.Spec(schedule="0 9 1 * *", timezone="Europe/Stockholm", target="stream:invoices", labels={"team": "billing"})
         >>> client.create("invoice-17", spec).name
@@ -147,9 +155,8 @@ class Client:
         """
         body = _with(spec, name=name)
         coalesces = spec.debounce is not None or spec.throttle is not None
-        headers = {} if coalesces else {"Idempotency-Key": idempotency_key or uuid.uuid4().hex}
         try:
-            response = self._call("POST", self._path("timers"), body=body, headers=headers, repeat=not coalesces)
+            response = self._call("POST", self._path("timers"), body=body, once=not coalesces, key=idempotency_key)
         except ConflictError as error:
             if idempotency_key is not None or coalesces:
                 raise
@@ -157,12 +164,14 @@ class Client:
             raise _wire.error_as(error, "already_exists", f"the timer {name!r} exists") from error
         return _wire.decode(Timer, response.json())
 
-    def upsert(self, name: str, spec: Spec, *, if_revision: Optional[int] = None, only_existing: bool = False) -> Timer:
+    def upsert(
+        self, name: str, spec: Spec, *, if_revision: Optional[int] = None, only_existing: bool = False, idempotency_key: Optional[str] = None
+    ) -> Timer:
         """Creates a timer, or replaces the existing one, which begins a new generation.
 
-        `if_revision` replaces only that revision, and raises `ConflictError` if it has another one; such a call is not retried if
-        its answer is lost, because a retry could not tell its own first try from the change of another client. `only_existing`
-        raises `NotFoundError` instead of creating.
+        `if_revision` replaces only that revision, and raises `ConflictError` if it has another one; without a key of your own such a call
+        is not retried if its answer is lost, because a retry could not tell its own first try from the change of another client.
+        `only_existing` raises `NotFoundError` instead of creating.
 
         >>> client.upsert("report", rouse.Spec(schedule="@every 1h", target="stream:reports")).generation < client.upsert(
         ...     "report", rouse.Spec(schedule="@every 2h", target="stream:reports")).generation
@@ -170,7 +179,8 @@ class Client:
         """
         headers = {"If-Match": f'"{if_revision}"'} if if_revision is not None else {"If-Match": "*"} if only_existing else {}
         try:
-            response = self._call("PUT", self._path("timers", name), body=_with(spec), headers=headers, repeat=if_revision is None)
+            repeat = if_revision is None
+            response = self._call("PUT", self._path("timers", name), body=_with(spec), headers=headers, repeat=repeat, key=idempotency_key)
         except ConflictError as error:
             if only_existing and if_revision is None:
                 raise _wire.error_as(error, "not_found", f"there is no timer {name!r}") from error
@@ -188,13 +198,22 @@ class Client:
         '@every 6h'
         """
         while True:
-            timer = self.get(name)
+            text = (self._call("GET", self._path("timers", name), repeat=True)).text
+            timer = _wire.decode(Timer, json.loads(text))
             if timer.redacted:
                 raise RouseError(f"{name} cannot be updated: this client may not see its payload, and would remove it")
             spec = Spec(**{field: getattr(timer, field) for field in Spec.__dataclass_fields__ if hasattr(timer, field)})
+            sent = _wire.member_text(text, "payload")
+            before = None if sent is None else _wire.dumps([spec.payload])
             change(spec)
+            if sent is not None and not isinstance(spec.payload, bytes) and _wire.dumps([spec.payload]) == before:
+                spec.payload = None  # what was sent stays as it is, byte for byte
+                body = _wire.dumps(_with(spec))[:-1] + b',"payload":' + sent.encode() + b"}"
+            else:
+                body = _wire.dumps(_with(spec))
+            headers = {"If-Match": f'"{timer.revision}"', "Content-Type": "application/json"}
             try:
-                return self.upsert(name, spec, if_revision=timer.revision)
+                return _wire.decode(Timer, (self._call("PUT", self._path("timers", name), body=body, headers=headers, once=True)).json())
             except ConflictError:
                 continue
 
@@ -203,10 +222,11 @@ class Client:
         timers: Iterable[Tuple[Optional[str], Spec]],
         *,
         mode: Literal["create_only", "create_or_replace", "replace_only"] = "create_only",
+        idempotency_key: Optional[str] = None,
     ) -> List[Created]:
         """Creates up to 5,000 timers in one durable step. Each has an outcome; one with a `problem` was not created.
 
-        It is retried in mode `create_or_replace` with names for all.
+        It is retried in mode `create_or_replace` with names for all, and with a key of your own.
 
         >>> soon = rouse.Spec(schedule="@after 1h", target="stream:x")
         >>> [c.problem.code if c.problem else "created" for c in client.create_batch([("a", soon), ("b", soon), ("a", soon)])]
@@ -214,7 +234,8 @@ class Client:
         """
         list_ = [_with(spec, name=name) for name, spec in timers]
         repeat = mode == "create_or_replace" and all("name" in t for t in list_)
-        response = self._call("POST", self._path("timers", ":batchCreate"), body={"mode": mode, "timers": list_}, repeat=repeat)
+        body = {"mode": mode, "timers": list_}
+        response = self._call("POST", self._path("timers") + ":batchCreate", body=body, repeat=repeat, key=idempotency_key)
         return [_wire.decode(Created, c) for c in response.json()["created"]]
 
     def get(self, name: str) -> Timer:
@@ -260,14 +281,19 @@ class Client:
         states: Optional[Sequence[State]] = None,
         due_from: Optional[Moment] = None,
         due_until: Optional[Moment] = None,
+        text: Optional[str] = None,
+        target: Optional[str] = None,
+        code: Optional[int] = None,
     ) -> int:
         """Counts the timers that match all filters.
 
         >>> client.count(prefix="invoice-", states=["scheduled", "paused"])
         1
         """
-        query = _wire.query(prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until)
-        return int((self._call("GET", self._path("timers", ":count"), query=query, repeat=True)).json()["count"])
+        query = _wire.query(
+            prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until, text=text, target=target, code=code
+        )  # fmt: skip
+        return int((self._call("GET", self._path("timers") + ":count", query=query, repeat=True)).json()["count"])
 
     def delete(self, name: str, *, if_revision: Optional[int] = None) -> Deleted:
         """Deletes a timer, which cancels its fires: no attempt starts after the answer. `in_flight` means that one had started before.
@@ -297,42 +323,44 @@ class Client:
         """
         return self._change(name, ":resume", None, repeat=True)
 
-    def run(self, name: str) -> Ran:
-        """Fires now, in addition to the schedule. It is not retried if its answer is lost: that would be another fire.
+    def run(self, name: str, *, idempotency_key: Optional[str] = None) -> Ran:
+        """Fires now, in addition to the schedule: once for a key.
 
         >>> client.upsert("hourly", rouse.Spec(schedule="0 * * * *", target="stream:x")).name
         'hourly'
         >>> len(client.run("hourly").fire_id)
         26
         """
-        return _wire.decode(Ran, (self._call("POST", self._path("timers", name, ":run"))).json())
+        return _wire.decode(Ran, (self._call("POST", self._path("timers", name) + ":run", once=True, key=idempotency_key)).json())
 
-    def skip(self, name: str, *, count: int = 1, reason: Optional[str] = None) -> Timer:
-        """Skips the next occurrences. It is not retried if its answer is lost: that would skip more.
+    def skip(self, name: str, *, count: int = 1, reason: Optional[str] = None, idempotency_key: Optional[str] = None) -> Timer:
+        """Skips the next occurrences: once for a key.
 
         >>> before = client.get("hourly").due
         >>> client.skip("hourly").due > before
         True
         """
-        return self._change(name, ":skip", {"count": count, "reason": reason})
+        return self._change(name, ":skip", {"count": count, "reason": reason}, once=True, key=idempotency_key)
 
-    def reschedule(self, name: str, when: When, *, if_revision: Optional[int] = None) -> Timer:
-        """Replaces when a timer fires, and nothing else of it.
+    def reschedule(self, name: str, when: When, *, if_revision: Optional[int] = None, idempotency_key: Optional[str] = None) -> Timer:
+        """Replaces when a timer fires, and nothing else of it: once for a key.
 
         >>> client.reschedule("report", rouse.When(schedule="30 6 * * mon-fri", timezone="Europe/Berlin")).schedule
         '30 6 * * mon-fri'
         """
         body = {**_wire.encode(when), "expected_revision": if_revision}
-        return self._change(name, ":reschedule", body, repeat=if_revision is None)
+        return self._change(name, ":reschedule", body, once=True, key=idempotency_key)
 
-    def backfill(self, name: str, start: Moment, until: Moment, *, dry_run: bool = False) -> Backfilled:
-        """Fires the past occurrences between two times, with their own fire ids. Only a dry run is retried.
+    def backfill(
+        self, name: str, start: Moment, until: Moment, *, dry_run: bool = False, idempotency_key: Optional[str] = None
+    ) -> Backfilled:
+        """Fires the past occurrences between two times, with their own fire ids: once for a key.
 
         >>> client.backfill("hourly", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", dry_run=True).count
         24
         """
         body = {"from": start, "until": until, "dry_run": dry_run}
-        response = self._call("POST", self._path("timers", name, ":backfill"), body=body, repeat=dry_run)
+        response = self._call("POST", self._path("timers", name) + ":backfill", body=body, once=True, key=idempotency_key)
         return _wire.decode(Backfilled, response.json())
 
     def bulk(
@@ -346,6 +374,7 @@ class Client:
         when: Optional[When] = None,
         limit: Optional[int] = None,
         error_contains: Optional[str] = None,
+        per_second: Optional[float] = None,
     ) -> BulkProgress:
         """Does one thing to all timers that match; `Filter()` is all of the namespace. It returns when all is done.
 
@@ -356,10 +385,10 @@ class Client:
         """
         body = {
             "action": action, "filter": filter, "dry_run": dry_run, "reason": reason, "until": until, "when": when, "limit": limit,
-            "error_contains": error_contains,
+            "error_contains": error_contains, "per_second": per_second,
         }  # fmt: skip
-        response = self._call("POST", self._path("timers", ":bulk"), body=body, repeat=dry_run)
-        reports = [_wire.decode(BulkProgress, json.loads(line)) for line in response.text.splitlines()]
+        response = self._call("POST", self._path("timers") + ":bulk", body=body, repeat=dry_run)
+        reports = [_wire.decode(BulkProgress, json.loads(line)) for line in response.text.split("\n") if line]
         last = reports[-1]
         last.failures = [failure for report in reports for failure in report.failures or []] or None
         last.names = [name for report in reports for name in report.names or []] or None
@@ -376,7 +405,7 @@ class Client:
         [datetime.datetime(2027, 1, 4, 9, 0, tzinfo=datetime.timezone.utc)]
         """
         body = {**_wire.encode(when), "name": name, "from": start, "count": count}
-        return _wire.decode(Next, (self._call("POST", self._path("timers", ":preview"), body=body, repeat=True)).json())
+        return _wire.decode(Next, (self._call("POST", self._path("timers") + ":preview", body=body, repeat=True)).json())
 
     def explain(self, name: str, *, at: Optional[Moment] = None) -> Explanation:
         """Explains why a timer fired or did not fire, and what happens next; also of a timer that is gone.
@@ -384,7 +413,7 @@ class Client:
         >>> client.explain("report").reasons[0].code
         'scheduled'
         """
-        response = self._call("GET", self._path("timers", name, ":explain"), query=_wire.query(at=at), repeat=True)
+        response = self._call("GET", self._path("timers", name) + ":explain", query=_wire.query(at=at), repeat=True)
         return _wire.decode(Explanation, response.json())
 
     def simulate(
@@ -396,7 +425,7 @@ class Client:
         3
         """
         body = {"until": until, "filter": filter, "from": start, "limit": limit}
-        return _wire.decode(Simulated, (self._call("POST", self._path("timers", ":simulate"), body=body, repeat=True)).json())
+        return _wire.decode(Simulated, (self._call("POST", self._path("timers") + ":simulate", body=body, repeat=True)).json())
 
     # What became of fires
 
@@ -436,8 +465,14 @@ class Client:
         step: Optional[Span] = None,
         name: Optional[str] = None,
         prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        endings: Optional[Sequence[Literal["fired", "dead", "skipped", "missed"]]] = None,
+        causes: Optional[Sequence[Cause]] = None,
         start: Optional[Moment] = None,
         until: Optional[Moment] = None,
+        text: Optional[str] = None,
+        target: Optional[str] = None,
+        code: Optional[int] = None,
         page_token: Optional[str] = None,
     ) -> RecordGroups:
         """Sums up records by a property of theirs; `next_page_token` continues with older ones.
@@ -445,8 +480,11 @@ class Client:
         >>> [(group.key, group.count) for group in client.aggregate("ending").groups]
         [('skipped', 1)]
         """
-        query = _wire.query(by=by, step=step, name=name, prefix=prefix, **{"from": start}, until=until, page_token=page_token)
-        return _wire.decode(RecordGroups, (self._call("GET", self._path("records", ":aggregate"), query=query, repeat=True)).json())
+        query = _wire.query(
+            by=by, step=step, name=name, prefix=prefix, labels=labels, ending=endings, cause=causes, **{"from": start}, until=until,
+            text=text, target=target, code=code, page_token=page_token,
+        )  # fmt: skip
+        return _wire.decode(RecordGroups, (self._call("GET", self._path("records") + ":aggregate", query=query, repeat=True)).json())
 
     def outcomes(self, names: Sequence[str], *, limit: int = 30) -> List[TimerOutcomes]:
         """Returns the last endings of each of up to 100 timers.
@@ -454,18 +492,32 @@ class Client:
         >>> [len(timer.outcomes) for timer in client.outcomes(["hourly", "report"])]
         [1, 0]
         """
-        response = self._call("POST", self._path("timers", ":outcomes"), body={"names": names, "limit": limit}, repeat=True)
+        response = self._call("POST", self._path("timers") + ":outcomes", body={"names": names, "limit": limit}, repeat=True)
         return [_wire.decode(TimerOutcomes, t) for t in response.json()["timers"]]
 
     def dead_letters(
-        self, *, prefix: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, page_size: Optional[int] = None
+        self,
+        *,
+        prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        due_from: Optional[Moment] = None,
+        due_until: Optional[Moment] = None,
+        text: Optional[str] = None,
+        target: Optional[str] = None,
+        code: Optional[int] = None,
+        order_by: Optional[Literal["name", "due", "updated", "ended"]] = None,
+        reverse: Optional[bool] = None,
+        page_size: Optional[int] = None,
     ) -> Iterator[Timer]:
         """Lists dead letters: fires that ran out of attempts. Each has the timer of that time, and its `fire_id`.
 
         >>> list(client.dead_letters())
         []
         """
-        query = _wire.query(prefix=prefix, labels=labels, page_size=page_size)
+        query = _wire.query(
+            prefix=prefix, labels=labels, due_from=due_from, due_until=due_until, text=text, target=target, code=code,
+            order_by=order_by, reverse=reverse, page_size=page_size,
+        )  # fmt: skip
         for timer in self._pages(self._path("dead"), query, "timers"):
             yield _wire.decode(Timer, timer)
 
@@ -473,32 +525,101 @@ class Client:
         """Reads one dead letter."""
         return _wire.decode(Timer, (self._call("GET", self._path("timers", name, "dead", fire_id), repeat=True)).json())
 
-    def redrive(self, name: str, fire_id: str) -> None:
-        """Gives a dead letter new attempts, with the same fire id. It is not retried if its answer is lost."""
-        self._call("POST", self._path("timers", name, "dead", fire_id, ":redrive"))
+    def redrive(self, name: str, fire_id: str, *, idempotency_key: Optional[str] = None) -> None:
+        """Gives a dead letter new attempts, with the same fire id: once for a key."""
+        self._call("POST", self._path("timers", name, "dead", fire_id) + ":redrive", once=True, key=idempotency_key)
 
     def purge(self, name: str, fire_id: str) -> None:
         """Deletes a dead letter."""
         self._call("DELETE", self._path("timers", name, "dead", fire_id), repeat=True, deletes=True)
 
-    # Reports on fires that a receiver has answered with 202
+    # Fires of stream targets
+
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        name_prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        concurrency: int = 16,
+        extend: timedelta = timedelta(seconds=30),
+        drain: float = 10.0,
+        lost: Optional[Callable[[Exception], object]] = None,
+    ) -> Subscription:
+        """Calls a handler with the fires of the target `stream:CHANNEL`, until `stop`: it polls, extends the deadline of a fire for as long
+        as the handler runs, and reports what became of it. If the handler raises, the attempt has failed; `FailedError` tells how.
+
+        Args:
+            handler: Gets a fire. A coroutine function is cancelled if the work should end: another attempt has the fire, its timer was
+                deleted, or the subscription stops and its handlers have had their time. A function of the synchronous client also gets
+                a `threading.Event`, which is set then.
+            name_prefix: Beginning of the timer's name.
+            labels: Labels that the timer must have.
+            concurrency: Handlers that run at a time for the fires of one node.
+            extend: By how much the deadline of a fire is extended, three times as often as it is needed, while its handler runs.
+            drain: Seconds for which handlers may go on when the subscription stops.
+            lost: Is called with each error because of which fires do not come now, or are not reported. The subscription goes on. By
+                default they are warnings of the logger `rouse`.
+
+        >>> came = threading.Event()
+        >>> def handle(fire, over):
+        ...     print(fire.name, fire.payload)
+        ...     came.set()
+        >>> with client.subscribe("parcels", handle):
+        ...     timer = client.create("parcel", rouse.Spec(schedule="@after 1ms", target="stream:parcels", payload={"id": 7}))
+        ...     done = came.wait()
+        parcel {'id': 7}
+        """
+        return Subscription(self, channel, handler, Options(name_prefix, labels, concurrency, extend, drain, lost))
+
+    def poll(
+        self,
+        channel: Optional[str] = None,
+        *,
+        name_prefix: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        max: Optional[int] = None,
+        wait: Optional[Span] = None,
+    ) -> List[Fire]:
+        """Takes up to `max` (16) fires of the target `stream:CHANNEL`, as soon as there are some; none if `wait` (30s) is over.
+
+        The caller reports on each before its deadline: `complete`, `fail`, `heartbeat`, which extends the deadline, or `release`. If
+        the answer is lost, the fires that it had come again after their deadline.
+
+        >>> client.create("letter", rouse.Spec(schedule="@after 1ms", target="stream:letters", payload={"id": 7})).name
+        'letter'
+        >>> for fire in client.poll("letters"):
+        ...     client.complete(fire.name, fire.fire_id, fire.token)
+        ...     print(fire.name, fire.payload)
+        letter {'id': 7}
+        """
+        body = {"channel": channel, "name_prefix": name_prefix, "labels": labels, "max": max, "wait": wait}
+        response = self._call("POST", self._path("fires") + ":poll", body=body, repeat=True, wait=wait or "30s")
+        return [_wire.decode(Fire, fire) for fire in response.json()["fires"]]
+
+    # Reports on fires that a receiver has answered with 202, or that a poll has taken
 
     def complete(self, name: str, fire_id: str, token: int) -> None:
         """Reports that the work of a fire is done."""
-        self._call("POST", self._path("timers", name, "fires", fire_id, ":complete"), body={"token": token}, repeat=True)
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":complete", body={"token": token}, repeat=True)
 
     def fail(
         self, name: str, fire_id: str, token: int, *, detail: Optional[str] = None, permanent: bool = False, retry_after: Optional[Span] = None
     ) -> None:
         """Reports that the work of a fire has failed. `permanent` makes it a dead letter without further attempts."""
         body = {"token": token, "detail": detail, "permanent": permanent, "retry_after": retry_after}
-        self._call("POST", self._path("timers", name, "fires", fire_id, ":fail"), body=body, repeat=True)
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":fail", body=body, repeat=True)
 
     def heartbeat(self, name: str, fire_id: str, token: int, extend: Span) -> Deadline:
         """Reports that the work of a fire goes on, and returns the new deadline."""
         body = {"token": token, "extend": extend}
-        response = self._call("POST", self._path("timers", name, "fires", fire_id, ":heartbeat"), body=body, repeat=True)
+        response = self._call("POST", self._path("timers", name, "fires", fire_id) + ":heartbeat", body=body, repeat=True)
         return _wire.decode(Deadline, response.json())
+
+    def release(self, name: str, fire_id: str, token: int) -> None:
+        """Gives back a fire whose work was not begun: it comes again at once, and the attempt does not count."""
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":release", body={"token": token}, repeat=True)
 
     # Calendars
 
@@ -555,7 +676,7 @@ class Client:
         With an id, the call is retried, because a second request with the same id is the same request.
         """
         query = _wire.query(id=id, wait=wait, deadline=deadline, keep=keep, attempts=attempts, timeout=timeout)
-        path = self._path("pools", pool, key, ":call")
+        path = self._path("pools", pool, key) + ":call"
         headers = {"Content-Type": content_type}
         return answer_of(self._call("POST", path, query=query, body=body, headers=headers, repeat=id is not None, wait=wait or "30s"))
 
@@ -588,7 +709,7 @@ class Client:
         ['whpk_']
         """
         if reveal:
-            response = self._call("POST", self._path("signing-keys", ":reveal"), repeat=True)
+            response = self._call("POST", self._path("signing-keys") + ":reveal", repeat=True)
         else:
             response = self._call("GET", self._path("signing-keys"), repeat=True)
         return [_wire.decode(SigningKey, k) for k in response.json()["keys"]]
@@ -609,7 +730,7 @@ class Client:
         True
         """
         body = {"by": by, "to": to, "jump": jump}
-        return _wire.decode(Clock, (self._call("POST", _wire.path("clock", ":advance"), body=body)).json())
+        return _wire.decode(Clock, (self._call("POST", _wire.path("clock") + ":advance", body=body, once=True)).json())
 
     def version(self) -> Version:
         """Returns which server answers.
@@ -624,8 +745,9 @@ class Client:
     def _path(self, *parts: str) -> str:
         return _wire.path("namespaces", self._settings.namespace, *parts)
 
-    def _change(self, name: str, verb: str, body: Any, *, repeat: bool = False) -> Timer:
-        return _wire.decode(Timer, (self._call("POST", self._path("timers", name, verb), body=body, repeat=repeat)).json())
+    def _change(self, name: str, verb: str, body: Any, *, repeat: bool = False, once: bool = False, key: Optional[str] = None) -> Timer:
+        response = self._call("POST", self._path("timers", name) + verb, body=body, repeat=repeat, once=once, key=key)
+        return _wire.decode(Timer, response.json())
 
     def _pages(self, path: str, query: List[Tuple[str, str]], member: str) -> Iterator[Any]:
         """Yields the rows of all pages."""
@@ -647,17 +769,22 @@ class Client:
         body: Any = None,
         headers: Optional[Mapping[str, str]] = None,
         repeat: bool = False,
+        once: bool = False,
+        key: Optional[str] = None,
         deletes: bool = False,
         wait: Optional[Span] = None,
     ) -> Any:
         """Makes a call and returns the response of httpx. It is retried for as long as the patience lasts: after a refusal that
-        changed nothing, and with repeat after any failure that may pass.
+        changed nothing, and with repeat after any failure that may pass. With once it has a key by which the server knows a
+        repetition, and so it has with the key of the caller.
 
         With deletes, the answer is None if a retry does not find what an earlier try may have deleted.
         """
         content = body if isinstance(body, bytes) else _wire.dumps(body) if body is not None else None
         all_headers = {"Content-Type": "application/json"} if content is not None else {}
         all_headers.update(headers or {})
+        if key is not None or once:
+            all_headers["Idempotency-Key"], repeat = key or uuid.uuid4().hex, True
         path += "?" + urlencode(query) if query else ""
         timeout = self._timeout
         if wait is not None:
@@ -666,14 +793,15 @@ class Client:
         delay, unsure = _FIRST, False
         while True:
             error: Union[ApiError, ConnectionFailedError]
+            if self._settings.certificate is not None:
+                self._settings.certificate.refresh()
             try:
                 base = self._settings.bases[self._node % len(self._settings.bases)]
                 response = self._http.request(method, base + path, content=content, headers=all_headers, timeout=timeout)
-                if response.status_code < 400:
+                if 200 <= response.status_code < 300:
                     return response
-                error = _wire.problem_of(
-                    response.status_code, response.headers.get("content-type", ""), response.content, response.headers.get("retry-after")
-                )
+                h = response.headers
+                error = _wire.problem_of(response.status_code, h.get("content-type", ""), response.content, h.get("retry-after"), h.get("date"))
                 if deletes and unsure and isinstance(error, NotFoundError):
                     return None
                 refused = error.status == 429  # before anything was done

@@ -5,7 +5,8 @@ Each code of a problem that callers may want to tell from others has a class. `d
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from datetime import timedelta
+from typing import Any, Optional, Union
 
 from .models import BulkProgress, Fault, Problem
 
@@ -14,6 +15,7 @@ __all__ = [
     "ApiError",
     "ConflictError",
     "ConnectionFailedError",
+    "FailedError",
     "ForbiddenError",
     "InvalidError",
     "NotFoundError",
@@ -40,6 +42,17 @@ class ConnectionFailedError(RouseError):
 
 class SignatureError(RouseError):
     """A callback is not signed, its signature is too old, or no key matches."""
+
+
+class FailedError(RouseError):
+    """What a handler of fires raises if it wants more than another attempt after the usual pause."""
+
+    def __init__(self, message: str, *, permanent: bool = False, retry_after: Union[timedelta, str, None] = None) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+        """No further attempt can succeed: the fire becomes a dead letter."""
+        self.retry_after = retry_after
+        """When the next attempt comes, in place of the timer's own pause; 0 is at once."""
 
 
 class ApiError(RouseError):

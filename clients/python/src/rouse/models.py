@@ -23,9 +23,11 @@ __all__ = [
     "Deadline",
     "Debounce",
     "Deleted",
+    "Expect",
     "Explanation",
     "Fault",
     "Filter",
+    "Fire",
     "Namespace",
     "Next",
     "Problem",
@@ -103,6 +105,18 @@ class Webhook:
 
 
 @dataclass
+class Expect:
+    """By when a recurring timer has to succeed: an occurrence of it has to end as fired."""
+
+    every: Optional[timedelta] = None
+    """Since the last success; without it each occurrence has to succeed,."""
+    grace: Optional[timedelta] = None
+    """Or so much later."""
+    notify: Optional[str] = None
+    """A target that is told when the timer is overdue, and when it has recovered."""
+
+
+@dataclass
 class Debounce:
     """Fires when there was no call for a while."""
 
@@ -169,6 +183,8 @@ class Spec:
     pause_after: Optional[int] = None
     """Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several occurrences whose
     overlap is not allow."""
+    expect: Optional[Expect] = None
+    """By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences."""
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
 
@@ -232,6 +248,7 @@ class Answer:
     """What a target answered to a fire."""
 
     content_type: Optional[str] = None
+    payload: Optional[bytes] = None
 
 
 @dataclass
@@ -291,6 +308,8 @@ class Timer:
     pause_after: Optional[int] = None
     """Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several occurrences whose
     overlap is not allow."""
+    expect: Optional[Expect] = None
+    """By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences."""
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
     pause_reason: Optional[str] = None
@@ -342,6 +361,14 @@ class Timer:
     """Of a row next to a timer."""
     consecutive_dead: Optional[int] = None
     """Dead letters in a row, as pause_after counts them."""
+    succeeded: Optional[datetime] = None
+    """Of a timer with expect: when an occurrence fired last."""
+    expect_from: Optional[datetime] = None
+    """When it was created, replaced or resumed: from then on it has to succeed."""
+    overdue: Optional[datetime] = None
+    """By when it had to succeed, if it has not since."""
+    notice: Optional[Literal["overdue", "recovered"]] = None
+    """Of a row next to a timer that tells expect.notify."""
     redacted: Optional[bool] = None
     """Payload, headers, answer and what targets answered are left out: the caller may not see them."""
     next: Optional[list[datetime]] = None
@@ -765,3 +792,30 @@ class Namespace:
     """Of a single one."""
     counts: Optional[dict[str, int]] = None
     """How many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers."""
+
+
+@dataclass
+class Fire:
+    """A fire that a poll has taken. Its receiver reports on it before the deadline."""
+
+    fire_id: str
+    """The same for every attempt of an occurrence, for ever."""
+    namespace: str
+    name: str
+    generation: int
+    due: datetime
+    attempt: int
+    """1 is the first."""
+    token: int
+    """Fencing token, for reports: grows from attempt to attempt."""
+    deadline: datetime
+    """When the attempt fails without a report."""
+    manual: Optional[bool] = None
+    last: Optional[bool] = None
+    """No attempt follows this one."""
+    payload: Any = None
+    """Any JSON value, delivered byte for byte; or bytes. None is no payload."""
+    content_type: Optional[str] = None
+    labels: Optional[dict[str, str]] = None
+    traceparent: Optional[str] = None
+    """Of the span of the attempt."""

@@ -1,10 +1,11 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { call, get, path } from "../api.ts";
 import { command } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
 import { namespace } from "../route.ts";
 import { can, session } from "../session.ts";
-import type { Grant, Key, Role } from "../types.ts";
+import type { Grant, Key, Person, Role } from "../types.ts";
 import { Command, Empty, Facts, Page, Problem, Section, Time } from "../ui/bits.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Table } from "../ui/table.tsx";
@@ -26,6 +27,7 @@ export function Access() {
               <details><summary>Rights</summary><ul class="notes">{(s.rights ?? []).map((r, i) => <li key={i}><b>{r.role}</b> <span class="wrap dim">{r.verbs.join(", ")}</span></li>)}</ul></details>
             </Section>
             {can("keys.list") && <Keys />}
+            {can("sessions.list", "*") && <Sessions />}
             {can("roles.read") && <Roles />}
           </>
         )}
@@ -45,7 +47,7 @@ function Signing() {
       <Table label="Signing keys" rows={list.data.keys} id={(k) => k.id} cli={command(["signing", "keys"], [], ns)} url={url} columns={[
         { title: "Key", cell: (k) => <code>{k.id}</code> },
         { title: "Public key", grow: true, cell: (k) => <code title={k.public_key}>{k.public_key}</code> },
-        { title: "Created", wide: true, cell: (k) => <Time at={k.created} mode="both" /> },
+        { title: "Created", num: true, wide: true, cell: (k) => <Time at={k.created} mode="both" /> },
         { title: "Signs until", wide: true, cell: (k) => (k.until ? <Time at={k.until} mode="both" /> : <span class="dim">it is replaced</span>) },
       ]} />
     </Section>
@@ -55,17 +57,6 @@ function Signing() {
 function Keys() {
   const list = useData("/v1/keys", (stop) => get<{ keys: Key[] }>("/v1/keys?page_size=1000", stop));
   const [revoke, ask] = useState<Key>();
-  const [error, fail] = useState<Error>();
-  const end = async () => {
-    try {
-      await call("DELETE", path`/v1/keys/${revoke!.id}`);
-      tell("the key " + revoke!.name + " is revoked");
-      ask(undefined);
-      refresh();
-    } catch (err) {
-      fail(err as Error);
-    }
-  };
   return (
     <Section title="Keys">
       {list.error && <Problem error={list.error} />}
@@ -74,22 +65,70 @@ function Keys() {
           { title: "Key", cell: (k) => <code>{k.id}</code> },
           { title: "For", grow: true, cell: (k) => k.name },
           { title: "May", grow: true, wide: true, cell: (k) => grants(k.grants) },
-          { title: "Used", wide: true, cell: (k) => <Time at={k.used} mode="away" /> },
-          { title: "Expires", wide: true, cell: (k) => <Time at={k.expires} mode="away" /> },
-          { title: "", cell: (k) => <button type="button" class="small danger quiet" disabled={!can("keys.revoke")} onClick={() => { fail(undefined); ask(k); }}>Revoke</button> },
+          { title: "Used", num: true, wide: true, cell: (k) => <Time at={k.used} mode="away" /> },
+          { title: "Expires", num: true, wide: true, cell: (k) => <Time at={k.expires} mode="away" /> },
+          { title: "", cell: (k) => <button type="button" class="small danger quiet" disabled={!can("keys.revoke")} onClick={() => ask(k)}>Revoke</button> },
         ]} />
         : <Empty title="No keys but the administrator's" command="rouse key create ci --role writer --namespace acme --expires 90d" />)}
       {revoke && (
-        <Dialog title={"Revoke: " + revoke.name} close={() => ask(undefined)}>
-          <form class="stack" onSubmit={(e) => { e.preventDefault(); void end(); }}>
-            <p>The key <code>{revoke.id}</code> is refused on all nodes within five seconds, and its streams and sessions end. This cannot be undone.</p>
-            {error && <Problem error={error} />}
-            <div class="buttons"><button type="submit" class="danger">Revoke</button><button type="button" onClick={() => ask(undefined)}>Cancel</button></div>
-            <details><summary>As a command</summary><Command text={"rouse key revoke " + revoke.id} /></details>
-          </form>
-        </Dialog>
+        <Ending title="Revoke" of={revoke.name} done={"the key " + revoke.name + " is revoked"} close={() => ask(undefined)} cli={command(["key", "revoke", revoke.id])}
+          end={() => call("DELETE", path`/v1/keys/${revoke.id}`)}>
+          The key <code>{revoke.id}</code> is refused on all nodes within five seconds, and its streams and sessions end. This cannot be undone.
+        </Ending>
       )}
     </Section>
+  );
+}
+
+/** Sessions are the people who signed in at an issuer, with their sessions. Those of a key end with it. */
+function Sessions() {
+  const url = "/v1/sessions?page_size=1000", list = useData(url, (stop) => get<{ people: Person[]; next_page_token?: string }>(url, stop));
+  const [leaves, ask] = useState<Person>();
+  return (
+    <Section title="Sessions of people">
+      {list.error && <Problem error={list.error} />}
+      {list.data && (list.data.people.length
+        ? <Table label="Sessions" rows={list.data.people} id={(p) => p.principal} cli="rouse session list" url="/v1/sessions" columns={[
+          { title: "Person", grow: true, cell: (p) => <><b>{p.name || p.principal}</b> <code class="dim wrap">{p.principal}</code></> },
+          { title: "Sessions", num: true, cell: (p) => p.sessions.length },
+          { title: "Began", wide: true, cell: (p) => <Time at={p.sessions.at(-1)?.began} mode="away" /> },
+          { title: "Expires", num: true, wide: true, cell: (p) => <Time at={p.sessions.at(-1)?.expires} mode="away" /> },
+          { title: "", cell: (p) => <button type="button" class="small danger quiet" disabled={!can("sessions.end", "*")} onClick={() => ask(p)}>End</button> },
+        ]} />
+        : <p class="dim">No person who signed in at an issuer has a session.</p>)}
+      {list.data?.next_page_token && <p class="dim">There are more: <code>rouse session list</code> has all of them.</p>}
+      {leaves && (
+        <Ending title="End sessions" of={leaves.name || leaves.principal} done={"the sessions of " + (leaves.name || leaves.principal) + " have ended"} close={() => ask(undefined)}
+          cli={command(["session", "end", leaves.principal])} end={() => call("POST", "/v1/sessions:end", { principal: leaves.principal })}>
+          All sessions of <code>{leaves.principal}</code> are refused on all nodes within five seconds, and their streams end. The person may sign in again as long as the issuer allows it: lock the account there first.
+        </Ending>
+      )}
+    </Section>
+  );
+}
+
+/** Ending asks before a credential ends. */
+function Ending({ title, of, done, close, cli, end, children }: { title: string; of: string; done: string; close: () => void; cli: string; end: () => Promise<unknown>; children: ComponentChildren }) {
+  const [error, fail] = useState<Error>();
+  const go = async () => {
+    try {
+      await end();
+      tell(done);
+      close();
+      refresh();
+    } catch (err) {
+      fail(err as Error);
+    }
+  };
+  return (
+    <Dialog title={title + ": " + of} close={close}>
+      <form class="stack" onSubmit={(e) => { e.preventDefault(); void go(); }}>
+        <p>{children}</p>
+        {error && <Problem error={error} />}
+        <div class="buttons"><button type="submit" class="danger sure">{title}</button><button type="button" onClick={close}>Cancel</button></div>
+        <details><summary>As a command</summary><Command text={cli} /></details>
+      </form>
+    </Dialog>
   );
 }
 

@@ -1,100 +1,131 @@
+import { useState } from "preact/hooks";
 import { call, path } from "../api.ts";
 import { command, firstTimer } from "../cli.ts";
 import { useData } from "../data.ts";
+import { forecast, type Sum } from "../forecast.ts";
 import { link, namespace, query, set } from "../route.ts";
-import { heat, type Cell } from "../pictures/heat.ts";
-import { clock, serverNow, weekday, zone } from "../time.ts";
-import type { Forecast, Simulated } from "../types.ts";
-import { count, Empty, Page, Problem, Section, zoneName } from "../ui/bits.tsx";
+import { heat, little, type Cell } from "../pictures/heat.ts";
+import { clock, offset, serverNow, weekday } from "../time.ts";
+import type { Simulated } from "../types.ts";
+import { count, Empty, many, Page, Pending, Problem, Section, zoneName } from "../ui/bits.tsx";
 import { One, Text } from "../ui/chips.tsx";
 import { Comings } from "../ui/lists.tsx";
-
-/** Zones differ by quarters of an hour, so quarters can be added up to the hours of each. */
-const step = "15m";
-
-/** A forecast of very many timers is read in parts, at most so many. */
-const most = 40;
+import { useRoving } from "../ui/screen.ts";
+import { Table } from "../ui/table.tsx";
+import { Terminal } from "../ui/terminal.tsx";
 
 const hour = 3600e3;
-
-const offset = (at: number) => Date.parse(clock(at, zone.value).replace(" ", "T") + "Z") - Math.floor(at / 1000) * 1000;
 
 /** gap reports whether clocks skip an hour. */
 const gap = (c: Cell) => c.count === 0 && Number(clock(c.from).slice(11, 13)) !== c.column;
 
-interface Sum { loads: { at: number; count: number }[]; timers: number; of?: number | undefined }
-
-/** forecast reads the parts of a forecast; of is left out if that was all. */
-async function forecast(ns: string, ask: object, stop: AbortSignal): Promise<Sum> {
-  const sum: Sum = { loads: [], timers: 0 };
-  let token: string | undefined;
-  for (let n = 0; n < most; n++) {
-    const f: Forecast = await call<Forecast>("POST", path`/v1/namespaces/${ns}/timers` + ":forecast", { ...ask, ...(token ? { page_token: token } : {}) }, stop);
-    sum.loads.push(...f.loads.map((l) => ({ at: Date.parse(l.from), count: l.count })));
-    sum.timers += f.timers;
-    sum.of = f.of;
-    token = f.next_page_token;
-    if (!token) break;
-  }
-  if (token) sum.of ??= 0;
-  return sum;
-}
+const when = (at: number) => `${weekday(at)} ${clock(at).slice(5, 16)}`;
 
 /** Load is how much comes due in each hour of the next days. */
 export function Load() {
   const ns = namespace.value, days = query.value.get("days") === "30" ? 30 : 7, prefix = query.value.get("prefix") ?? "";
   const filter = prefix ? { filter: { prefix } } : {};
   const now = Math.floor(serverNow() / hour) * hour;
-  const until = now + days * 24 * hour; // the last row is whole
-  const coming = useData(["load", ns, days, prefix].join(" "), (stop) => forecast(ns, { until: new Date(until).toISOString(), step, ...filter }, stop), false);
+  const until = heat([], now, days, offset).cells.at(-1)!.from + hour; // the last row is whole
+  const [part, tell] = useState<Sum>();
+  const ask = { until: new Date(until).toISOString(), ...filter };
+  const coming = useData(["load", ns, days, prefix].join(" "), (stop) => {
+    tell(undefined);
+    return forecast(ns, ask, stop, tell);
+  }, false);
   const h = heat(coming.data?.loads ?? [], now, days, offset);
-  const at = Date.parse(query.value.get("at") ?? "");
-  const open = h.cells.find((c) => c.from === at);
+  const at = Date.parse(query.value.get("at") ?? ""), open = h.cells.find((c) => c.from === at);
+  const sum = h.cells.reduce((a, c) => a + c.count, 0), top = h.cells.find((c) => c.count === h.most && h.most > 0);
+  const cli = command(["forecast"], [["--until", days === 30 ? "720h" : "168h"], ["--prefix", prefix]], ns);
   return (
     <Page title="Coming load" sub={<>occurrences that come due in each hour, {zoneName()}</>}>
       <div class="filters">
         <One name="days" label="How far" values={[["7", "7 days"], ["30", "30 days"]]} />
-        <Text name="prefix" label="Names that begin with" hint="name begins with …" />
+        <Text name="prefix" label="Names that begin with" hint="name begins with" />
       </div>
       {coming.error && <Problem error={coming.error} />}
+      {!coming.data && !coming.error && <><p class="dim" role="status">Counting what comes due …{part && <> {many(part.timers, "timer")} so far{!!part.of && <> of {count(part.of)}</>}</>}</p><Pending rows={6} /></>}
       {coming.data && !h.most && <Empty title="Nothing comes due in the next days" command={firstTimer(ns)} />}
-      {h.most > 0 && (
+      {top && (
         <>
-          <div class="heatwrap" role="group" aria-label="Occurrences per hour">
-            <div class="heat">
-              <span />
-              {Array.from({ length: 24 }, (_, i) => <span class="axis" key={i}>{i % 3 === 0 ? String(i).padStart(2, "0") : ""}</span>)}
-              {Array.from({ length: h.rows }, (_, row) => (
-                <>
-                  <span class="axis day">{weekday(h.cells[row * 24]!.from)} {clock(h.cells[row * 24]!.from).slice(5, 10)}</span>
-                  {h.cells.slice(row * 24, row * 24 + 24).map((c) => (
-                    <button type="button" key={c.column} class={"cell l" + c.level + (gap(c) ? " gap" : "")} aria-pressed={open?.from === c.from} disabled={!c.count}
-                      title={gap(c) ? "Clocks go forward: this hour does not exist" : `${weekday(c.from)} ${clock(c.from).slice(0, 16)}: ${count(c.count)} come due`} aria-label={`${clock(c.from).slice(0, 16)}, ${c.count} come due`}
-                      onClick={() => set({ at: new Date(c.from).toISOString() })} />
-                  ))}
-                </>
-              ))}
-            </div>
-          </div>
-          <p class="legend dim"><span>0</span>{[0, 1, 2, 3, 4, 5].map((l) => <i key={l} class={"cell l" + l} />)}<span>{count(h.most)} in an hour</span>{!open && <span>Choose an hour to see what fires in it.</span>}</p>
-          {coming.data?.of !== undefined && <p class="dim">Counted are {count(coming.data.timers)} timers{coming.data.of ? " of " + count(coming.data.of) : ""}. Choose a namespace, or a prefix, to count all.</p>}
-          {open && <Hour key={open.from} ns={ns} from={open.from} filter={filter} prefix={prefix} />}
+          <Map cells={h.cells} rows={h.rows} chosen={open} />
+          <p class="under-chart">
+            <span class="legend scale">{h.levels.map((l, i) => <span key={i}><i class={"box l" + i} />{l}</span>)}<span class="dim">an hour</span></span>
+            <span class="dim">{many(sum, "occurrence")} of {many(coming.data!.timers, "timer")}; most in an hour: <button type="button" class="linklike" onClick={() => set({ at: new Date(top.from).toISOString() })}>{count(h.most)}, {when(top.from)}</button></span>
+            <Terminal cli={cli} url={path`/v1/namespaces/${ns}/timers` + ":forecast"} body={{ ...ask, step: "1h" }} />
+          </p>
+          {coming.data?.of !== undefined && <p class="warn">Counted are {count(coming.data.timers)} timers{coming.data.of ? " of " + count(coming.data.of) : ""}. Choose a namespace, or a prefix, to count all.</p>}
+          {open ? <Hour key={open.from} ns={ns} of={open} filter={filter} prefix={prefix} /> : <Parts ns={ns} from={now} until={until} filter={filter} prefix={prefix} title={`What comes due in ${days} days`} />}
         </>
       )}
     </Page>
   );
 }
 
-/** Hour is what fires in an hour. */
-function Hour({ ns, from, filter, prefix }: { ns: string; from: number; filter: object; prefix: string }) {
-  const until = new Date(from + hour).toISOString(), begins = new Date(from).toISOString();
-  const past = from < serverNow();
-  const fires = useData(["hour", ns, from, prefix].join(" "), (stop) => call<Simulated>("POST", path`/v1/namespaces/${ns}/timers` + ":simulate", { ...(past ? {} : { from: begins }), until, limit: 500, ...filter }, stop), false);
+/** Map is a cell for each hour, a row for each day. The arrow keys go through the cells. */
+function Map({ cells, rows, chosen }: { cells: Cell[]; rows: number; chosen: Cell | undefined }) {
+  const rove = useRoving((i) => !!cells[i]?.count, cells.length, 24, chosen ? cells.indexOf(chosen) : -1);
   return (
-    <Section title={`${weekday(from)} ${clock(from).slice(0, 16)}`} aside={<a href={link("/timers", { due_from: begins, due_until: until })}>timers that are due then</a>}>
-      {fires.error && <Problem error={fires.error} />}
-      {fires.data && <Comings rows={fires.data.fires} label="Fires of this hour" cli={command(["simulate"], [["--from", past ? undefined : begins], ["--until", until], ["--limit", "500"], ["--prefix", prefix]], ns)} />}
-      {fires.data?.more && <p class="dim">These are the first {fires.data.fires.length}.</p>}
+    <div class="heatwrap" role="group" aria-label="Occurrences per hour" {...rove.group}>
+      <div class="heat">
+        <span />
+        {Array.from({ length: 24 }, (_, i) => <span class="axis" key={i}>{i % 3 === 0 ? String(i).padStart(2, "0") : ""}</span>)}
+        {Array.from({ length: rows }, (_, row) => (
+          <>
+            <span class={"axis day" + (/^S/.test(weekday(cells[row * 24 + 12]!.from)) ? " off" : "")}>{weekday(cells[row * 24 + 12]!.from)} {clock(cells[row * 24 + 12]!.from).slice(5, 10)}</span>
+            {cells.slice(row * 24, row * 24 + 24).map((c, i) => (
+              <button type="button" key={c.column} class={"cell l" + c.level + (gap(c) ? " gap" : "")} aria-pressed={chosen?.from === c.from} disabled={!c.count} {...rove.one(row * 24 + i)}
+                title={gap(c) ? "Clocks go forward: this hour does not exist" : `${when(c.from)}: ${count(c.count)} come due`} aria-label={`${clock(c.from).slice(0, 16)}, ${c.count} come due`}
+                onClick={() => set({ at: chosen?.from === c.from ? undefined : new Date(c.from).toISOString() })}>{c.count > 0 && <span aria-hidden="true">{little(c.count)}</span>}</button>
+            ))}
+          </>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** share writes a part of all. */
+const share = (part: number): string => (part > 0 && part < 0.001 ? "< 0.1" : (100 * part).toFixed(1)) + "\u00a0%";
+
+/** Parts is what the occurrences of a range are for. */
+function Parts({ ns, from, until, filter, prefix, title }: { ns: string; from: number; until: number; filter: object; prefix: string; title: string }) {
+  const by = query.value.get("by") === "namespace" ? "namespace" : "target", past = from < serverNow();
+  const ask = { ...(past ? {} : { from: new Date(from).toISOString() }), until: new Date(until).toISOString(), by, step: "1h", ...filter };
+  const got = useData(["parts", ns, from, until, by, prefix].join(" "), (stop) => forecast(ns, ask, stop), false);
+  const sums = new globalThis.Map<string, number>();
+  for (const l of got.data?.loads ?? []) sums.set(l.key ?? "", (sums.get(l.key ?? "") ?? 0) + l.count);
+  const rows = [...sums].sort((a, b) => b[1] - a[1]), total = rows.reduce((a, r) => a + r[1], 0), most = rows[0]?.[1] ?? 1;
+  return (
+    <Section title={title} aside={<One name="by" label="Divided by" values={[["target", "by target"], ["namespace", "by namespace"]]} />}>
+      {got.error && <Problem error={got.error} />}
+      {!got.data && !got.error && <Pending />}
+      {got.data && <Table label="What comes due" rows={rows.slice(0, 50)} id={(r) => r[0]} url={path`/v1/namespaces/${ns}/timers` + ":forecast"} body={ask}
+        cli={command(["forecast"], [["--from", past ? undefined : new Date(from).toISOString()], ["--until", new Date(until).toISOString()], ["--by", by], ["--prefix", prefix]], ns)}
+        foot={rows.length > 50 ? `the first 50 of ${count(rows.length)}` : many(rows.length, by)} columns={[
+          { title: by === "target" ? "Target" : "Namespace", grow: true, cell: (r) => <bdi class="cut" title={r[0]}>{r[0] || <span class="dim">others</span>}</bdi> },
+          { title: "Occurrences", num: true, cell: (r) => count(r[1]) },
+          { title: "Of all", num: true, cell: (r) => share(r[1] / total) },
+          { title: "", wide: true, cell: (r) => <svg class="share" width="160" height="8" aria-hidden="true"><rect width={(160 * r[1]) / most} height="8" /></svg> },
+        ]} />}
     </Section>
+  );
+}
+
+/** Hour is what fires in an hour. */
+function Hour({ ns, of: c, filter, prefix }: { ns: string; of: Cell; filter: object; prefix: string }) {
+  const from = c.from, until = new Date(from + hour).toISOString(), begins = new Date(from).toISOString(), past = from < serverNow();
+  const url = path`/v1/namespaces/${ns}/timers` + ":simulate", body = { ...(past ? {} : { from: begins }), until, limit: 500, ...filter };
+  const fires = useData(["hour", ns, from, prefix].join(" "), (stop) => call<Simulated>("POST", url, body, stop), false);
+  return (
+    <>
+      <Parts ns={ns} from={from} until={from + hour} filter={filter} prefix={prefix} title={`${when(from)} – ${clock(from + hour).slice(11, 16)}: ${many(c.count, "occurrence")}`} />
+      <Section title="One by one" aside={<><a href={link("/timers", { due_from: begins, due_until: until })}>timers that are due then</a><button type="button" class="small" onClick={() => set({ at: undefined })}>Close</button></>}>
+        {fires.error && <Problem error={fires.error} />}
+        {!fires.data && !fires.error && <Pending rows={12} />}
+        {fires.data && <Comings rows={fires.data.fires} label="Fires of this hour" cli={command(["simulate"], [["--from", past ? undefined : begins], ["--until", until], ["--limit", "500"], ["--prefix", prefix]], ns)} url={url} body={body}
+          foot={fires.data.more ? `the first ${fires.data.fires.length}` : undefined} />}
+      </Section>
+    </>
   );
 }

@@ -1,7 +1,8 @@
 /** Cell is an hour of the coming load. */
 export interface Cell { row: number; column: number; count: number; level: number; from: number }
 
-export interface Heat { cells: Cell[]; most: number; rows: number }
+/** Heat has the cells, and which counts each of the levels stands for. */
+export interface Heat { cells: Cell[]; most: number; rows: number; levels: string[] }
 
 const hour = 3600e3;
 
@@ -17,17 +18,12 @@ export function heat(loads: { at: number; count: number }[], from: number, days:
     const i = Math.floor((local(l.at) - first) / hour);
     if (i >= 0 && i < counts.length) counts[i]! += l.count;
   }
-  return grid(counts, first, (i) => {
-    const at = first + i * hour;
-    return at - offset(at - offset(at));
-  });
-}
-
-/** grid makes cells of counts by the hour. */
-export function grid(counts: number[], _first: number, at: (i: number) => number): Heat {
   const most = Math.max(0, ...counts);
-  const cells = counts.map((count, i) => ({ row: Math.floor(i / 24), column: i % 24, count, level: level(count, most), from: at(i) }));
-  return { cells, most, rows: Math.ceil(counts.length / 24) };
+  const cells = counts.map((count, i) => {
+    const at = first + i * hour;
+    return { row: Math.floor(i / 24), column: i % 24, count, level: level(count, most), from: at - offset(at - offset(at)) };
+  });
+  return { cells, most, rows: Math.ceil(counts.length / 24), levels: levels(most) };
 }
 
 /** level is 0 for none, else 1 to 5. */
@@ -35,4 +31,25 @@ export function level(count: number, most: number): number {
   if (count <= 0) return 0;
   if (most <= 1) return 1;
   return 1 + Math.min(4, Math.floor((Math.log(count) / Math.log(most)) * 4.001));
+}
+
+/** levels are the least counts of the levels, in words. */
+function levels(most: number): string[] {
+  const least = (l: number) => upTwo(Math.ceil(most ** ((l - 1) / 4.001)));
+  return Array.from({ length: level(most, most) + 1 }, (_, l) => (l === 0 ? "0" : l === 5 ? little(most) : little(least(l)) + "+"));
+}
+
+/** upTwo rounds a number up to two digits, as little writes it. */
+function upTwo(n: number): number {
+  const size = 10 ** Math.max(0, Math.floor(Math.log10(n)) - 1);
+  return Math.ceil(n / size) * size;
+}
+
+/** little writes a number in four characters at most: 999, 1.2k, 15k, 3.4M. */
+export function little(n: number): string {
+  for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
+    const few = n / size;
+    if (few >= 0.9995 || (size === 1e3 && n >= 1e3)) return (few < 9.95 ? few.toFixed(1).replace(/\.0$/, "") : String(Math.round(few))) + unit;
+  }
+  return String(n);
 }

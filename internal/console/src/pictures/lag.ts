@@ -4,6 +4,15 @@ import { nice } from "./waterfall.ts";
 export interface Dot { x: number; y: number; kind: string; title: string }
 export interface Plot { dots: Dot[]; lines: { y: number; ms: number }[]; most: number }
 
+/** late is how long after its due time an occurrence was begun, in milliseconds. */
+export const late = (e: { due?: string; began?: string }): number => Math.max(0, Date.parse(e.began ?? "") - Date.parse(e.due ?? ""));
+
+/** quantile returns the value that a part of the others does not exceed. */
+export function quantile(list: number[], part: number): number {
+  const sorted = [...list].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? 0;
+}
+
 /**
  * lag plots how late occurrences were sent: one dot each, oldest on the left, on a square-root scale, so that both ten milliseconds
  * and ten minutes can be read.

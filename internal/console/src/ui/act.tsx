@@ -2,18 +2,27 @@ import { useState } from "preact/hooks";
 import { actions, when, type Action, type Subject, type Values } from "../actions.ts";
 import { call, Failed } from "../api.ts";
 import { curl } from "../cli.ts";
-import { refresh } from "../data.ts";
+import { refresh, useData } from "../data.ts";
 import { can } from "../session.ts";
-import { serverNow } from "../time.ts";
-import { Command, Problem } from "./bits.tsx";
+import { elsewhere, serverNow } from "../time.ts";
+import { Command, Problem, Time } from "./bits.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Fields } from "./form.tsx";
 import { tell } from "./toast.tsx";
 
-const ready = (v: Values): Values => (v["until"] ? { ...v, until: when(v["until"], serverNow()) } : v);
+export { subjectOf } from "../actions.ts";
+
+/** ready replaces the times that were typed by those that the API takes. */
+function ready(a: Action, v: Values): Values {
+  const times = (a.fields ?? []).filter((f) => f.kind === "time" && v[f.name]).map((f) => [f.name, when(v[f.name]!, serverNow())]);
+  return { ...v, ...Object.fromEntries(times) };
+}
+
+/** fits reports whether timers of a state have an action. */
+export const fits = (a: Action, state: string | undefined): boolean => !a.states || !state || a.states.includes(state);
 
 async function perform(a: Action, s: Subject, v: Values): Promise<void> {
-  await call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(v), s));
+  await call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), s));
   const back = actions.find((o) => o.id === a.undo);
   tell(a.done(s), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s) } : {});
   refresh();
@@ -31,8 +40,9 @@ async function quick(a: Action, s: Subject): Promise<void> {
 }
 
 /** Act is the dialog of an action: what will happen, what it needs, and the same as a command. Nothing happens before the button. */
-export function Act({ action, subject, close, done, values }: { action: Action; subject: Subject; close: () => void; done?: (() => void) | undefined; values?: Values }) {
-  const [v, put] = useState<Values>(Object.fromEntries((action.fields ?? []).map((f) => [f.name, values?.[f.name] ?? f.value ?? ""])));
+export function Act({ action, subject, close, done }: { action: Action; subject: Subject; close: () => void; done?: (() => void) | undefined }) {
+  const now = subject.timer as unknown as Values | undefined;
+  const [v, put] = useState<Values>(Object.fromEntries((action.fields ?? []).map((f) => [f.name, f.value ?? (action.id === "reschedule" ? now?.[f.name] ?? "" : "")])));
   const [error, fail] = useState<Error>();
   const [busy, wait] = useState(false);
   const submit = async (e: Event) => {
@@ -51,36 +61,56 @@ export function Act({ action, subject, close, done, values }: { action: Action; 
   return (
     <Dialog title={action.title + ": " + subject.name} close={close}>
       <form onSubmit={submit} class="stack">
-        <p>{action.text(subject)}</p>
+        <p class="wrap">{action.text(subject)}</p>
         <Fields fields={action.fields ?? []} values={v} put={put} />
+        {action.seen && <Effect action={action} subject={subject} values={v} />}
         {error && <Problem error={error} />}
         <div class="buttons">
-          <button type="submit" class={action.danger ? "danger" : "primary"} disabled={busy} autofocus={!action.fields?.length}>{action.title}</button>
-          <button type="button" onClick={close}>Cancel</button>
+          <button type="submit" class={action.danger ? "danger sure" : "primary"} disabled={busy} autofocus={!action.fields?.length && !action.danger}>{action.title}</button>
+          <button type="button" onClick={close} autofocus={!!action.danger}>Cancel</button>
         </div>
         <details>
           <summary>As a command</summary>
           <Command text={action.cli(subject, v)} />
-          <Command text={curl(action.method ?? "POST", action.url(subject), action.method ? undefined : action.body?.(ready(v), subject))} label="Copy the request" />
+          <Command text={curl(action.method ?? "POST", action.url(subject), action.method ? undefined : action.body?.(ready(action, v), subject))} label="Copy the request" />
         </details>
       </form>
     </Dialog>
   );
 }
 
+/** Effect shows what an action would do while its fields are typed. */
+function Effect({ action, subject, values }: { action: Action; subject: Subject; values: Values }) {
+  const got = useData(action.id + JSON.stringify(values), async (stop) => {
+    await new Promise((done) => setTimeout(done, 200)); // the next key may come
+    stop.throwIfAborted();
+    return await action.seen!(subject, ready(action, values), stop);
+  }, false);
+  return (
+    <div class={"effect" + (action.fields?.length ? " tall" : "")} role="status" aria-label="What would happen">
+      {got.error ? <Problem error={got.error} /> : got.data && (
+        <>
+          <p class={got.data.bad ? "warn" : ""}>{got.data.text}</p>
+          <ul>{got.data.times?.map((c) => <li key={c.due}><Time at={c.due} mode="both" day /> <span class="dim">{elsewhere(c.local, Date.parse(c.due))}</span>{c.mark && <span class="warn"> {c.mark}</span>}</li>)}</ul>
+        </>
+      )}
+    </div>
+  );
+}
+
 /** Actions are the buttons of a subject: those that its state has, of which those are enabled that the user may use. */
-export function Actions({ list, subject, state, done, values }: { list: Action[]; subject: Subject; state?: string; done?: (a: Action) => void; values?: Values }) {
+export function Actions({ list, subject, state, done, quiet }: { list: Action[]; subject: Subject; state?: string; done?: (a: Action) => void; quiet?: boolean }) {
   const [open, put] = useState<Action>();
   return (
     <div class="buttons">
-      {list.filter((a) => !a.states || !state || a.states.includes(state)).map((a) => {
+      {list.filter((a) => fits(a, state)).map((a) => {
         const may = can(a.right, subject.namespace);
         return (
-          <button type="button" key={a.id} data-act={a.id} class={"small" + (a.danger ? " danger quiet" : "")} disabled={!may}
+          <button type="button" key={a.id} data-act={a.id} class={"small" + (a.danger ? " danger quiet" : quiet ? " quiet" : "")} disabled={!may}
             title={may ? undefined : "Your credentials do not have the right " + a.right} onClick={() => put(a)}>{a.title}</button>
         );
       })}
-      {open && <Act action={open} subject={subject} close={() => put(undefined)} done={() => done?.(open)} {...(values ? { values } : {})} />}
+      {open && <Act action={open} subject={subject} close={() => put(undefined)} done={() => done?.(open)} />}
     </div>
   );
 }

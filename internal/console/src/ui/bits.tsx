@@ -1,21 +1,26 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Failed } from "../api.ts";
-import { away, browserZone, clock, coarse, now, short, zone } from "../time.ts";
+import { away, browserZone, clock, coarse, now, stamp, weekday, zone } from "../time.ts";
 
-/** Time shows an instant, with its other forms in the title. */
-export function Time({ at, mode = "clock" }: { at: string | undefined; mode?: "clock" | "away" | "both" }) {
+/** Time shows an instant, with its other forms in the title. In lists of what comes it has its weekday. */
+export function Time({ at, mode = "clock", day }: { at: string | undefined; mode?: "clock" | "away" | "both"; day?: boolean }) {
   if (!at) return <span class="dim">–</span>;
-  const t = Date.parse(at);
-  const text = mode === "away" ? away(t, now.value) : short(t, now.value);
-  const title = `${clock(t, "UTC")} UTC\n${clock(t, "")} ${browserZone}\n${away(t, now.value)}`;
-  return <time dateTime={at} title={title}>{text}{mode === "both" && <span class="dim"> · {away(t, now.value)}</span>}</time>;
+  const t = Date.parse(at), seen = now.value;
+  const title = `${clock(t, "UTC")} UTC\n${clock(t, "")} ${browserZone}\n${away(t, seen)}`;
+  if (mode === "away") return <time dateTime={at} title={title}>{away(t, seen)}</time>;
+  const s = stamp(t, seen);
+  return (
+    <time dateTime={at} title={title} class={s.date && "far"}>
+      {s.date && <span class="date">{day && weekday(t) + " "}{s.date} </span>}{s.minute}<span class="sec">{s.second}</span>{mode === "both" && <span class="dim"> · {away(t, seen)}</span>}
+    </time>
+  );
 }
 
 /** Countdown is the time until an instant, each second. */
 export function Countdown({ at }: { at: string }) {
   const left = Date.parse(at) - now.value;
-  return <span class={left < 0 ? "warn" : ""}>{left < 0 ? "due" : coarse(left)}</span>;
+  return <span class={left < 0 ? "count warn" : "count"}>{left < 0 ? "due" : coarse(left)}</span>;
 }
 
 /** State shows a state or an ending by a shape and a word, so that colours are not needed to tell them apart. */
@@ -41,6 +46,7 @@ const shapes: Record<string, ComponentChildren> = {
   fired: <path d="M1 5.5 4 8.5 9 2" class="hollow" />,
   firing: <circle cx="5" cy="5" r="4" />,
   dead: <path d="M1.5 1.5l7 7M8.5 1.5l-7 7" class="hollow" />,
+  overdue: <path d="M5 1v5M5 8v1.4" class="hollow" />,
   missed: <path d="M5 1v5M5 8v1.4" class="hollow" />,
   ok: <path d="M1 5.5 4 8.5 9 2" class="hollow" />,
   critical: <path d="M1.5 1.5l7 7M8.5 1.5l-7 7" class="hollow" />,
@@ -94,6 +100,17 @@ export function Command({ text, label = "Copy the command" }: { text: string; la
   );
 }
 
+/** Prose is a text of the server, with its times as those of the view are. Times of other zones stay as they are. */
+export function Prose({ text }: { text: string }) {
+  const parts = text.split(/(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? UTC)/);
+  return <span class="wrap">{parts.map((p, i) => (i % 2 ? <Time key={i} at={p.slice(0, -4).replace(" ", "T") + "Z"} /> : p.replace(/(\d\d:\d\d:\d\d)\.000/g, "$1")))}</span>;
+}
+
+/** Pending is the place of what is not there yet, so that nothing moves when it comes. */
+export function Pending({ rows = 8, high = (rows + 2) * 32 }: { rows?: number; high?: number }) {
+  return <div class="pending tablewrap" style={{ height: high + "px" }} aria-hidden="true" />;
+}
+
 /** Section is a part of a page with a heading. */
 export function Section({ title, aside, children }: { title: string; aside?: ComponentChildren; children: ComponentChildren }) {
   return (
@@ -122,4 +139,8 @@ export function Facts({ list }: { list: [string, ComponentChildren][] }) {
 
 export const zoneName = () => zone.value || browserZone;
 
-export const count = (n: number | undefined): string => (n ?? 0).toLocaleString("en-US").replaceAll(",", " ");
+/** count writes a number with a narrow space between thousands, at which no line breaks. */
+export const count = (n: number | undefined): string => (n ?? 0).toLocaleString("en-US").replaceAll(",", "\u202f");
+
+/** of writes a number with what it counts. */
+export const many = (n: number | undefined, one: string, more = one + "s"): string => count(n) + "\u00a0" + (n === 1 ? one : more);

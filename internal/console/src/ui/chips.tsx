@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { query, set } from "../route.ts";
+import { clock } from "../time.ts";
 import { Mark } from "./bits.tsx";
 
 /** Choices are the values of a parameter of the query that can be chosen together. */
@@ -19,13 +20,24 @@ export function Choices({ name, values, label }: { name: string; values: string[
   );
 }
 
-/** One is a parameter of which one value is chosen; the first is the default, and not in the URL. */
-export function One({ name, values, label }: { name: string; values: [string, string][]; label: string }) {
-  const is = query.value.get(name) || values[0]![0];
+/** One is a parameter of which one value is chosen; the one that is otherwise in force is not in the URL. */
+export function One({ name, values, label, otherwise = values[0]![0], also }: { name: string; values: [string, string][]; label: string; otherwise?: string; also?: Record<string, undefined> }) {
+  const is = query.value.get(name) || otherwise;
   return (
-    <div class="chips" role="group" aria-label={label}>
-      {values.map(([v, title]) => <button type="button" key={v} class="chip" aria-pressed={is === v} onClick={() => set({ [name]: v === values[0]![0] ? undefined : v, page: undefined })}>{title}</button>)}
+    <div class="chips one" role="group" aria-label={label}>
+      {values.map(([v, title]) => <button type="button" key={v} class="chip" aria-pressed={is === v} onClick={() => set({ [name]: v === otherwise ? undefined : v, page: undefined, ...also })}>{title}</button>)}
     </div>
+  );
+}
+
+/** Range is a range of time, which can be taken out. */
+export function Range({ from, until, what = "", names }: { from: string | undefined; until: string | undefined; what?: string; names: [string, string] }) {
+  if (!from && !until) return null;
+  const short = (t: string | undefined) => (t && !Number.isNaN(Date.parse(t)) ? clock(Date.parse(t)).slice(5, 16) : t ?? "…");
+  return (
+    <button type="button" class="chip" aria-pressed="true" title="Take this filter out" onClick={() => set({ [names[0]]: undefined, [names[1]]: undefined, page: undefined })}>
+      {what} <bdi>{short(from)}</bdi> – <bdi>{short(until)}</bdi> ✕
+    </button>
   );
 }
 

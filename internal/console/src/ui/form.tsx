@@ -1,16 +1,36 @@
 import type { Field, Values } from "../actions.ts";
+import { when } from "../actions.ts";
+import { now } from "../time.ts";
+import { Time } from "./bits.tsx";
 
-/** Fields are the fields of a form, with their names above them. */
+/** Fields are the fields of a form, with their names above them. Times are shown as they are understood. */
 export function Fields({ fields, values, put }: { fields: Field[]; values: Values; put: (v: Values) => void }) {
   return (
     <>
-      {fields.map((f, i) => (
-        <label class="field" key={f.name}>
-          <span>{f.title}</span>
-          <input name={f.name} inputMode={f.kind === "number" ? "numeric" : "text"} value={values[f.name] ?? ""} placeholder={f.hint ?? ""}
-            {...(f.kind === "number" ? { pattern: "[1-9][0-9]*", title: "a whole number" } : {})} required={!!f.required} autofocus={i === 0} spellcheck={false} autocomplete="off" onInput={(e) => put({ ...values, [f.name]: e.currentTarget.value })} />
-        </label>
-      ))}
+      {fields.map((f, i) => {
+        const v = values[f.name] ?? "", set = (text: string) => put({ ...values, [f.name]: text });
+        return (
+          <div class="field" key={f.name}>
+            <label class="field">
+              <span>{f.title}</span>
+              <input name={f.name} inputMode={f.kind === "number" ? "numeric" : "text"} value={v} placeholder={f.hint ?? ""}
+                {...(f.kind === "number" ? { pattern: "[1-9][0-9]*", title: "a whole number" } : {})} required={!!f.required} autofocus={i === 0} spellcheck={false} autocomplete="off" onInput={(e) => set(e.currentTarget.value)} />
+            </label>
+            {f.kind === "time" && (
+              <div class="presets">
+                {f.presets?.map((p) => <button type="button" class="chip" key={p} aria-pressed={v === p} onClick={() => set(v === p ? "" : p)}>{p.replace("-", "\u2212")}</button>)}
+                <Understood text={v} />
+              </div>
+            )}
+          </div>
+        );
+      })}
     </>
   );
+}
+
+function Understood({ text }: { text: string }) {
+  const at = when(text, now.value), is = Date.parse(at);
+  if (!text.trim()) return null;
+  return Number.isNaN(is) || !/^\d{4}-/.test(at) ? <span class="warn">not understood as a time</span> : <span class="dim"><Time at={at} mode="both" day /></span>;
 }

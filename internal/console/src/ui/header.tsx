@@ -3,55 +3,61 @@ import { useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { every, refresh, setEvery } from "../data.ts";
 import { live } from "../live.ts";
-import { link, namespace, set } from "../route.ts";
+import { link, namespace } from "../route.ts";
 import { can, session, signOut } from "../session.ts";
 import { clock, now, span, toggleZone, zone } from "../time.ts";
 import type { Clock } from "../types.ts";
 import { zoneName } from "./bits.tsx";
+import { narrow } from "./screen.ts";
 import { tell } from "./toast.tsx";
 
-interface Props { menu: Signal<boolean>; palette: Signal<boolean>; help: Signal<boolean> }
+/** Open are the windows that the frame can show. */
+export interface Open { menu: Signal<boolean>; palette: Signal<boolean>; help: Signal<boolean>; namespaces: Signal<boolean> }
 
-/** Header has what holds for all views: the namespace, the clock, how often to read again. */
-export function Header({ menu, palette, help }: Props) {
-  const s = session.value!;
+const show = (is: Signal<boolean>) => () => { is.value = true; };
+
+/** Header has what holds for all views: the namespace, the clock, how often to read again. On narrow screens the tools are in the menu. */
+export function Header(open: Open) {
+  const ns = namespace.value, at = clock(now.value);
   return (
     <header class="top">
-      <button type="button" class="small quiet menu" aria-label="Menu" aria-expanded={menu.value} onClick={() => { menu.value = !menu.value; }}>☰</button>
+      {narrow.value && <button type="button" class="small quiet menu" aria-label="Menu" aria-expanded={open.menu.value} onClick={() => { open.menu.value = !open.menu.value; }}>{open.menu.value ? "✕" : "☰"}</button>}
       <a class="brand" href={link("/")}>rouse</a>
-      <NamespaceField />
-      <button type="button" class="small search" onClick={() => { palette.value = true; }}>Go to … <kbd>Ctrl K</kbd></button>
+      <button type="button" class="small ns" onClick={show(open.namespaces)} aria-haspopup="dialog" title="Namespace (n)"><span class="hide">Namespace: </span><bdi>{ns === "-" ? "all namespaces" : ns}</bdi></button>
+      {!narrow.value && <button type="button" class="small search" onClick={show(open.palette)}>Go to … <kbd>Ctrl K</kbd></button>}
       <div class="space" />
-      {s.virtual && can("clock.advance", "*") && <Travel />}
+      {!narrow.value && <Travel />}
       <button type="button" class="small quiet clock" onClick={toggleZone} title={`The server's time, shown in ${zoneName()}. Click for ${zone.value ? "your zone" : "UTC"}.`}>
-        {clock(now.value).slice(0, 10)} <b>{clock(now.value).slice(11)}</b> <span class="dim">{zone.value || "local"}</span>
+        {!narrow.value && at.slice(0, 10)} <b>{at.slice(11)}</b> <span class="dim">{zone.value || "local"}</span>
       </button>
-      <span class={"live" + (live.value ? "" : " off")} title="What ends on this node is shown at once, everything else when views read again">live</span>
-      <label class="every"><span class="hide">Read again</span>
-        <select value={every.value} onChange={(e) => setEvery(Number(e.currentTarget.value))} title="How often views read again">
-          <option value={2}>2 s</option><option value={5}>5 s</option><option value={30}>30 s</option><option value={0}>by hand</option>
-        </select>
-      </label>
-      <button type="button" class="small quiet" title="Read again (r)" aria-label="Read again" onClick={refresh}>↻</button>
-      <button type="button" class="small quiet theme" title="Light or dark" aria-label="Light or dark" onClick={theme}>◐</button>
-      <button type="button" class="small quiet help" title="Keys (?)" aria-label="Keys" onClick={() => { help.value = true; }}>?</button>
-      {s.identity && <button type="button" class="small quiet who" title={"Signed in as " + s.identity.id} onClick={() => void signOut()}>Sign out</button>}
+      {!narrow.value && <Tools {...open} />}
     </header>
   );
 }
 
-function NamespaceField() {
-  const ns = namespace.value;
-  const take = (text: string) => set({ ns: text.trim() && text.trim() !== "-" ? text.trim() : undefined, page: undefined }, false);
+/** Tools are how often views read again, and what a user sets once. */
+export function Tools({ help, palette }: Open) {
+  const s = session.value!;
   return (
-    <label class="ns"><span class="hide">Namespace</span>
-      <input key={ns} type="text" defaultValue={ns === "-" ? "" : ns} placeholder="all namespaces" spellcheck={false} autocomplete="off" title="Namespace; empty is all"
-        onKeyDown={(e) => { if (e.key === "Enter") take(e.currentTarget.value); }} onBlur={(e) => { if ((e.currentTarget.value.trim() || "-") !== ns) take(e.currentTarget.value); }} />
-    </label>
+    <>
+      {narrow.value && <button type="button" class="search" onClick={show(palette)}>Go to a view, a timer, an action</button>}
+      {narrow.value && <Travel />}
+      <label class="every" title="What ends on this node is shown at once, everything else when views read again">
+        <span class={"live" + (live.value ? "" : " off")}>live</span><span class="hide">Read again</span>
+        <select value={every.value} onChange={(e) => setEvery(Number(e.currentTarget.value))}>
+          <option value={2}>every 2 s</option><option value={5}>every 5 s</option><option value={30}>every 30 s</option><option value={0}>by hand</option>
+        </select>
+      </label>
+      <button type="button" class="small quiet" title="Read again (r)" aria-label="Read again" onClick={refresh}>↻</button>
+      <button type="button" class="small quiet theme" title="Light or dark" aria-label="Light or dark" onClick={theme}>◐</button>
+      <button type="button" class="small quiet help" title="Keys (?)" aria-label="Keys" onClick={show(help)}>?</button>
+      {s.identity && <button type="button" class="small quiet who" title={"Signed in as " + s.identity.id} onClick={() => void signOut()}>Sign out</button>}
+    </>
   );
 }
 
-function theme(): void {
+/** theme changes between light and dark. */
+export function theme(): void {
   const root = document.documentElement;
   const dark = root.dataset["theme"] ? root.dataset["theme"] === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset["theme"] = dark ? "light" : "dark";
@@ -61,6 +67,7 @@ function theme(): void {
 /** Travel moves the clock of a development server. */
 function Travel() {
   const [busy, wait] = useState(false);
+  if (!session.value!.virtual || !can("clock.advance", "*")) return null;
   const by = async (text: string) => {
     wait(true);
     try {

@@ -1,64 +1,62 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { actions, type Action } from "../actions.ts";
+import { useEffect, useState } from "preact/hooks";
+import { actions, type Action, type Subject } from "../actions.ts";
 import { get, path, withQuery } from "../api.ts";
+import { refresh } from "../data.ts";
 import { open, views } from "../pages.ts";
 import { go, link, namespace, segments, timerLink } from "../route.ts";
 import { can } from "../session.ts";
-import type { TimerList } from "../types.ts";
-import { Act } from "./act.tsx";
-import { Dialog } from "./dialog.tsx";
+import { toggleZone, zone } from "../time.ts";
+import type { Timer, TimerList } from "../types.ts";
+import { Act, fits, subjectOf } from "./act.tsx";
+import { theme } from "./header.tsx";
+import { Pick, type Item } from "./pick.tsx";
 
-interface Item { title: string; note: string; do: () => void }
+/** verbs are the actions whose name the text begins with, and the rest of it, which is that of a timer: "pause payroll". */
+function verbs(text: string): [Action[], string] {
+  const m = text.match(/^(\S+)(?:\s+now|\s+next)?\s+(.+)$/);
+  const list = m ? actions.filter((a) => a.id.startsWith(m[1]!.toLowerCase())) : [];
+  return list.length ? [list, m![2]!] : [[], text];
+}
 
 /** Palette goes to a view or a timer, or begins an action, by a few letters. */
-export function Palette({ close }: { close: () => void }) {
+export function Palette({ close, namespaces, help }: { close: () => void; namespaces: () => void; help: () => void }) {
   const [text, put] = useState("");
-  const [at, move] = useState(0);
-  const [timers, found] = useState<Item[]>([]);
-  const [act, begin] = useState<Action>();
-  const list = useRef<HTMLUListElement>(null);
+  const [timers, found] = useState<Timer[]>([]);
+  const [here, is] = useState<Timer>();
+  const [act, begin] = useState<{ action: Action; subject: Subject }>();
   const leave = (url: string) => () => { close(); go(url); };
+  const then = (what: () => void) => () => { close(); what(); };
   const [page, ns, name] = segments.value;
-  const subject = page === "timers" && ns && name ? { namespace: ns, name } : undefined;
   useEffect(() => {
-    if (!text.trim()) return found([]);
+    if (page !== "timers" || !ns || name === undefined) return;
+    const stop = new AbortController();
+    get<Timer>(path`/v1/namespaces/${ns}/timers/${name}`, stop.signal).then(is, () => undefined);
+    return () => stop.abort();
+  }, []);
+  const asked = text.trim(), [doing, prefix] = verbs(asked);
+  useEffect(() => {
+    if (!prefix) return found([]);
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      get<TimerList>(withQuery(path`/v1/namespaces/${namespace.value}/timers`, { prefix: text.trim(), page_size: 8 }), stop.signal)
-        .then((l) => found(l.timers.map((t) => ({ title: t.name, note: "timer in " + t.namespace, do: leave(timerLink(t.namespace, t.name)) }))))
-        .catch(() => undefined);
+      get<TimerList>(withQuery(path`/v1/namespaces/${namespace.value}/timers`, { prefix, page_size: 8 }), stop.signal).then((l) => found(l.timers)).catch(() => undefined);
     }, 150);
     return () => { clearTimeout(timer); stop.abort(); };
-  }, [text]);
-  const fits = (title: string) => title.toLowerCase().includes(text.trim().toLowerCase());
+  }, [prefix]);
+  const has = (words: string) => words.toLowerCase().includes(asked.toLowerCase());
+  const on = (t: Timer, list: Action[], note: string): Item[] => list.filter((a) => fits(a, t.state) && can(a.right, t.namespace))
+    .map((action) => ({ title: action.title + (doing.length ? " " + t.name : ""), note, do: () => begin({ action, subject: subjectOf(t) }) }));
   const items: Item[] = [
-    ...(subject ? actions.filter((a) => can(a.right, subject.namespace) && fits(a.title)).map((a) => ({ title: a.title, note: subject.name, do: () => begin(a) })) : []),
-    ...views.filter((v) => open(v) && fits(v.title)).map((v) => ({ title: v.title, note: "view", do: leave(link(v.path)) })),
-    ...(can("timers.create") && fits("New timer") ? [{ title: "New timer", note: "action", do: leave(link("/lab")) }] : []),
-    ...timers,
+    ...(here ? on(here, actions.filter((a) => has(a.title + " " + a.id)), here.name) : []),
+    ...timers.flatMap((t) => on(t, doing, "timer in " + t.namespace)),
+    ...views.filter((v) => open(v) && has(v.title + " " + v.words)).map((v) => ({ title: v.title, note: "view", do: leave(link(v.path)) })),
+    ...(can("timers.create") && has("New timer create") ? [{ title: "New timer", note: "action", do: leave(link("/lab")) }] : []),
+    ...(has("Namespace switch") ? [{ title: "Namespace", note: "which one views are about", do: then(namespaces) }] : []),
+    ...(has("Light or dark theme") ? [{ title: "Light or dark", note: "setting", do: then(theme) }] : []),
+    ...(has("Times in UTC or your time zone") ? [{ title: zone.value ? "Times in your zone" : "Times in UTC", note: "setting", do: then(toggleZone) }] : []),
+    ...(has("Read again refresh") ? [{ title: "Read again", note: "r", do: then(refresh) }] : []),
+    ...(has("Keys help") ? [{ title: "Keys", note: "?", do: then(help) }] : []),
+    ...(doing.length ? [] : timers.map((t) => ({ title: t.name, note: "timer in " + t.namespace, do: leave(timerLink(t.namespace, t.name)) }))),
   ];
-  const sure = Math.min(at, items.length - 1);
-  useEffect(() => { list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }); }, [sure]);
-  if (act && subject) return <Act action={act} subject={subject} close={close} />;
-  const keys = (e: KeyboardEvent) => {
-    if (e.key === "ArrowDown") move(Math.min(items.length - 1, sure + 1));
-    else if (e.key === "ArrowUp") move(Math.max(0, sure - 1));
-    else if (e.key === "Enter") items[sure]?.do();
-    else return;
-    e.preventDefault();
-  };
-  return (
-    <Dialog title="Go to" close={close}>
-      <input type="text" role="combobox" aria-expanded="true" aria-controls="palette" aria-activedescendant={"palette-" + sure} aria-label="A view, a timer, an action" placeholder="a view, a timer, an action"
-        autofocus spellcheck={false} autocomplete="off" value={text} onKeyDown={keys} onInput={(e) => { put(e.currentTarget.value); move(0); }} />
-      <ul class="palette" id="palette" role="listbox" aria-label="What fits" ref={list}>
-        {items.map((item, i) => (
-          <li key={i} id={"palette-" + i} role="option" aria-selected={i === sure} onClick={item.do} onMouseMove={() => move(i)}>
-            <span class="name">{item.title}</span><span class="dim">{item.note}</span>
-          </li>
-        ))}
-      </ul>
-      {items.length === 0 && <p class="dim">Nothing has this name.</p>}
-    </Dialog>
-  );
+  if (act) return <Act {...act} close={close} done={() => { if (act.action.id === "delete" && name === act.subject.name) go(link("/timers", { ns: act.subject.namespace })); }} />;
+  return <Pick title="Go to" hint="a view, a timer, or a verb and a timer: pause payroll" text={text} put={put} items={items} close={close} />;
 }

@@ -1,84 +1,98 @@
-import { signal } from "@preact/signals";
 import { Fragment, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { go } from "../route.ts";
-import { Command } from "./bits.tsx";
-import { Dialog } from "./dialog.tsx";
+import { narrow } from "./screen.ts";
+import { useSteady } from "./steady.ts";
+import { Terminal } from "./terminal.tsx";
 
 /**
- * Column is a column of a table. On narrow screens those that are wide are left out, and those with under have a line of
- * their own below the rows that it is true for. Of columns that grow, most gets the larger part.
+ * Column is a column of a table. On narrow screens those that are wide are left out; those with lead have a line of their own
+ * above the others of their row, and those with under one below, for the rows that it is true for. Of columns that grow, most
+ * gets the larger part. sort is the order by which the server can return the rows.
  */
-export interface Column<T> { title: string; cell: (row: T) => ComponentChildren; num?: boolean; wide?: boolean; grow?: boolean | "most"; under?: (row: T) => boolean }
+export interface Column<T> {
+  title: string; cell: (row: T) => ComponentChildren; num?: boolean; wide?: boolean; grow?: boolean | "most"; lead?: boolean; under?: (row: T) => boolean; sort?: string;
+}
+
+/** Order is by what the rows are sorted. */
+export interface Order { by: string; reverse: boolean; put: (by: string, reverse: boolean) => void }
 
 interface Props<T> {
   label: string;
   rows: T[];
   columns: Column<T>[];
   id: (row: T) => string;
-  href?: (row: T) => string | undefined;
-  cli?: string; // the command that prints the same
-  url?: string; // the request that returns it
+  href?: ((row: T) => string | undefined) | undefined;
+  on?: ((row: T) => boolean) | undefined; // which row is the chosen one
+  order?: Order | undefined;
+  cli?: string | undefined; // the command that prints the same
+  url?: string | undefined; // the request that returns it
+  body?: unknown; // what it sends
   foot?: ComponentChildren;
 }
-
-const phone = matchMedia("(max-width: 760px)"), narrow = signal(phone.matches);
-phone.addEventListener("change", () => { narrow.value = phone.matches; });
 
 const rowHeight = 32, spare = 12, virtual = 150;
 
 /** Table shows rows, of which only those near the screen exist when there are many. Up, down, j and k go through them, Enter opens. */
-export function Table<T>({ label, rows, columns, id, href, cli, url, foot }: Props<T>) {
+export function Table<T>({ label, rows: all, columns, id, href, on, order, cli, url, body: sent, foot }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
+  const { shown: rows, on: steady } = useSteady(all, id, [label, url, cli].join(" "));
   const many = rows.length > virtual;
   const [from, to, height] = useWindow(body, rows.length);
-  const seen = rows.slice(from, to);
-  const under = narrow.value ? columns.filter((c) => c.under && rows.some(c.under)) : [];
-  const [copying, copy] = useState(false);
+  const seen = rows.slice(from, to), thin = narrow.value;
+  const main = thin ? columns.filter((c) => !c.wide && !c.lead && !c.under) : columns;
+  const lead = thin ? columns.filter((c) => c.lead) : [], under = thin ? columns.filter((c) => c.under && rows.some(c.under)) : [];
+  const fill = main.some((c) => c.grow) ? null : <td class="grow" />; // what is left of the width
   const keys = (e: KeyboardEvent) => {
     const row = (e.target as Element).closest("tr[data-at]") as HTMLElement | null;
     const down = e.key === "ArrowDown" || e.key === "j", up = e.key === "ArrowUp" || e.key === "k";
     if (!row || (!down && !up)) return;
     e.preventDefault();
-    const all = [...body.current!.querySelectorAll("tr[data-at]")], next = all[all.indexOf(row) + (down ? 1 : -1)];
+    const list = [...body.current!.querySelectorAll("tr[data-at]")], next = list[list.indexOf(row) + (down ? 1 : -1)];
     (next?.querySelector("a, button") as HTMLElement | null)?.focus();
   };
   return (
     <div class="tablewrap">
-      <table aria-label={label} class={many ? "many" : ""} onKeyDown={keys}>
-        <thead><tr>{columns.map((c) => <th scope="col" class={look(c)} key={c.title}>{c.title || <span class="hide">Actions</span>}</th>)}</tr></thead>
-        <tbody ref={body}>
-          {from > 0 && <tr style={{ height: from * height + "px" }} aria-hidden="true"><td colSpan={columns.length} /></tr>}
+      <table aria-label={label} class={(many ? "many" : "") + (lead.length ? " overs" : "")} onKeyDown={keys}>
+        <thead><tr>{main.map((c) => <Head key={c.title} of={c} order={order} />)}{fill}</tr></thead>
+        <tbody ref={body} {...steady}>
+          {from > 0 && <tr style={{ height: from * height + "px" }} aria-hidden="true"><td colSpan={main.length + (fill ? 1 : 0)} /></tr>}
           {seen.map((row) => {
             const to = href?.(row), at = id(row), click = to ? (e: MouseEvent) => open(e, to) : undefined;
-            const below = under.filter((c) => c.under!(row)).map((c) => c.cell(row)).filter(Boolean), two = below.length > 0 || (many && under.length > 0);
+            const below = under.filter((c) => many || c.under!(row)).map((c) => c.cell(row)).filter(Boolean), two = below.length > 0 || (many && under.length > 0);
+            const link = (to ? " link" : "") + (on?.(row) ? " on" : "");
             return (
               <Fragment key={at}>
-                <tr data-at={at} class={(to ? "link" : "") + (two ? " above" : "")} onClick={click}>
-                  {columns.map((c) => <td class={look(c)} key={c.title}>{c.cell(row)}</td>)}
+                {lead.length > 0 && <tr class={"over" + link} onClick={click}><td colSpan={main.length + (fill ? 1 : 0)}>{lead.map((c) => <Fragment key={c.title}>{c.cell(row)} </Fragment>)}</td></tr>}
+                <tr data-at={at} class={(two ? "above" : "") + link} onClick={click}>
+                  {main.map((c) => <td class={look(c)} key={c.title}>{c.cell(row)}</td>)}{fill}
                 </tr>
-                {two && <tr class={"under" + (to ? " link" : "")} onClick={click}><td colSpan={columns.length}>{below.map((b, i) => <div key={i}>{b}</div>)}</td></tr>}
+                {two && <tr class={"under" + link} onClick={click}><td colSpan={main.length + (fill ? 1 : 0)}>{below.map((b, i) => <div key={i}>{b}</div>)}</td></tr>}
               </Fragment>
             );
           })}
-          {to < rows.length && <tr style={{ height: (rows.length - to) * height + "px" }} aria-hidden="true"><td colSpan={columns.length} /></tr>}
+          {to < rows.length && <tr style={{ height: (rows.length - to) * height + "px" }} aria-hidden="true"><td colSpan={main.length + (fill ? 1 : 0)} /></tr>}
         </tbody>
       </table>
       <div class="foot">
         <span class="dim">{foot ?? `${rows.length} ${rows.length === 1 ? "row" : "rows"}`}</span>
-        {(cli || url) && <button type="button" class="small quiet" onClick={() => copy(true)}>As a command</button>}
+        <Terminal cli={cli} url={url} body={sent} />
       </div>
-      {copying && (
-        <Dialog title="The same in a terminal" close={() => copy(false)}>
-          {cli && <Command text={cli} />}
-          {url && <Command text={"curl -s '" + location.origin + url.replaceAll("'", "%27") + "'"} label="Copy the request" />}
-        </Dialog>
-      )}
     </div>
   );
 }
 
-const look = <T,>(c: Column<T>) => [c.num && "num", (c.wide || c.under) && "wide", c.grow && "grow", c.grow === "most" && "most"].filter(Boolean).join(" ");
+function Head<T>({ of: c, order }: { of: Column<T>; order: Order | undefined }) {
+  if (!c.sort || !order) return <th scope="col" class={look(c)}>{c.title || <span class="hide">Actions</span>}</th>;
+  const is = order.by === c.sort;
+  return (
+    <th scope="col" class={look(c)} aria-sort={is ? (order.reverse ? "descending" : "ascending") : "none"}>
+      <button type="button" class="sort" onClick={() => order.put(c.sort!, is && !order.reverse)} title={"Order by " + c.title.toLowerCase()}>{c.title}<i>{is ? (order.reverse ? "↓" : "↑") : ""}</i></button>
+    </th>
+  );
+}
+
+const look = <T,>(c: Column<T>) => [c.num && "num", c.grow && "grow", c.grow === "most" && "most"].filter(Boolean).join(" ");
 
 function open(e: MouseEvent, to: string): void {
   if ((e.target as Element).closest("a, button, input, summary") || getSelection()?.toString()) return;

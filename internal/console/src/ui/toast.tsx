@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 
 interface Toast { id: number; text: string; bad?: boolean; undo?: (() => void) | undefined }
 
@@ -14,16 +15,26 @@ export function tell(text: string, more: { bad?: boolean; undo?: (() => void) | 
 
 const close = (id: number) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
 
+type Asking = (close: () => void) => ComponentChildren;
+
+const asking = signal<Asking | undefined>(undefined);
+
+/** ask shows a dialog that belongs to no view. */
+export function ask(dialog: Asking): void { asking.value = dialog; }
+
 export function Toasts() {
   return (
-    <div class="toasts" role="status" aria-live="polite">
-      {toasts.value.map((t) => (
-        <div key={t.id} class={"toast" + (t.bad ? " bad" : "")}>
-          <span>{t.text}</span>
-          {t.undo && <button type="button" class="small" onClick={() => { close(t.id); t.undo!(); }}>Undo</button>}
-          <button type="button" class="small quiet" aria-label="Dismiss" onClick={() => close(t.id)}>✕</button>
-        </div>
-      ))}
-    </div>
+    <>
+      {asking.value?.(() => { asking.value = undefined; })}
+      <div class="toasts" role="status" aria-live="polite">
+        {toasts.value.map((t) => (
+          <div key={t.id} class={"toast" + (t.bad ? " bad" : "")}>
+            <span>{t.text}</span>
+            {t.undo && <button type="button" class="small" onClick={() => { close(t.id); t.undo!(); }}>Undo</button>}
+            <button type="button" class="small quiet" aria-label="Dismiss" onClick={() => close(t.id)}>✕</button>
+          </div>
+        ))}
+      </div>
+    </>
   );
 }

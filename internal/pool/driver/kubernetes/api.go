@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/rousehq/rouse/internal/kubelink"
@@ -72,25 +70,4 @@ func (a *api) delete(ctx context.Context, at, name, uid string) (*object, error)
 		return nil, err
 	}
 	return left, nil
-}
-
-// pageSize is the number of objects per page of a list.
-const pageSize = 500
-
-// list returns a page of objects, the version of the list, and the token of the next page.
-func (a *api) list(ctx context.Context, at, selector, after string) (page []*object, version, next string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(pageSize)}}
-	if after != "" {
-		query.Set("continue", after)
-	}
-	var list struct {
-		Metadata struct{ ResourceVersion, Continue string }
-		Items    []*object
-	}
-	if err := a.Do(ctx, http.MethodGet, at+"?"+query.Encode(), "", nil, &list); err != nil {
-		return nil, "", "", err
-	}
-	return list.Items, list.Metadata.ResourceVersion, list.Metadata.Continue, nil
 }

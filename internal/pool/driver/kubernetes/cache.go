@@ -1,21 +1,11 @@
 package kubernetes
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
-	"time"
 
-	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/kubelink"
 )
 
@@ -42,44 +32,11 @@ func newCache(a *api, r resource, namespace, selector string, tell func(), log *
 		moved: make(chan struct{})}
 }
 
-// The shortest and longest backoff after a failure.
-const (
-	firstPause = 100 * time.Millisecond
-	lastPause  = 10 * time.Second
-)
-
-// errExpired means that the API server has no event history since a version, so that a new list is needed.
-var errExpired = errors.New("the version is too old")
-
 // run lists and watches until ctx ends.
-func (c *cache) run(ctx context.Context) {
-	version, b := "", backoff.New(firstPause, lastPause)
-	for ctx.Err() == nil {
-		began := time.Now()
-		var err error
-		if version == "" {
-			version, err = c.list(ctx)
-		}
-		if err == nil {
-			version, err = c.watch(ctx, version)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errExpired):
-			version = ""
-		case err != nil:
-			c.failed(err)
-		}
-		if err == nil && time.Since(began) > time.Second {
-			b.Reset()
-			continue
-		}
-		b.Pause(ctx)
-	}
-}
+func (c *cache) run(ctx context.Context) { kubelink.Follow(ctx, c.api.Link, c.at, c.selector, c) }
 
-func (c *cache) failed(err error) {
+// Failed implements kubelink.Follower.
+func (c *cache) Failed(err error) {
 	c.mu.Lock()
 	again := c.err != nil && c.err.Error() == err.Error()
 	c.set(c.synced, err)
@@ -126,24 +83,11 @@ func (c *cache) follows() bool {
 	return c.synced && c.err == nil
 }
 
-// list replaces the content of the cache by a list.
-func (c *cache) list(ctx context.Context) (version string, err error) {
+// Listed replaces the content of the cache by a list.
+func (c *cache) Listed(objects []*object, version string) {
 	listed := map[string]*object{}
-	for next := ""; ; {
-		var page []*object
-		page, version, next, err = c.api.list(ctx, c.at, c.selector, next)
-		if kubelink.IsStatus(err, http.StatusGone) {
-			return "", errExpired
-		}
-		if err != nil {
-			return "", err
-		}
-		for _, o := range page {
-			listed[o.Metadata.UID] = o
-		}
-		if next == "" {
-			break
-		}
+	for _, o := range objects {
+		listed[o.Metadata.UID] = o
 	}
 	c.mu.Lock()
 	var at object
@@ -163,87 +107,26 @@ func (c *cache) list(ctx context.Context) (version string, err error) {
 	c.set(true, nil)
 	c.mu.Unlock()
 	c.tell()
-	return version, nil
 }
 
-// longestWatch is the duration of one watch request; the API server ends it at about that time.
-const longestWatch = 5 * time.Minute
-
-// watch handles events after a version, and returns the last version it has received. It returns no error if
-// the API server ends the watch.
-func (c *cache) watch(ctx context.Context, version string) (string, error) {
-	lasts := longestWatch - rand.N(longestWatch/4)
-	ctx, cancel := context.WithTimeout(ctx, lasts+callTimeout)
-	defer cancel()
-	impatient := time.AfterFunc(callTimeout, cancel) // timeout of the start of the response
-	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {c.selector}, "resourceVersion": {version},
-		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
-	res, err := c.api.Open(ctx, http.MethodGet, c.at+"?"+query.Encode(), "", nil)
-	if !impatient.Stop() && err == nil {
-		err = context.DeadlineExceeded
-		_ = res.Body.Close()
-	}
-	if kubelink.IsStatus(err, http.StatusGone) {
-		return "", errExpired
-	}
-	if err != nil {
-		return version, err
-	}
-	defer res.Body.Close()
+// Watching implements kubelink.Follower.
+func (c *cache) Watching() {
 	c.mu.Lock()
 	c.set(true, nil)
 	c.mu.Unlock()
-	limited := &io.LimitedReader{R: bufio.NewReader(res.Body)}
-	for decoder := json.NewDecoder(limited); ; {
-		limited.N = kubelink.MaxAnswer
-		var event struct {
-			Type   string
-			Object json.RawMessage
-		}
-		if err := decoder.Decode(&event); err != nil {
-			if errors.Is(err, io.EOF) || ctx.Err() != nil {
-				err = nil // the watch has reached its duration
-			}
-			return version, err
-		}
-		next, err := c.take(event.Type, event.Object)
-		if err != nil {
-			return version, err
-		}
-		version = next
-	}
 }
 
-// take handles an event of a watch, and returns its version.
-func (c *cache) take(what string, text []byte) (version string, err error) {
-	if what == "ERROR" {
-		var status struct {
-			Code    int
-			Message string
-		}
-		if err := json.Unmarshal(text, &status); err != nil {
-			return "", err
-		}
-		if status.Code == http.StatusGone {
-			return "", errExpired
-		}
-		return "", &kubelink.StatusError{Code: status.Code, Message: status.Message}
-	}
-	o := &object{}
-	if err := json.Unmarshal(text, o); err != nil {
-		return "", fmt.Errorf("an event of the API server is none: %w", err)
-	}
-	switch what {
-	case "ADDED", "MODIFIED":
+// Took handles an event of the watch.
+func (c *cache) Took(event string, o *object) {
+	if event != "DELETED" {
 		c.put(o)
-	case "DELETED":
-		c.mu.Lock()
-		delete(c.objects, o.Metadata.UID)
-		delete(c.dropped, o.Metadata.UID)
-		c.mu.Unlock()
-		c.tell()
+		return
 	}
-	return o.Metadata.ResourceVersion, nil
+	c.mu.Lock()
+	delete(c.objects, o.Metadata.UID)
+	delete(c.dropped, o.Metadata.UID)
+	c.mu.Unlock()
+	c.tell()
 }
 
 // put stores a state of an object, unless a later one is known.

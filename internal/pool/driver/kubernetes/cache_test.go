@@ -2,13 +2,13 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/internal/kubelink"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -48,7 +48,7 @@ func TestLists(t *testing.T) {
 	c := testConfig(kubeconfig(t, server.url, ""))
 	first := newDriver(t, c)
 	ensure(t, first, group("0", 1))
-	const groups = 2*pageSize + 7
+	const groups = 2*kubelink.PageSize + 7
 	list(t, first) // its watches continue
 	server.copies(first.workloads.at[len(server.url):]+"/"+nameOf(c.Instance, c.Pool, "0"), groups-1)
 	var expired atomic.Bool
@@ -259,41 +259,28 @@ func TestLateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCache(a, podResource, "n", "", func() {}, nil)
-	text := func(uid, version, name string) []byte {
-		return fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"name":%q}}`, uid, version, name)
+	take := func(event, uid, version, name string) {
+		o := &object{}
+		o.Metadata.UID, o.Metadata.ResourceVersion, o.Metadata.Name = uid, version, name
+		c.Took(event, o)
 	}
-	take := func(what string, text []byte) {
-		t.Helper()
-		if _, err := c.take(what, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	take("ADDED", text("u", "10", "new"))
-	take("MODIFIED", text("u", "9", "old"))
+	take("ADDED", "u", "10", "new")
+	take("MODIFIED", "u", "9", "old")
 	if c.named("new") == nil || c.named("old") != nil {
 		t.Error("an old event counts")
 	}
 	c.drop("u")
-	take("MODIFIED", text("u", "11", "risen"))
+	take("MODIFIED", "u", "11", "risen")
 	if len(c.all()) > 0 {
 		t.Error("a deleted object is back")
 	}
-	take("DELETED", text("u", "12", "risen"))
+	take("DELETED", "u", "12", "risen")
 	if len(c.dropped) > 0 {
 		t.Error("what is gone is remembered for ever")
 	}
-	take("ADDED", text("v", "not a number", "x"))
-	take("MODIFIED", text("v", "nor this", "y"))
+	take("ADDED", "v", "not a number", "x")
+	take("MODIFIED", "v", "nor this", "y")
 	if c.named("y") == nil {
 		t.Error("versions that cannot be compared do not count")
-	}
-	if version, err := c.take("BOOKMARK", text("", "99", "")); version != "99" || err != nil || len(c.all()) != 1 {
-		t.Errorf("a bookmark gives %q, %v and %v", version, err, c.all())
-	}
-	if _, err := c.take("ERROR", []byte(`{"code":410}`)); err != errExpired {
-		t.Errorf("an end gives %v", err)
-	}
-	if _, err := c.take("ERROR", []byte(`{"code":500,"message":"broken"}`)); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("an error gives %v", err)
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rousehq/rouse/internal/kubelink"
 	"github.com/rousehq/rouse/internal/notify"
@@ -32,7 +31,7 @@ import (
 )
 
 // callTimeout bounds each call to the API server.
-const callTimeout = 10 * time.Second
+const callTimeout = kubelink.CallTimeout
 
 // Driver manages workloads.
 type Driver struct {

@@ -81,6 +81,9 @@ func (o *object) version() (v uint64, ok bool) {
 	return v, err == nil
 }
 
+// Version implements kubelink.Versioned.
+func (o *object) Version() string { return o.Metadata.ResourceVersion }
+
 // olderThan reports whether an object is certainly an earlier state than another.
 func (o *object) olderThan(other *object) bool {
 	a, ok := o.version()

@@ -14,6 +14,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
+{{- /* The pods of the controller are none of the service's. */ -}}
+{{- define "rouse.controller.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "rouse.controller.labels" -}}
+{{ include "rouse.controller.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
 {{- define "rouse.leases" -}}
 {{- if and .Values.lease .Values.store.secret }}true{{ end -}}
 {{- end }}
@@ -28,6 +41,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- if and (not .Values.insecure) (not (and .Values.tls.secret .Values.adminKey.secret)) }}
 {{- fail "tls.secret and adminKey.secret: other pods reach the API, so it needs TLS and access control: give both, or insecure=true if the network admits only trusted clients" }}
+{{- end }}
+{{- if and .Values.controller.enabled .Values.adminKey.secret (not .Values.controller.key.secret) }}
+{{- fail "controller.key.secret: the nodes have access control, so the controller needs a key: rouse key create controller --role writer" }}
 {{- end }}
 {{- range $name := list "listen" "admin" "data" "store" "node" "advertise" "insecure" "tls-cert" "tls-key" "tls-client-ca" "admin-key-file" "secret-keys" "grace" "leader" "leader-lease" }}
 {{- if hasKey $.Values.config $name }}

@@ -1,4 +1,4 @@
-package main
+package declare
 
 import (
 	"crypto/sha256"
@@ -18,7 +18,7 @@ import (
 func sumOf(spec *rouse.Spec) (string, error) {
 	s := *spec
 	s.Labels = maps.Clone(s.Labels)
-	delete(s.Labels, appliedLabel)
+	delete(s.Labels, AppliedLabel)
 	body, err := api.Encode(api.SpecOf(&s))
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16]), err
@@ -31,9 +31,9 @@ func ownedBy(owner string, spec *rouse.Spec) (rouse.Spec, error) {
 	if s.Labels = maps.Clone(s.Labels); s.Labels == nil {
 		s.Labels = map[string]string{}
 	}
-	s.Labels[ownerLabel] = owner
+	s.Labels[OwnerLabel] = owner
 	sum, err := sumOf(&s)
-	s.Labels[appliedLabel] = sum
+	s.Labels[AppliedLabel] = sum
 	return s, err
 }
 
@@ -83,8 +83,8 @@ func dayFields(days []rouse.Day) map[string]string {
 	return fields
 }
 
-// fieldChange is a member that differs; a text that is empty stands for none.
-type fieldChange struct {
+// Change is a member that differs; a text that is empty stands for none.
+type Change struct {
 	Field string `json:"field"`
 	Old   string `json:"old,omitzero"`
 	New   string `json:"new,omitzero"`
@@ -94,20 +94,20 @@ type fieldChange struct {
 const maxFieldText = 120
 
 // differences returns the members that differ, by name.
-func differences(have, want map[string]string) (changes []fieldChange) {
+func differences(have, want map[string]string) (changes []Change) {
 	for field := range maps.Keys(have) {
 		if have[field] != want[field] {
-			changes = append(changes, fieldChange{field, rouse.Shorten(have[field], maxFieldText), rouse.Shorten(want[field], maxFieldText)})
+			changes = append(changes, Change{field, rouse.Shorten(have[field], maxFieldText), rouse.Shorten(want[field], maxFieldText)})
 		}
 	}
 	for field, text := range want {
 		if _, both := have[field]; !both {
-			changes = append(changes, fieldChange{field, "", rouse.Shorten(text, maxFieldText)})
+			changes = append(changes, Change{field, "", rouse.Shorten(text, maxFieldText)})
 		}
 	}
-	slices.SortFunc(changes, func(a, b fieldChange) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Field, b.Field) })
 	if len(changes) > 1 { // it follows from the others
-		changes = slices.DeleteFunc(changes, func(c fieldChange) bool { return c.Field == "labels."+appliedLabel })
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Field == "labels."+AppliedLabel })
 	}
 	return changes
 }

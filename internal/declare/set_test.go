@@ -1,8 +1,7 @@
-package main
+package declare
 
 import (
 	"errors"
-	"io"
 	"testing"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 // changed the timer.
 func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	s := rousetest.NewServer(t)
-	a := &app{ctx: t.Context(), out: io.Discard, errOut: io.Discard}
-	a.cli.Namespace, a.cli.Timeout = "default", time.Minute
-	p := &applying{applyCmd: &applyCmd{Owner: "shop"}, a: a, s: s.Client, known: map[string]known{}, counts: map[string]int{}}
+	ctx := t.Context()
+	p := &Set{Client: s.Client, Namespace: "default", Owner: "shop", Timeout: time.Minute}
 	spec := func(schedule string) rouse.Spec {
 		owned, err := ownedBy("shop", &rouse.Spec{Schedule: schedule, Target: "stream:x"})
 		if err != nil {
@@ -25,14 +23,14 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 		return owned
 	}
 	get := func(name string) rouse.Timer {
-		timer, err := p.get(name)
+		timer, err := p.get(ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return timer
 	}
-	wanted := func(name string) *declared {
-		return &declared{name: name, spec: rouse.Spec{Schedule: "@every 3h", Target: "stream:x"}}
+	wanted := func(name string) *Object {
+		return &Object{Name: name, Spec: rouse.Spec{Schedule: "@every 3h", Target: "stream:x"}}
 	}
 
 	// another client has changed it
@@ -41,7 +39,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if _, err := s.Client.Reschedule(t.Context(), "", "changed", rouse.Spec{Schedule: "@every 2h"}); err != nil {
 		t.Fatal(err)
 	}
-	if o := p.change(wanted("changed"), &read, spec("@every 3h")); o.Outcome != outcomeFailed || !errors.Is(o.err, rouse.ErrConflict) {
+	if o := p.change(ctx, wanted("changed"), &read, spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrConflict) {
 		t.Errorf("what another client changed: %+v", o)
 	}
 	if now := get("changed"); now.Spec.Schedule != "@every 2h" {
@@ -54,7 +52,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if _, err := s.Client.Pause(t.Context(), "", "paused", "an incident"); err != nil {
 		t.Fatal(err)
 	}
-	if o := p.change(wanted("paused"), &read, spec("@every 3h")); o.Outcome != outcomeFailed || !get("paused").Paused {
+	if o := p.change(ctx, wanted("paused"), &read, spec("@every 3h")); o.What != Failed || !get("paused").Paused {
 		t.Errorf("what another client paused: %+v", o)
 	}
 
@@ -67,13 +65,13 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if get("moved").Revision == read.Revision {
 		t.Fatal("the revision is the same: the test shows nothing")
 	}
-	if o := p.change(wanted("moved"), &read, spec("@every 3h")); o.Outcome != outcomeChanged || get("moved").Spec.Schedule != "@every 3h" {
+	if o := p.change(ctx, wanted("moved"), &read, spec("@every 3h")); o.What != Changed || get("moved").Spec.Schedule != "@every 3h" {
 		t.Errorf("what has moved on: %+v", o)
 	}
 
 	// another client has created it
 	s.Create("created", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"})
-	if o := p.create(wanted("created"), spec("@every 3h")); o.Outcome != outcomeFailed || !errors.Is(o.err, rouse.ErrExists) {
+	if o := p.create(ctx, wanted("created"), spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrExists) {
 		t.Errorf("what another client created: %+v", o)
 	}
 
@@ -81,7 +79,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	for _, name := range []string{"asitwas", "ticked", "edited", "gone"} {
 		s.Create(name, spec("@every 1h"))
 	}
-	if err := p.read(); err != nil {
+	if err := p.Read(ctx, func(*rouse.Timer) {}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Client.Skip(t.Context(), "", "ticked", 1, ""); err != nil {
@@ -94,10 +92,10 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, there := range map[string]bool{"asitwas": false, "ticked": false, "edited": true, "gone": false} {
-		if err := p.prune(name); (err != nil) != there {
+		if err := p.Prune(ctx, name); (err != nil) != there {
 			t.Errorf("prune %s: %v", name, err)
 		}
-		if _, err := p.get(name); errors.Is(err, rouse.ErrNotFound) == there {
+		if _, err := p.get(ctx, name); errors.Is(err, rouse.ErrNotFound) == there {
 			t.Errorf("after the prune of %s: %v", name, err)
 		}
 	}
@@ -121,7 +119,7 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 		{rouse.Spec{Schedule: "0 9 * * *", End: now, Calendar: rouse.CalendarRule{Only: []string{"open"}}}, true},
 		{rouse.Spec{Schedule: "rrule:DTSTART=20260101T000000;FREQ=DAILY;COUNT=3"}, true},
 	} {
-		d := declared{name: "t", spec: c.spec}
+		d := Object{Name: "t", Spec: c.spec}
 		if _, err := d.times("default", now); err != nil {
 			t.Fatal(err)
 		}

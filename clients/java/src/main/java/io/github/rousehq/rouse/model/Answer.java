@@ -1,0 +1,18 @@
+// Made of api/openapi.yaml by generate.py: do not edit.
+
+package io.github.rousehq.rouse.model;
+
+import io.github.rousehq.rouse.Payload;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a target answered to a fire.
+ *
+ * @param contentType its content type
+ * @param payload Any JSON value, delivered byte for byte; or bytes. Null is no payload.
+ */
+public record Answer(
+        @Nullable String contentType,
+        @Nullable Payload payload) {
+}

@@ -1,0 +1,34 @@
+// Made of api/openapi.yaml by generate.py: do not edit.
+
+package io.github.rousehq.rouse.model;
+
+import java.util.List;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How far a Bulk has come.
+ *
+ * @param matched So far.
+ * @param changed its changed
+ * @param failed its failed
+ * @param failures New ones, at most a hundred in all.
+ * @param names Of a dry run: what would be changed, the first thousand.
+ * @param done Nothing comes after this.
+ * @param problem What ended it before its end; nothing comes after this, either.
+ */
+public record BulkProgress(
+        long matched,
+        long changed,
+        long failed,
+        List<BulkFailure> failures,
+        List<String> names,
+        @Nullable Boolean done,
+        @Nullable Problem problem) {
+
+    /** Checks and copies the members. */
+    public BulkProgress {
+        failures = Values.copy(failures);
+        names = Values.copy(names);
+    }
+}

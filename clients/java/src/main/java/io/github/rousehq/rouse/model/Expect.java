@@ -1,0 +1,20 @@
+// Made of api/openapi.yaml by generate.py: do not edit.
+
+package io.github.rousehq.rouse.model;
+
+import java.time.Duration;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * By when a recurring timer has to succeed: an occurrence of it has to end as fired.
+ *
+ * @param every Since the last success; without it each occurrence has to succeed,.
+ * @param grace Or so much later.
+ * @param notify A target that is told when the timer is overdue, and when it has recovered.
+ */
+public record Expect(
+        @Nullable Duration every,
+        @Nullable Duration grace,
+        @Nullable String notify) {
+}

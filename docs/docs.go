@@ -1,0 +1,9 @@
+// Package docs is the documentation, as files in the program. Its tests run what the pages show.
+package docs
+
+import "embed"
+
+// Files are the pages and their pictures.
+//
+//go:embed *.md console/*.png pictures/*.svg
+var Files embed.FS

@@ -1,0 +1,54 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"time"
+)
+
+// RepeatAge is for how long a request with an Idempotency-Key can be repeated.
+const RepeatAge = 24 * time.Hour
+
+// Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
+// request changes keeps the tag, in the same commit, so that a repetition of the request finds it there and
+// changes nothing. Tags do not tell the keys.
+type Tag string
+
+type repeatKey struct{}
+
+// Repeatable returns the context of a request that its caller may repeat with the same key.
+func Repeatable(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, repeatKey{}, key)
+}
+
+// Harmless returns the context of a part of a request that may be done again.
+func Harmless(ctx context.Context) context.Context {
+	if RepeatKey(ctx) == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, repeatKey{}, "")
+}
+
+// RepeatKey returns the key of a request; "" if it has none.
+func RepeatKey(ctx context.Context) string {
+	key, _ := ctx.Value(repeatKey{}).(string)
+	return key
+}
+
+// TagOf returns the tag of a request; ok is false if it has no key. An empty namespace is of requests that
+// belong to none.
+func TagOf(ctx context.Context, namespace string) (tag Tag, ok bool) {
+	key := RepeatKey(ctx)
+	if key == "" {
+		return "", false
+	}
+	caller := ""
+	if p := From(ctx); p != nil {
+		caller = p.ID
+	}
+	sum := sha256.Sum256([]byte("rouse repeat\x00" + caller + "\x00" + namespace + "\x00" + key))
+	return Tag(tagDigits.EncodeToString(sum[:15])), true
+}
+
+var tagDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)

@@ -1,0 +1,224 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rousehq/rouse/api"
+)
+
+// Definitions returns the definitions of the objects, in YAML: CustomResourceDefinitions with the schemas that
+// the API has of timers and of calendars, as Kubernetes wants schemas.
+func Definitions() ([]byte, error) {
+	var description struct {
+		Components struct{ Schemas map[string]members }
+	}
+	if err := yaml.UnmarshalWithOptions(api.OpenAPI, &description, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	s := schemas(description.Components.Schemas)
+	timer, err := s.structural(s["Spec"])
+	if err != nil {
+		return nil, err
+	}
+	calendar, err := s.structural(s["PutCalendar"])
+	if err != nil {
+		return nil, err
+	}
+	out := []byte("# Made from the API by: rouse controller crds\n")
+	for i, d := range []members{
+		definition("Timer", "A timer of rouse: its spec has the members of the API's create call.", timer, members{
+			{Key: "state", Value: text("What the timer does: scheduled, retrying, accepted, paused or ended.")},
+			{Key: "nextFire", Value: instant("When it is due next.")},
+			{Key: "lastFire", Value: members{
+				{Key: "description", Value: "How its last occurrence ended."},
+				{Key: "type", Value: "object"},
+				{Key: "properties", Value: members{
+					{Key: "due", Value: instant("When it was due.")},
+					{Key: "ended", Value: instant("When it ended.")},
+					{Key: "ending", Value: text("fired, dead, skipped or missed.")},
+					{Key: "cause", Value: text("Why it ended so.")},
+				}},
+			}},
+			{Key: "ended", Value: members{{Key: "description", Value: "How many of its occurrences have ended."}, {Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
+		}, []any{
+			column("Schedule", "string", ".spec.schedule"), column("Next", "string", ".status.nextFire"), column("Last", "string", ".status.lastFire.ending"),
+		}),
+		definition("Calendar", "A calendar of rouse: days on which timers do not fire, or fire only.", calendar, nil, nil),
+	} {
+		body, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, "---\n"...)
+		}
+		out = append(out, body...)
+	}
+	return out, nil
+}
+
+// members are those of an object, in their order.
+type members = yaml.MapSlice
+
+func memberOf(o members, key string) any {
+	for _, m := range o {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+func text(description string) members {
+	return members{{Key: "description", Value: description}, {Key: "type", Value: "string"}}
+}
+
+func instant(description string) members {
+	return append(text(description), yaml.MapItem{Key: "format", Value: "date-time"})
+}
+
+func column(name, kind, path string) members {
+	return members{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "jsonPath", Value: path}}
+}
+
+// definition returns the definition of a kind.
+func definition(kind, description string, spec, statusMembers members, columns []any) members {
+	const conditionOf = `.status.conditions[?(@.type=="Ready")]`
+	singular := strings.ToLower(kind)
+	columns = append(columns, column("Ready", "string", conditionOf+".status"), column("Reason", "string", conditionOf+".reason"), column("Age", "date", ".metadata.creationTimestamp"))
+	statusMembers = append(members{
+		{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
+		{Key: "namespace", Value: text("The namespace of rouse.")},
+	}, statusMembers...)
+	statusMembers = append(statusMembers, yaml.MapItem{Key: "conditions", Value: members{
+		{Key: "description", Value: "Ready: rouse has what is declared. Invalid: it never will, because of what the message of Ready tells."},
+		{Key: "type", Value: "array"},
+		{Key: "x-kubernetes-list-type", Value: "map"},
+		{Key: "x-kubernetes-list-map-keys", Value: []any{"type"}},
+		{Key: "items", Value: members{
+			{Key: "type", Value: "object"},
+			{Key: "required", Value: []any{"type", "status"}},
+			{Key: "properties", Value: members{
+				{Key: "type", Value: members{{Key: "type", Value: "string"}}},
+				{Key: "status", Value: members{{Key: "type", Value: "string"}, {Key: "enum", Value: []any{"True", "False", "Unknown"}}}},
+				{Key: "reason", Value: members{{Key: "type", Value: "string"}}},
+				{Key: "message", Value: members{{Key: "type", Value: "string"}}},
+				{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
+				{Key: "lastTransitionTime", Value: members{{Key: "type", Value: "string"}, {Key: "format", Value: "date-time"}}},
+			}},
+		}},
+	}})
+	return members{
+		{Key: "apiVersion", Value: "apiextensions.k8s.io/v1"},
+		{Key: "kind", Value: "CustomResourceDefinition"},
+		{Key: "metadata", Value: members{{Key: "name", Value: singular + "s." + Group}}},
+		{Key: "spec", Value: members{
+			{Key: "group", Value: Group},
+			{Key: "scope", Value: "Namespaced"},
+			{Key: "names", Value: members{{Key: "kind", Value: kind}, {Key: "listKind", Value: kind + "List"}, {Key: "plural", Value: singular + "s"}, {Key: "singular", Value: singular}}},
+			{Key: "versions", Value: []any{members{
+				{Key: "name", Value: Version},
+				{Key: "served", Value: true},
+				{Key: "storage", Value: true},
+				{Key: "subresources", Value: members{{Key: "status", Value: members{}}}},
+				{Key: "additionalPrinterColumns", Value: columns},
+				{Key: "schema", Value: members{{Key: "openAPIV3Schema", Value: members{
+					{Key: "description", Value: description},
+					{Key: "type", Value: "object"},
+					{Key: "required", Value: []any{"spec"}},
+					{Key: "properties", Value: members{
+						{Key: "apiVersion", Value: members{{Key: "type", Value: "string"}}},
+						{Key: "kind", Value: members{{Key: "type", Value: "string"}}},
+						{Key: "metadata", Value: members{{Key: "type", Value: "object"}}},
+						{Key: "spec", Value: spec},
+						{Key: "status", Value: members{{Key: "type", Value: "object"}, {Key: "properties", Value: statusMembers}}},
+					}},
+				}}}},
+			}}},
+		}},
+	}
+}
+
+// schemas are those of the API, by name.
+type schemas map[string]members
+
+// structural returns a schema as Kubernetes wants it: without references and compositions, with a type
+// everywhere. Defaults are left out, so that what is left out stays so.
+func (s schemas) structural(in members) (out members, err error) {
+	properties, required := members{}, []any{}
+	for _, m := range in {
+		switch key := m.Key.(string); key {
+		case "$ref", "allOf":
+			list, _ := m.Value.([]any)
+			if key == "$ref" {
+				list = []any{members{m}}
+			}
+			for _, one := range list {
+				ref, _ := memberOf(one.(members), "$ref").(string)
+				base, known := s[strings.TrimPrefix(ref, "#/components/schemas/")]
+				if !known {
+					return nil, fmt.Errorf("the schema %q is not there", ref)
+				}
+				if base, err = s.structural(base); err != nil {
+					return nil, err
+				}
+				for _, b := range base {
+					switch b.Key {
+					case "properties":
+						properties = append(properties, b.Value.(members)...)
+					case "required":
+						required = append(required, b.Value.([]any)...)
+					case "description":
+						if memberOf(in, "description") == nil && key == "$ref" {
+							out = append(out, b)
+						}
+					default:
+						out = append(out, b)
+					}
+				}
+			}
+		case "properties":
+			for _, p := range m.Value.(members) {
+				schema, err := s.structural(p.Value.(members))
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", p.Key, err)
+				}
+				properties = append(properties, yaml.MapItem{Key: p.Key, Value: schema})
+			}
+		case "required":
+			required = append(required, m.Value.([]any)...)
+		case "items", "additionalProperties":
+			schema, isSchema := m.Value.(members)
+			if !isSchema {
+				continue // false: Kubernetes prunes what a schema does not have, or refuses it if it is asked to
+			}
+			if schema, err = s.structural(schema); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			out = append(out, yaml.MapItem{Key: key, Value: schema})
+		case "contentEncoding": // base64
+			out = append(out, yaml.MapItem{Key: "format", Value: "byte"})
+		case "default", "examples", "unevaluatedProperties":
+		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems", "maxProperties", "pattern":
+			out = append(out, m)
+		default:
+			return nil, fmt.Errorf("the keyword %q has no translation for Kubernetes", key)
+		}
+	}
+	if len(properties) > 0 && memberOf(out, "type") == nil {
+		out = append(out, yaml.MapItem{Key: "type", Value: "object"})
+	}
+	if len(required) > 0 {
+		out = append(out, yaml.MapItem{Key: "required", Value: required})
+	}
+	if len(properties) > 0 {
+		out = append(out, yaml.MapItem{Key: "properties", Value: properties})
+	}
+	if memberOf(out, "type") == nil { // any JSON
+		out = append(out, yaml.MapItem{Key: "x-kubernetes-preserve-unknown-fields", Value: true})
+	}
+	return out, nil
+}

@@ -1,0 +1,127 @@
+package declare
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// Object is a timer or a calendar as it is declared.
+type Object struct {
+	Name     string
+	Calendar bool
+	Spec     rouse.Spec  // of a timer
+	Days     []rouse.Day // of a calendar
+}
+
+// Kind returns what is declared: timers and calendars have names of their own.
+func (o *Object) Kind() string {
+	if o.Calendar {
+		return "calendar"
+	}
+	return "timer"
+}
+
+// Parse reads the JSON of a declaration, with all checks that need no server.
+func (o *Object) Parse(value []byte, namespace string, now rouse.Instant) error {
+	var kind struct {
+		Days jsontext.Value `json:"days"`
+	}
+	if json.Unmarshal(value, &kind) == nil && kind.Days != nil {
+		return o.parseCalendar(value, namespace)
+	}
+	var n api.NewTimer
+	if err := api.Decode(bytes.Clone(value), &n); err != nil { // the payload refers to the bytes that it was parsed from
+		return err
+	}
+	if n.Name == "" {
+		return rouse.Refuse("name", "", "is missing", "name the timer, so that it is found again")
+	}
+	if err := rouse.CheckName(n.Name); err != nil {
+		return err
+	}
+	spec, err := n.Parse()
+	if err == nil {
+		err = spec.Check()
+	}
+	if err != nil {
+		return err
+	}
+	for _, label := range []string{OwnerLabel, AppliedLabel} {
+		if _, taken := spec.Labels[label]; taken {
+			return rouse.Refuse("labels."+label, "", "is set by what applies the timer", "leave it out")
+		}
+	}
+	o.Name, o.Spec = n.Name, spec
+	return o.lasting(namespace, now)
+}
+
+// lasting refuses schedules that end counted from their creation, if the timer is then deleted: the next
+// apply would create it again.
+func (o *Object) lasting(namespace string, now rouse.Instant) error {
+	if _, err := o.times(namespace, now); err != nil {
+		return err
+	}
+	const cure = `set keep to "forever", so that what has ended is not created again`
+	switch {
+	case o.Spec.Keep < 0:
+		return nil
+	case strings.HasPrefix(o.Spec.Schedule, "@after "):
+		return rouse.Refuse("schedule", o.Spec.Schedule, "is counted from the creation of the timer, which is deleted when it has fired", "give an instant, or "+cure)
+	case o.Spec.TTL != 0:
+		return rouse.Refuse("ttl", o.Spec.TTL.String(), "is counted from the creation of the timer, which is deleted after it", "give end, or "+cure)
+	case o.Spec.MaxOccurrences != 0:
+		return rouse.Refuse("max_occurrences", strconv.FormatUint(o.Spec.MaxOccurrences, 10), "is counted from the creation of the timer, which is deleted after them", cure)
+	}
+	return nil
+}
+
+func (o *Object) parseCalendar(value []byte, namespace string) error {
+	var form api.Calendar
+	if err := api.Decode(value, &form); err != nil {
+		return err
+	}
+	if form.Namespace != "" && form.Namespace != namespace {
+		return rouse.Refuse("namespace", form.Namespace, "is not the one that it is applied to, "+namespace, "leave it out, or give --namespace")
+	}
+	form.Namespace = namespace
+	if err := rouse.CheckCalendarName("name", form.Name); err != nil {
+		return err
+	}
+	calendar, err := form.Parse()
+	if err == nil {
+		calendar, err = calendar.Ordered()
+	}
+	o.Name, o.Calendar, o.Days = form.Name, true, calendar.Days
+	return err
+}
+
+// times returns the schedule of a timer. Its calendars have no days: they may be on the server only.
+func (o *Object) times(namespace string, now rouse.Instant) (rouse.Schedule, error) {
+	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.Name}, Anchor: now, Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
+	return schedule.Compile(&o.Spec, in)
+}
+
+// passed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
+func (o *Object) passed(namespace string, now rouse.Instant) bool {
+	s, err := o.times(namespace, now)
+	if err != nil || len(o.Spec.Calendar.Only) > 0 && o.Spec.End == 0 {
+		return false
+	}
+	if o.Spec.End != 0 && o.Spec.End <= now {
+		return true
+	}
+	from := now
+	if !o.Spec.Recurring() {
+		from = 0
+	}
+	due, ok := s.Next(from)
+	return len(o.Spec.Calendar.Only) == 0 && (!ok || due <= now)
+}

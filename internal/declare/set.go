@@ -1,0 +1,319 @@
+// Package declare makes timers and calendars as they are declared, through the API: by files, or by objects of
+// Kubernetes.
+//
+// The timers of a Set have its owner in a label, so that sets do not touch each other's timers. Whatever
+// differs is replaced, if it is as it was read; a hash in a second label tells what another client has changed.
+package declare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// Labels of the timers of sets.
+const (
+	OwnerLabel   = "rouse.owner"   // the set that a timer belongs to
+	AppliedLabel = "rouse.applied" // a hash of the rest of the spec: a difference is a change by another client
+)
+
+// attempts bounds how often a change of a timer that fires in the meantime is tried.
+const attempts = 5
+
+// Outcomes of what is declared.
+const (
+	Created   = "created"
+	Changed   = "changed"
+	Drifted   = "drifted" // changed by another client since it was made last; it is changed back
+	Unchanged = "unchanged"
+	Passed    = "passed" // its time has passed, so that it is left as it is
+	Pruned    = "pruned"
+	Failed    = "failed"
+)
+
+// Outcome is what became of an object.
+type Outcome struct {
+	What    string
+	Changes []Change
+	Err     error        // of Failed
+	Timer   *rouse.Timer // as it is now, if it was read or written
+}
+
+func failed(err error) Outcome { return Outcome{What: Failed, Err: err} }
+
+// ErrPaused is the error of a timer that is not changed, because a change would end its pause.
+var ErrPaused = fmt.Errorf("is paused, and a change would end the pause; resume it first: %w", rouse.ErrConflict)
+
+// Set is the timers of an owner in a namespace. Once it was read, several of its methods can be called at a
+// time, each for another object.
+type Set struct {
+	Client    *client.Client
+	Namespace string
+	Owner     string
+	DryRun    bool          // nothing is changed, and outcomes are what would be
+	Timeout   time.Duration // of each call
+
+	known map[string]known // the timers of the owner, as they were when they were read
+}
+
+// known is what is kept of a timer: sets are large.
+type known struct {
+	revision uint64
+	sum      string // of its spec, with the label that holds one
+}
+
+// CheckOwner refuses what is no name of a set.
+func CheckOwner(owner string) error {
+	if rouse.CheckNamespace(owner) != nil {
+		return rouse.Refuse("owner", owner, "is no name of a set", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+	}
+	return nil
+}
+
+// Read reads the timers of the owner, and calls each with them. Without it, each timer is read when it is
+// made.
+func (s *Set) Read(ctx context.Context, each func(t *rouse.Timer)) error {
+	s.known = map[string]known{}
+	q := rouse.Query{Namespace: s.Namespace, Labels: map[string]string{OwnerLabel: s.Owner}}
+	for t, err := range s.Client.List(ctx, q) {
+		if err != nil {
+			return err
+		}
+		sum, err := sumOf(&t.Spec)
+		if err != nil {
+			return err
+		}
+		s.known[t.Key.Name] = known{t.Revision, sum + t.Spec.Labels[AppliedLabel]}
+		each(&t)
+	}
+	return nil
+}
+
+// call makes one call with the timeout.
+func (s *Set) call(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// Has reports whether a timer of the owner was read, and is as it is declared.
+func (s *Set) Has(o *Object) (bool, error) {
+	want, err := ownedBy(s.Owner, &o.Spec)
+	if err != nil {
+		return false, err
+	}
+	k, ok := s.known[o.Name]
+	return ok && k.sum == want.Labels[AppliedLabel]+want.Labels[AppliedLabel], nil
+}
+
+// Timer makes a timer as it is declared.
+func (s *Set) Timer(ctx context.Context, o *Object) Outcome {
+	if same, err := s.Has(o); err != nil || same {
+		return Outcome{What: Unchanged}.or(err)
+	}
+	want, err := ownedBy(s.Owner, &o.Spec)
+	if err != nil {
+		return failed(err)
+	}
+	have, err := s.get(ctx, o.Name)
+	if errors.Is(err, rouse.ErrNotFound) {
+		return s.create(ctx, o, want)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return s.change(ctx, o, &have, want)
+}
+
+func (o Outcome) or(err error) Outcome {
+	if err != nil {
+		return failed(err)
+	}
+	return o
+}
+
+func (s *Set) get(ctx context.Context, name string) (t rouse.Timer, err error) {
+	err = s.call(ctx, func(ctx context.Context) error { t, err = s.Client.Get(ctx, s.Namespace, name); return err })
+	return t, err
+}
+
+// now is the server's time.
+func (s *Set) now() rouse.Instant { return rouse.Reached(s.Client.Now()) }
+
+// create creates a timer that did not exist when it was read.
+func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
+	if o.passed(s.Namespace, s.now()) {
+		return Outcome{What: Passed}
+	}
+	if s.DryRun {
+		return Outcome{What: Created}
+	}
+	var made rouse.Timer
+	err := s.call(ctx, func(ctx context.Context) (err error) {
+		made, err = s.Client.Create(ctx, s.Namespace, o.Name, want)
+		return err
+	})
+	if errors.Is(err, rouse.ErrExists) {
+		return failed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w", err))
+	}
+	return Outcome{What: Created, Timer: &made}.or(err)
+}
+
+// change replaces a timer, if it differs. Its revision is that of its spec until a client changes it, or
+// until it fires: then the change is tried again.
+func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rouse.Spec) Outcome {
+	old, err := fieldsOf(api.SpecOf(&have.Spec))
+	if err != nil {
+		return failed(err)
+	}
+	wanted, err := fieldsOf(api.SpecOf(&want))
+	if err != nil {
+		return failed(err)
+	}
+	sum, err := sumOf(&have.Spec)
+	if err != nil {
+		return failed(err)
+	}
+	owner, was := have.Spec.Labels[OwnerLabel], have.Spec.Labels[AppliedLabel]
+	changes, what := differences(old, wanted), Changed
+	if owner == s.Owner && was != "" && was != sum {
+		what = Drifted
+	}
+	switch {
+	case owner != "" && owner != s.Owner:
+		return failed(fmt.Errorf("belongs to the set %q: remove it from this set or from that, or delete it first: %w", owner, rouse.ErrConflict))
+	case have.Redacted:
+		return failed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
+	case len(changes) == 0:
+		return Outcome{What: Unchanged, Timer: have}
+	case have.Paused:
+		return Outcome{What: Failed, Err: ErrPaused, Changes: changes, Timer: have}
+	case o.passed(s.Namespace, s.now()):
+		return Outcome{What: Passed, Changes: changes, Timer: have}
+	case s.DryRun:
+		return Outcome{What: what, Changes: changes}
+	}
+	var made client.Replaced
+	err = s.ifUnchanged(ctx, have, func(ctx context.Context, revision client.Condition) (err error) {
+		made, err = s.Client.Replace(ctx, s.Namespace, o.Name, want, revision)
+		return err
+	})
+	return Outcome{What: what, Changes: changes, Timer: &made.Timer}.or(err)
+}
+
+// ifUnchanged writes to a timer if it is as it was read. A revision that is new because the timer has fired
+// is taken; any other change is another client's.
+func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
+	revision := have.Revision
+	for attempt := 1; ; attempt++ {
+		err := s.call(ctx, func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
+		if !errors.Is(err, rouse.ErrConflict) {
+			return err
+		}
+		now, getErr := s.get(ctx, have.Key.Name)
+		if getErr != nil || now.Generation != have.Generation || now.Paused != have.Paused || attempt == attempts {
+			return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", err)
+		}
+		revision = now.Revision
+	}
+}
+
+// Calendar makes a calendar as it is declared.
+func (s *Set) Calendar(ctx context.Context, o *Object) Outcome {
+	have, err := s.calendar(ctx, o.Name)
+	what := Changed
+	if errors.Is(err, rouse.ErrNotFound) {
+		what, err = Created, nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	var changes []Change
+	if what == Changed {
+		if changes = differences(dayFields(have.Days), dayFields(o.Days)); len(changes) == 0 {
+			return Outcome{What: Unchanged}
+		}
+	}
+	if !s.DryRun {
+		err = s.call(ctx, func(ctx context.Context) error {
+			_, err := s.Client.PutCalendar(ctx, s.Namespace, o.Name, o.Days)
+			return err
+		})
+	}
+	return Outcome{What: what, Changes: changes}.or(err)
+}
+
+func (s *Set) calendar(ctx context.Context, name string) (c rouse.Calendar, err error) {
+	err = s.call(ctx, func(ctx context.Context) error { c, err = s.Client.Calendar(ctx, s.Namespace, name); return err })
+	return c, err
+}
+
+// Prune deletes a timer that is no longer declared, if it is as it was when the set was read.
+func (s *Set) Prune(ctx context.Context, name string) error {
+	have, err := s.get(ctx, name)
+	if errors.Is(err, rouse.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sum, err := sumOf(&have.Spec)
+	if err != nil {
+		return err
+	}
+	if k := s.known[name]; have.Revision != k.revision && sum+have.Spec.Labels[AppliedLabel] != k.sum {
+		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", rouse.ErrConflict)
+	}
+	return s.delete(ctx, &have)
+}
+
+// Remove deletes what is no longer declared: a timer of the owner, or a calendar that has the days that were
+// declared. What another client has put in its place is left alone.
+func (s *Set) Remove(ctx context.Context, o *Object) error {
+	if o.Calendar {
+		return s.removeCalendar(ctx, o)
+	}
+	have, err := s.get(ctx, o.Name)
+	switch {
+	case errors.Is(err, rouse.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case have.Spec.Labels[OwnerLabel] != s.Owner:
+		return nil
+	}
+	return s.delete(ctx, &have)
+}
+
+func (s *Set) removeCalendar(ctx context.Context, o *Object) error {
+	have, err := s.calendar(ctx, o.Name)
+	switch {
+	case errors.Is(err, rouse.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case len(differences(dayFields(have.Days), dayFields(o.Days))) > 0:
+		return nil
+	}
+	err = s.call(ctx, func(ctx context.Context) error { return s.Client.DeleteCalendar(ctx, s.Namespace, o.Name) })
+	if errors.Is(err, rouse.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (s *Set) delete(ctx context.Context, have *rouse.Timer) error {
+	err := s.ifUnchanged(ctx, have, func(ctx context.Context, revision client.Condition) error {
+		_, err := s.Client.Delete(ctx, s.Namespace, have.Key.Name, revision)
+		return err
+	})
+	if errors.Is(err, rouse.ErrNotFound) {
+		return nil
+	}
+	return err
+}

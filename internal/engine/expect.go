@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
+)
+
+// expectations are rows of expectations that need attention. What becomes of them is decided by their timers,
+// which have to be read: so one goroutine does it, many at a time.
+type expectations struct {
+	*env
+	outcomes *outcomes
+	signal   chan struct{}
+
+	mu   sync.Mutex
+	list []*entry
+	rows []rouse.Row
+}
+
+// maxExpectations is how many are decided at a time.
+const maxExpectations = 500
+
+// add queues an entry that is in no lane and not on the wheel. The mutex of the memory is held.
+func (x *expectations) add(en *entry) {
+	en.state, en.lane, en.sent = settling, nil, 0
+	x.mu.Lock()
+	x.list, x.rows = append(x.list, en), append(x.rows, en.row)
+	x.mu.Unlock()
+	notify.Send(x.signal)
+}
+
+// take returns some of the queue.
+func (x *expectations) take() (list []*entry, rows []rouse.Row) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := min(len(x.list), maxExpectations)
+	list, rows = x.list[:n:n], x.rows[:n:n]
+	if x.list, x.rows = x.list[n:], x.rows[n:]; len(x.list) == 0 {
+		x.list, x.rows = nil, nil
+	}
+	return list, rows
+}
+
+func (x *expectations) loop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.signal:
+		}
+		for list, rows := x.take(); len(list) > 0 && ctx.Err() == nil; list, rows = x.take() {
+			x.decide(ctx, list, rows)
+		}
+	}
+}
+
+// decide settles rows as Options.Expect has it. Those that it cannot decide now are looked at again after a
+// pause.
+func (x *expectations) decide(ctx context.Context, list []*entry, rows []rouse.Row) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	steps, err := x.opts.Expect(ctx, rows)
+	if err != nil {
+		x.opts.Events.failed("expect", err)
+		time.AfterFunc(postponed, func() {
+			x.settle(list, rows, func(int) rouse.Step { return rouse.Step{Keep: true} })
+		})
+		return
+	}
+	x.settle(list, rows, func(i int) rouse.Step { return steps[i] })
+}
+
+// settle writes the steps of rows, unless the rows have changed: then they are looked at again.
+func (x *expectations) settle(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
+	for i, en := range list {
+		next := of(i)
+		x.outcomes.add(reported{en: en, of: rows[i].Revision, step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})
+	}
+}

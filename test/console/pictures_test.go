@@ -1,0 +1,88 @@
+package console_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestPicturesByKeyboard: the tab key reaches one bar and one hour, the arrow keys the others, and Enter
+// chooses. What is chosen is in the URL.
+func TestPicturesByKeyboard(t *testing.T) {
+	b, w := openBrowser(t), newSample(t)
+	p := b.tab(t, w.url, looks[0])
+	const here = `document.activeElement.ariaLabel`
+	p.open("/load")
+	p.tabTo("button.cell")
+	first := eval[string](p, here)
+	p.press(kb.ArrowRight, kb.ArrowDown)
+	p.until(fmt.Sprintf(`%s.slice(0, 10) > %q.slice(0, 10)`, here, first))
+	p.press(kb.Home)
+	p.until(fmt.Sprintf(`%s === %q`, here, first))
+	p.press(kb.Enter)
+	p.until(`location.search.includes("at=") && document.activeElement.getAttribute("aria-pressed") === "true"`)
+	p.press(kb.Enter)
+	p.until(`!location.search.includes("at=")`)
+
+	p.open("/fires?within=24h")
+	p.tabTo(".chart button.col")
+	p.press(kb.End, kb.ArrowLeft)
+	p.until(`document.activeElement.matches(".col:nth-last-child(2)")`)
+	label := eval[string](p, here)
+	p.press(kb.Enter)
+	p.until(`location.search.includes("from=") && location.search.includes("until=")`)
+	if rows := p.rows(); rows != 0 && label == "" {
+		t.Errorf("%q has %d rows", label, rows)
+	}
+	p.quiet("pictures")
+}
+
+// TestRangeIsDrawn: the pointer draws a range over the chart of the fires, and the rows are those of it.
+func TestRangeIsDrawn(t *testing.T) {
+	b, w := openBrowser(t), newSample(t)
+	p := b.tab(t, w.url, looks[0])
+	p.open("/fires?within=24h")
+	all := p.rows()
+	box := eval[[]float64](p, `(() => { const r = document.querySelector(".chart .cols").getBoundingClientRect(); return [r.left, r.top + r.height / 2, r.width]; })()`)
+	mouse := func(kind input.DispatchMouseEventType, x float64) {
+		command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: box[1], Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1})
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, box[0]+box[2]*0.95) // the last hour is a twenty-fourth
+	mouse(input.DispatchMouseEventTypeMouseMoved, box[0]+box[2]*0.98)
+	p.until(`document.querySelectorAll(".col.drawn").length > 1`)
+	mouse(input.DispatchMouseEventTypeMouseReleased, box[0]+box[2]*0.98)
+	p.until(`location.search.includes("from=") && document.documentElement.dataset.loading === "0"`)
+	if rows := p.rows(); rows == 0 || rows >= all {
+		t.Errorf("%d rows of %d are left", rows, all)
+	}
+	if got := eval[bool](p, `(() => { const q = new URLSearchParams(location.search), at = [...document.querySelectorAll("td:first-child time")].map((e) => Date.parse(e.dateTime));
+		return at.every((t) => t >= Date.parse(q.get("from")) && t < Date.parse(q.get("until"))); })()`); !got {
+		t.Error("rows of another time are shown")
+	}
+	p.quiet("a range")
+}
+
+// TestRowsStayUnderThePointer: a row does not move away from the pointer, or from the focus, when others come.
+func TestRowsStayUnderThePointer(t *testing.T) {
+	b, w := openBrowser(t), newSample(t)
+	p := b.tab(t, w.url, looks[0])
+	p.open("/fires?ns=default")
+	const first = `document.querySelector("#main tr[data-at]").dataset.at`
+	before := eval[string](p, first)
+	p.tabTo("tr[data-at] a")
+	moved := func() {
+		w.Advance(15 * 60e9)
+		p.until(`document.documentElement.dataset.loading === "0"`)
+	}
+	reads := eval[int](p, `performance.getEntriesByType("resource").filter((e) => e.name.includes("/records?")).length`)
+	moved()
+	p.until(fmt.Sprintf(`performance.getEntriesByType("resource").filter((e) => e.name.includes("/records?") && e.responseEnd).length > %d`, reads+1))
+	if got := eval[string](p, first); got != before {
+		t.Error("a row has moved away from the focus")
+	}
+	eval[bool](p, `(document.activeElement.blur(), true)`)
+	p.until(fmt.Sprintf(`%s !== %q`, first, before))
+	p.quiet("rows that stay")
+}
