@@ -9,8 +9,8 @@ import (
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired. The zero
 // Expect expects nothing.
 type Expect struct {
-	Every  time.Duration // since the last success; 0: each occurrence has to succeed,
-	Grace  time.Duration // or so much later
+	Every  time.Duration // how long after the last success the next one has to come; 0: each occurrence has to succeed
+	Grace  time.Duration // how much later than that a success may come
 	Notify string        // a target that is told when the timer is overdue, and when it has recovered; empty: none
 }
 

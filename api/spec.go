@@ -70,8 +70,8 @@ type Spec struct {
 
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
-	Every Duration `json:"every,omitzero"` // since the last success; without it each occurrence has to succeed,
-	Grace Duration `json:"grace,omitzero"` // or so much later
+	Every Duration `json:"every,omitzero"` // how long after the last success the next one has to come; without it each occurrence has to succeed
+	Grace Duration `json:"grace,omitzero"` // how much later than that a success may come
 	// a target that is told when the timer is overdue, and when it has recovered
 	Notify string `json:"notify,omitzero" schema:"maxLength=2048"`
 }

@@ -4736,8 +4736,8 @@ func (x *Spec) GetExpect() *Expect {
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Every         *durationpb.Duration   `protobuf:"bytes,1,opt,name=every,proto3" json:"every,omitempty"`   // since the last success; none: each occurrence has to succeed,
-	Grace         *durationpb.Duration   `protobuf:"bytes,2,opt,name=grace,proto3" json:"grace,omitempty"`   // or so much later
+	Every         *durationpb.Duration   `protobuf:"bytes,1,opt,name=every,proto3" json:"every,omitempty"`   // how long after the last success the next one has to come; none: each occurrence has to succeed
+	Grace         *durationpb.Duration   `protobuf:"bytes,2,opt,name=grace,proto3" json:"grace,omitempty"`   // how much later than that a success may come
 	Notify        string                 `protobuf:"bytes,3,opt,name=notify,proto3" json:"notify,omitempty"` // a target that is told when the timer is overdue, and when it has recovered; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -56,9 +56,9 @@ export interface Webhook {
 
 /** By when a recurring timer has to succeed: an occurrence of it has to end as fired. */
 export interface Expect {
-  /** Since the last success; without it each occurrence has to succeed,. */
+  /** How long after the last success the next one has to come; without it each occurrence has to succeed. */
   every?: Duration;
-  /** Or so much later. */
+  /** How much later than that a success may come. */
   grace?: Duration;
   /** A target that is told when the timer is overdue, and when it has recovered. */
   notify?: string;

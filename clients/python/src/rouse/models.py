@@ -109,9 +109,9 @@ class Expect:
     """By when a recurring timer has to succeed: an occurrence of it has to end as fired."""
 
     every: Optional[timedelta] = None
-    """Since the last success; without it each occurrence has to succeed,."""
+    """How long after the last success the next one has to come; without it each occurrence has to succeed."""
     grace: Optional[timedelta] = None
-    """Or so much later."""
+    """How much later than that a success may come."""
     notify: Optional[str] = None
     """A target that is told when the timer is overdue, and when it has recovered."""
 

@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * By when a recurring timer has to succeed: an occurrence of it has to end as fired.
  *
- * @param every Since the last success; without it each occurrence has to succeed,.
- * @param grace Or so much later.
+ * @param every How long after the last success the next one has to come; without it each occurrence has to succeed.
+ * @param grace How much later than that a success may come.
  * @param notify A target that is told when the timer is overdue, and when it has recovered.
  */
 public record Expect(
