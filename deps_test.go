@@ -48,7 +48,7 @@ var rules = []struct {
 	{"internal/hub/hubtest", "the other ends of streams, for tests of what serves them", []string{".", "api/rouse/v1", "sink/sinktest"}},
 	{"schedule", "pure: text to times", []string{"."}},
 	{"internal/claim", "strategies are gates over any store", []string{floor, "."}},
-	{"internal/kubelink", "a mechanism of what speaks to Kubernetes: knows requests and credentials only", []string{"."}},
+	{"internal/kubelink", "a mechanism of what speaks to Kubernetes: knows requests, credentials and pauses only", []string{".", "internal/backoff"}},
 	{"internal/claim/kubelease", "elects by a Lease of Kubernetes", []string{floor, "internal/claim", "internal/kubelink"}},
 	{"internal/setting", "reads and prints the fields of a structure by their tags", []string{"."}},
 	{"internal/schedulecache", "keeps compiled schedules and the days of calendars; knows a store's rows only", []string{"."}},

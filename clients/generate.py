@@ -224,6 +224,8 @@ class Records(Schemas):
     }
     # Parameters that may be given more than once, or that Java cannot have as the name of a member.
     PARAMETERS = {"label": "labels", "state": "states", "ending": "endings", "cause": "causes", "wait": "wait_for"}
+    # Members whose names every object of Java has as methods.
+    RENAMED = {"wait": "wait_for", "notify": "notify_target"}
     DURATIONS = {"wait", "deadline", "keep", "timeout", "step"}
     # Members that an operation of the HTTP API has elsewhere.
     MORE = {
@@ -269,7 +271,7 @@ class Records(Schemas):
         self.nested.append("")
         record, lines, parameters, copies = self.NAMES.get(name, name), [], [], []
         setters, fields, first = [], [], []
-        members = {self.PARAMETERS.get(f, f) if f == "wait" else f: m for f, m in members.items() if f not in self.ARGUMENTS.get(name, set())}
+        members = {self.RENAMED.get(f, f): m for f, m in members.items() if f not in self.ARGUMENTS.get(name, set())}
         for field, schema in sorted(members.items(), key=lambda m: m[0] not in required):
             kind = self.kind(schema, record, field)
             if field == "payload_base64":

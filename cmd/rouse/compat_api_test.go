@@ -173,6 +173,9 @@ func (d *description) walk(path string, v any) {
 					key = fmt.Sprint(m["in"], " ", m["name"])
 				case m["$ref"] != nil:
 					key = ""
+					if p := d.resolve(m); p["name"] != nil { // a parameter is the same one when it stands elsewhere
+						d.walk(fmt.Sprint(path, " ", p["in"], " ", p["name"]), p)
+					}
 				}
 			} else {
 				key = "" // of an enum: the order is not promised

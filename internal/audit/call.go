@@ -173,8 +173,8 @@ func Revealed(ctx context.Context) {
 	}
 }
 
-// Checks notes that the call of the context changes nothing: it was asked to check or to count only. It has an
-// event if access control refuses it.
+// Checks notes that the call of the context changes nothing: it was asked to check or to count only. It has
+// an event if access control refuses it.
 func Checks(ctx context.Context) {
 	if c := from(ctx); c != nil {
 		c.mu.Lock()

@@ -9,8 +9,8 @@ import (
 
 func named(name string) key { return key{"timer", "n", name} }
 
-// TestQueue: an object is worked once however often it was added, again if it was added while it was worked, later if
-// it failed, and not at all if it is gone.
+// TestQueue: an object is worked once however often it was added, again if it was added while it was worked,
+// later if it failed, and not at all if it is gone.
 func TestQueue(t *testing.T) {
 	q, now := newQueue(), time.Unix(0, 0)
 	take := func(want string, wantWait time.Duration) {

@@ -32,8 +32,8 @@ type cluster struct {
 	token string // of the service account of the controller
 }
 
-// TestWithAKubernetes runs controllers with a real API server, on which Helm has installed the definitions and
-// the rights of the chart, and with a real rouse.
+// TestWithAKubernetes runs controllers with a real API server, on which Helm has installed the definitions
+// and the rights of the chart, and with a real rouse.
 func TestWithAKubernetes(t *testing.T) {
 	t.Setenv("SEALING_KEYS", "rousekey_"+base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	server := rousetest.NewServer(t, rousetest.Configure(func(c *node.Config) { c.SecretKeys = "env:SEALING_KEYS" }))

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// Definitions returns the definitions of the objects, in YAML: CustomResourceDefinitions with the schemas that
-// the API has of timers and of calendars, as Kubernetes wants schemas.
+// Definitions returns the definitions of the objects, in YAML: CustomResourceDefinitions with the schemas
+// that the API has of timers and of calendars, as Kubernetes wants schemas.
 func Definitions() ([]byte, error) {
 	var description struct {
 		Components struct{ Schemas map[string]members }

@@ -1,8 +1,9 @@
-// Package declare makes timers and calendars as they are declared, through the API: by files, or by objects of
-// Kubernetes.
+// Package declare makes timers and calendars as they are declared, through the API: by files, or by objects
+// of Kubernetes.
 //
 // The timers of a Set have its owner in a label, so that sets do not touch each other's timers. Whatever
-// differs is replaced, if it is as it was read; a hash in a second label tells what another client has changed.
+// differs is replaced, if it is as it was read; a hash in a second label tells what another client has
+// changed.
 package declare
 
 import (

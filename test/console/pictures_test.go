@@ -64,7 +64,8 @@ func TestRangeIsDrawn(t *testing.T) {
 	p.quiet("a range")
 }
 
-// TestRowsStayUnderThePointer: a row does not move away from the pointer, or from the focus, when others come.
+// TestRowsStayUnderThePointer: a row does not move away from the pointer, or from the focus, when others
+// come.
 func TestRowsStayUnderThePointer(t *testing.T) {
 	b, w := openBrowser(t), newSample(t)
 	p := b.tab(t, w.url, looks[0])

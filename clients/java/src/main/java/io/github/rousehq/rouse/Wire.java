@@ -59,8 +59,11 @@ final class Wire {
     }
 
     private static String snake(String name) {
-        // Java has no member with this name: every object has a method wait.
-        return name.equals("waitFor") ? "wait" : name.replaceAll("([A-Z])", "_$1").toLowerCase(java.util.Locale.ROOT);
+        return switch (name) { // no record has members wait and notify: every object has methods of these names
+            case "waitFor" -> "wait";
+            case "notifyTarget" -> "notify";
+            default -> name.replaceAll("([A-Z])", "_$1").toLowerCase(java.util.Locale.ROOT);
+        };
     }
 
     /** Returns the members of a record as JSON has them. What is null or empty is left out. */

@@ -22,6 +22,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 import io.github.rousehq.rouse.model.Answer;
+import io.github.rousehq.rouse.model.Expect;
 import io.github.rousehq.rouse.model.Filter;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.Retry;
@@ -83,6 +84,7 @@ class WireTest {
         assertEquals(spec, Wire.decode(Spec.class, Json.parse(Json.write(Wire.members(spec)), "payload")));
         assertEquals(spec, spec.toBuilder().build());
         assertEquals("wait", Wire.members(PollOptions.builder().waitFor(Duration.ofSeconds(1)).build()).keySet().iterator().next());
+        assertEquals(Map.of("notify", "stream:y"), Wire.members(new Expect(null, null, "stream:y")));
         assertThrows(NullPointerException.class, () -> Spec.builder(null).build());
         Map<String, String> labels = new HashMap<>(Map.of("a", "b"));
         Spec labelled = Spec.builder("stream:x").labels(labels).build();

@@ -11,10 +11,10 @@ import org.jspecify.annotations.Nullable;
  *
  * @param every How long after the last success the next one has to come; without it each occurrence has to succeed.
  * @param grace How much later than that a success may come.
- * @param notify A target that is told when the timer is overdue, and when it has recovered.
+ * @param notifyTarget A target that is told when the timer is overdue, and when it has recovered.
  */
 public record Expect(
         @Nullable Duration every,
         @Nullable Duration grace,
-        @Nullable String notify) {
+        @Nullable String notifyTarget) {
 }
