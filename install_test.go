@@ -19,7 +19,8 @@ var foreign = map[string]string{
 
 var (
 	// installing finds the arguments of commands that install packages, up to the end of the command.
-	installing = regexp.MustCompile("\\b(?:pip3? install|(?:npm|pnpm|yarn) (?:install|add|i)|npx|go (?:get|install)) ([^`|;&\\n]+)")
+	installing = regexp.MustCompile("\\b(?:pip3? install|(?:npm|pnpm|yarn) (?:install|add|i)|npx|go (?:get|install)) " +
+		"([^`|;&\\n]+)")
 	// installingChart finds the chart that Helm installs.
 	installingChart = regexp.MustCompile(`\bhelm (?:install|upgrade) [a-z-]+ (\S+)`)
 	dependency      = regexp.MustCompile(`(?s)<dependency>.*?</dependency>`)
@@ -34,7 +35,8 @@ var (
 func TestPackagesToInstallAreOurs(t *testing.T) {
 	ours := packagesOfManifests(t)
 	used := map[string]bool{}
-	for _, file := range strings.Fields(output(t, "git", "ls-files", "*.md", "*.go", "*.py", "*.ts", "*.java", "*.txt", "*.yaml", "*.tpl")) {
+	files := output(t, "git", "ls-files", "*.md", "*.go", "*.py", "*.ts", "*.java", "*.txt", "*.yaml", "*.tpl")
+	for _, file := range strings.Fields(files) {
 		body, err := os.ReadFile(file)
 		if err != nil || file == "install_test.go" {
 			continue // deleted, and not committed yet
@@ -54,10 +56,12 @@ func TestPackagesToInstallAreOurs(t *testing.T) {
 		for _, name := range names {
 			used[name] = true
 			if !ours[name] && foreign[name] == "" {
-				t.Errorf("%s: %s is to be installed: this is no package of ours, give a directory, the name in the manifest, or a reason in this test", file, name)
+				t.Errorf("%s: %s is to be installed, and is no package of ours: "+
+					"give a directory, the name in the manifest, or a reason in this test", file, name)
 			}
 			if ours[name] && !strings.Contains(string(body), "not published yet") {
-				t.Errorf("%s: %s is to be installed: mention that it is not published yet, and the command that works in a checkout", file, name)
+				t.Errorf("%s: %s is to be installed: mention that it is not published yet, "+
+					"and the command that works in a checkout", file, name)
 			}
 		}
 	}
@@ -68,7 +72,7 @@ func TestPackagesToInstallAreOurs(t *testing.T) {
 	}
 }
 
-// packagesOfManifests returns the names of our packages: those in the manifests of the clients, and the module.
+// packagesOfManifests returns the names of our packages: those in the manifests of the clients and in go.mod.
 func packagesOfManifests(t *testing.T) map[string]bool {
 	t.Helper()
 	read := func(name string) []byte {
@@ -87,7 +91,8 @@ func packagesOfManifests(t *testing.T) map[string]bool {
 	if npm.Name == "" || pypi == nil || module == nil {
 		t.Fatal("a manifest has no name")
 	}
-	return map[string]bool{npm.Name: true, string(pypi[1]): true, string(module[1]): true, mavenName(t, string(read("clients/java/pom.xml"))): true}
+	maven := mavenName(t, string(read("clients/java/pom.xml")))
+	return map[string]bool{npm.Name: true, string(pypi[1]): true, string(module[1]): true, maven: true}
 }
 
 // mavenName returns the coordinates in a project or a dependency of Maven.
