@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/access"
 )
 
 var (
@@ -154,6 +157,80 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestVerbs looks for the verbs that pages name among those of access control.
+func TestVerbs(t *testing.T) {
+	areas := map[string]bool{} // what is before the dot
+	for _, v := range access.Verbs {
+		area, _, _ := strings.Cut(string(v), ".")
+		areas[area] = true
+	}
+	verb := regexp.MustCompile(`^([a-z]+)\.([a-z]+)$`)
+	called := regexp.MustCompile("[Vv]erbs? `([a-z.]+)`")
+	put := regexp.MustCompile(`rouse role put \S+ ([a-z. ]+)`)
+	quoted := regexp.MustCompile("`([^`\n]+)`")
+	files := []string{"csv", "go", "json", "jsonl", "log", "md", "sql", "yaml"} // endings
+	found := 0
+	for _, page := range pages(t) {
+		body := read(t, page)
+		var named []string
+		for _, m := range called.FindAllStringSubmatch(body, -1) {
+			named = append(named, m[1])
+		}
+		for _, m := range put.FindAllStringSubmatch(body, -1) {
+			named = append(named, strings.Fields(m[1])...)
+		}
+		for _, m := range quoted.FindAllStringSubmatch(fenced.ReplaceAllString(body, ""), -1) {
+			parts := verb.FindStringSubmatch(m[1])
+			if parts != nil && areas[parts[1]] && !slices.Contains(files, parts[2]) && m[1] != "secrets.keys" {
+				named = append(named, m[1])
+			}
+		}
+		found += len(named)
+		for _, name := range named {
+			if !slices.Contains(access.Verbs, access.Verb(name)) {
+				t.Errorf("%s: access control has no verb %q", page, name)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d verbs were found", found)
+	}
+}
+
+// TestDefaultsInSentences compares the defaults that pages give after the name of a setting, as in
+// "`dead-age` (30 days)", with those in the tables of configuration.md.
+func TestDefaultsInSentences(t *testing.T) {
+	defaults := map[string]string{}
+	row := regexp.MustCompile("(?m)^\\| \\[`([a-z0-9-]+)`\\]\\([^)]*\\) \\| `([^`]*)` \\|")
+	for _, m := range row.FindAllStringSubmatch(read(t, "configuration.md"), -1) {
+		defaults[m[1]] = m[2]
+	}
+	given := regexp.MustCompile("`([a-z0-9-]+)`(?:\\]\\(configuration\\.md#[a-z0-9-]+\\))?(?: \\(| `)" +
+		"([0-9][0-9,]*)(?: ?(ms|s|min|h|days|MiB|GiB))?\\b")
+	units := strings.NewReplacer("min", "m", "days", "d")
+	found := 0
+	for _, page := range pages(t) {
+		for _, m := range given.FindAllStringSubmatch(read(t, page), -1) {
+			want, is := defaults[m[1]]
+			if !is {
+				continue
+			}
+			found++
+			have := strings.ReplaceAll(m[2], ",", "") + units.Replace(m[3])
+			if days, is := strings.CutSuffix(have, "d"); is {
+				n, _ := strconv.Atoi(days)
+				have = fmt.Sprint(24*n, "h")
+			}
+			if have != want {
+				t.Errorf("%s: %q, but the default of %s is %s", page, m[0], m[1], want)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d defaults were found", found)
+	}
+}
+
 var metricNames = regexp.MustCompile(`\brouse_[a-z_]+`)
 
 // documentedMetrics returns the metrics in the table of operations.md, with their descriptions.
@@ -176,7 +253,10 @@ func documentedMetrics(t *testing.T) map[string]string {
 func TestMetrics(t *testing.T) {
 	s := newShell(t)
 	begin(t, s)
-	s.run(block{text: "bin/rouse create once --schedule '@after 1ms' --target http://127.0.0.1:7413/"}, result{})
+	s.run(block{text: `bin/rouse create once --schedule '@after 1ms' --target http://127.0.0.1:7413/
+bin/rouse namespace put tenant-1 --timers 1
+bin/rouse create one --namespace tenant-1 --schedule '@every 1h' --target http://127.0.0.1:7413/
+! bin/rouse create two --namespace tenant-1 --schedule '@every 1h' --target http://127.0.0.1:7413/`}, result{})
 	var exposed string
 	s.until(block{page: "operations.md"}, func() (bool, string) {
 		exposed = get(t, "http://"+s.admin+"/metrics")
@@ -193,6 +273,39 @@ func TestMetrics(t *testing.T) {
 		if !there[name] && !strings.Contains(description, "there after the first") && !strings.Contains(description, "only with an") {
 			t.Errorf("there is no %s, which operations.md tells of", name)
 		}
+	}
+	checkLabels(t, exposed, documented)
+}
+
+// checkLabels demands that operations.md names the labels of each metric, and that no label contains what
+// users choose, except the namespace in metrics of quotas.
+func checkLabels(t *testing.T, exposed string, documented map[string]string) {
+	t.Helper()
+	values := regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
+	found, missing := 0, map[string]bool{}
+	for _, series := range regexp.MustCompile(`(?m)^(rouse_[a-z_]+)\{(.*)\} `).FindAllStringSubmatch(exposed, -1) {
+		name := series[1]
+		for _, ending := range []string{"_bucket", "_sum", "_count"} {
+			if base := strings.TrimSuffix(name, ending); documented[base] != "" {
+				name = base
+			}
+		}
+		for _, label := range values.FindAllStringSubmatch(series[2], -1) {
+			found++
+			if label[1] != "le" && !strings.Contains(documented[name], "`"+label[1]+"`") {
+				missing[label[1]+" of "+name] = true
+			}
+			tenant := label[2] == "tenant-1" && !strings.HasPrefix(name, "rouse_quota_")
+			if tenant || label[2] == "once" || strings.Contains(label[2], "127.0.0.1") {
+				t.Errorf("%s has a label %s: operations.md promises none with a name of users", name, label[0])
+			}
+		}
+	}
+	for label := range missing {
+		t.Errorf("operations.md does not tell of the label %s", label)
+	}
+	if found < 20 || !strings.Contains(exposed, `rouse_quota_refused_total{namespace="tenant-1"`) {
+		t.Errorf("only %d labels were found in:\n%s", found, exposed)
 	}
 }
 

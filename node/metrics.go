@@ -19,7 +19,7 @@ import (
 )
 
 // metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its
-// value, so their number does not grow with what users do.
+// value, so their number does not grow with what users do. Only those of quotas have a namespace: quotas.go.
 type metrics struct {
 	registry    *prometheus.Registry
 	lag         *prometheus.HistogramVec

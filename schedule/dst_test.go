@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/schedule"
@@ -57,6 +58,28 @@ func TestRules(t *testing.T) {
 				break
 			}
 			at = next
+		}
+	}
+}
+
+// TestTheDefaultRuleHasThreeNames checks that vixie, the default, is next,first.
+func TestTheDefaultRuleHasThreeNames(t *testing.T) {
+	begin := rouse.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+	end := rouse.At(time.Date(2026, 10, 26, 12, 0, 0, 0, time.UTC))
+	for _, expr := range []string{"30 2 * * *", "*/30 2 * * *", "0 */2 * * *", "aws:cron(30 2 * * ? *)"} {
+		times := map[string]string{}
+		for _, dst := range []string{"", "vixie", "next,first"} {
+			s, err := schedule.Parse(expr, schedule.Options{Timezone: "Europe/Berlin", DST: dst})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := begin; at < end; {
+				at, _ = s.Next(at)
+				times[dst] += at.Time().Format("2006-01-02T15:04 ")
+			}
+		}
+		if times[""] != times["vixie"] || times[""] != times["next,first"] {
+			t.Errorf("%s: the default, vixie and next,first have different times", expr)
 		}
 	}
 }

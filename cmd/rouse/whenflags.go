@@ -12,7 +12,7 @@ type whenFlags struct {
 	Timezone       string        `help:"Time zone of a cron expression, such as Europe/Stockholm; default UTC." placeholder:"ZONE"`
 	Also           []string      `help:"A further schedule: due whenever any of them is; can be repeated." placeholder:"EXPR" sep:"none"`
 	Except         []string      `help:"Times taken out: a date, a range with / between, or five cron fields; can be repeated." placeholder:"TIMES" sep:"none"`
-	DST            string        `name:"dst" help:"Policy for local times that a clock change skips or repeats; default vixie." placeholder:"POLICY"`
+	DST            string        `name:"dst" help:"Policy for local times that a clock change skips or repeats; default vixie, which is next,first." placeholder:"POLICY"`
 	CalendarOff    []string      `help:"Exclude the days of this calendar, such as weekends; can be repeated." placeholder:"NAME" member:"calendar.off" show:"days off"`
 	CalendarOnly   []string      `help:"Only the days of this calendar; can be repeated." placeholder:"NAME" member:"calendar.only" show:"days on"`
 	CalendarShift  string        `help:"What becomes of an occurrence on a day that does not count: skip (the default), next or previous." placeholder:"POLICY" member:"calendar.shift" show:"shift"`

@@ -107,9 +107,9 @@ class Package(unittest.TestCase):
     def test_it_builds_as_a_wheel(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out], cwd=HERE, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            (wheel,) = Path(out).glob("rouse-*-py3-none-any.whl")
+            (wheel,) = Path(out).glob("rouse_client-*-py3-none-any.whl")
             names = zipfile.ZipFile(wheel).namelist()
-        for want in ("rouse/py.typed", "rouse/client.py", "rouse/models.py", f"rouse-{rouse.__version__}.dist-info/licenses/LICENSE"):
+        for want in ("rouse/py.typed", "rouse/client.py", "rouse/models.py", f"rouse_client-{rouse.__version__}.dist-info/licenses/LICENSE"):
             self.assertIn(want, names)
 
 

@@ -1,7 +1,7 @@
 """Verifies callbacks: signatures `v1` (HMAC) and `v1a` (Ed25519) of Standard Webhooks, and the identity of a fire.
 
-A key is a secret, `whsec_…`, which verifies signatures `v1`, or a public key, `whpk_…`, which verifies signatures `v1a` and needs
-`pip install 'rouse[ed25519]'`. `rouse signing reveal` prints both; `Client.signing_keys` returns them.
+A key is a secret, `whsec_…`, which verifies signatures `v1`, or a public key, `whpk_…`, which verifies signatures `v1a` and needs the
+package `cryptography`, which the extra `ed25519` installs. `rouse signing reveal` prints both; `Client.signing_keys` returns them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Public:
         try:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         except ImportError as error:
-            raise RuntimeError("public keys need the package cryptography: pip install 'rouse[ed25519]'") from error
+            raise RuntimeError("public keys need the package cryptography: pip install 'cryptography>=41'") from error
         self.key = Ed25519PublicKey.from_public_bytes(_decoded(text[len("whpk_") :], 32, 32, "whpk_"))
 
     def find(self, signatures: str, message: bytes) -> Optional[str]:
