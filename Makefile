@@ -187,3 +187,9 @@ soak-pools: ## pools on RabbitMQ whose workers, managers, connections and broker
 .PHONY: soak-cluster
 soak-cluster: build ## several nodes on one store and all that can go wrong between them, for longer: make soak-cluster ROUNDS=10 MINUTES=10
 	ROUSE_ROUNDS=$${ROUNDS:-5} ROUSE_MINUTES=$${MINUTES:-10} $(GO) test -count 1 -timeout 0 ./test/cluster
+
+.PHONY: findings
+findings: ## what surprised us about libraries and servers of others is still so; needs package registries (some minutes)
+	@failed=0; for f in findings/*.sh; do log=$$(mktemp); code=0; $$f >$$log 2>&1 || code=$$?; \
+		case $$code in 0) echo "ok       $$f";; 1) echo "changed  $$f";; *) echo "not run  $$f";; esac; \
+		if [ $$code -ne 0 ]; then sed 's/^/         /' $$log; failed=1; fi; rm -f $$log; done; exit $$failed
