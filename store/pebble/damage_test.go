@@ -314,3 +314,43 @@ func TestATallyComparesWhatHasToAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEmptyRecordIsNoDamage: a checkpoint ends the log with a record that has no revision, after others
+// were flushed to tables.
+func TestAnEmptyRecordIsNoDamage(t *testing.T) {
+	for _, rows := range []int{500, 3000} {
+		dir := filepath.Join(t.TempDir(), "store")
+		s, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changes []rouse.Change
+		for i := range rows {
+			changes = append(changes, create(fmt.Sprintf("t%04d-%s", i, strings.Repeat("x", 400))))
+		}
+		for _, batch := range [][]rouse.Change{changes[:1], changes[1:]} {
+			if _, err := s.Apply(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		to := filepath.Join(t.TempDir(), "copy")
+		if err := errors.Join(s.Checkpoint(t.Context(), to), s.Corrupted()); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := Tally(t.Context(), to); err != nil || n[rouse.StateScheduled] != int64(rows) {
+			t.Errorf("the copy has %v rows, %v", n, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(dir, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := countAll(t, s); n != int64(rows) {
+			t.Errorf("there are %d rows of %d", n, rows)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
