@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -20,9 +18,7 @@ import (
 )
 
 func TestDamage(t *testing.T) {
-	storetest.Damage(t, func(dir string) (rouse.Store, error) {
-		return Open(dir, Options{MemTableBytes: 1 << 19, CacheBytes: 1 << 20})
-	}, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") })
+	storetest.Damage(t, openShaped, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") }, shapes...)
 }
 
 // logged creates a store with acknowledged rows in its log, each in a separate batch, and returns the files
@@ -228,19 +224,6 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	_ = s.Close()
 }
 
-// stuckTables is a disk that blocks writes of tables while it is stuck.
-type stuckTables struct {
-	vfs.FS
-	stuck atomic.Bool
-}
-
-func (d *stuckTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.stuck.Load() && strings.HasSuffix(name, ".sst") {
-		return nil, syscall.EIO
-	}
-	return d.FS.Create(name, category)
-}
-
 func TestFilesAreTheOwners(t *testing.T) {
 	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(dir, Options{MemTableBytes: 1 << 18}) })
 }
@@ -311,46 +294,6 @@ func TestATallyComparesWhatHasToAgree(t *testing.T) {
 		}
 		if _, _, err := Tally(t.Context(), dir); !errors.Is(err, rouse.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// TestAnEmptyRecordIsNoDamage: a checkpoint ends the log with a record that has no revision, after others
-// were flushed to tables.
-func TestAnEmptyRecordIsNoDamage(t *testing.T) {
-	for _, rows := range []int{500, 3000} {
-		dir := filepath.Join(t.TempDir(), "store")
-		s, err := Open(dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var changes []rouse.Change
-		for i := range rows {
-			changes = append(changes, create(fmt.Sprintf("t%04d-%s", i, strings.Repeat("x", 400))))
-		}
-		for _, batch := range [][]rouse.Change{changes[:1], changes[1:]} {
-			if _, err := s.Apply(t.Context(), batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-		to := filepath.Join(t.TempDir(), "copy")
-		if err := errors.Join(s.Checkpoint(t.Context(), to), s.Corrupted()); err != nil {
-			t.Fatal(err)
-		}
-		if n, _, err := Tally(t.Context(), to); err != nil || n[rouse.StateScheduled] != int64(rows) {
-			t.Errorf("the copy has %v rows, %v", n, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if s, err = Open(dir, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if n := countAll(t, s); n != int64(rows) {
-			t.Errorf("there are %d rows of %d", n, rows)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
