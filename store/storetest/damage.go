@@ -134,7 +134,7 @@ func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want 
 		t.Fatal(page.Next, err)
 	}
 	want.rows = page.Rows
-	killed = copyDir(t, dir)
+	killed = Killed(t, dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
