@@ -60,20 +60,42 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 	defer func() { err = errors.Join(err, removeTemp(temp)) }()
 	dir := filepath.Join(temp, "copy")
 	if err := store.(rouse.Checkpointer).Checkpoint(ctx, dir); err != nil {
-		return err
+		return copyFault(ctx, store, err)
 	}
 	m := Manifest{Format: format, Rouse: info.Version, Store: k.name, Taken: taken.Time()}
 	if m.Rows, m.Records, err = k.tally(ctx, dir); err != nil {
-		if s, ok := store.(interface{ Met(error) error }); ok { // the copy has the store's own blocks
-			err = s.Met(err)
-		}
-		return err
+		return copyFault(ctx, store, err)
 	}
 	if m.Files, err = describe(ctx, dir); err != nil {
 		return err
 	}
 	return stream(ctx, w, dir, &m)
 }
+
+// copyFault returns the error for a copy that failed. If the copy is damaged, the store is examined: only what
+// is found there is damage of the store, which makes its node unhealthy.
+func copyFault(ctx context.Context, store rouse.Store, fault error) error {
+	if !errors.Is(fault, rouse.ErrCorrupt) {
+		return fault
+	}
+	if s, ok := store.(interface{ Examine(context.Context) error }); ok {
+		if err := s.Examine(ctx); err != nil {
+			return err
+		}
+	}
+	return &damagedCopy{fault}
+}
+
+// damagedCopy is the error for a copy that is damaged while the store is not.
+type damagedCopy struct{ fault error }
+
+func (d *damagedCopy) Error() string {
+	what := strings.ReplaceAll(d.fault.Error(), rouse.ErrCorrupt.Error(), "the copy is damaged")
+	what, _, _ = strings.Cut(what, "; restore the store") // the cure for a damaged store
+	return what + "; the store can be read and is not damaged: take the backup again, and report this if it fails again"
+}
+
+func (d *damagedCopy) Unwrap() error { return rouse.ErrCorrupt }
 
 // describe lists the files of a checkpoint, except locks.
 func describe(ctx context.Context, dir string) (files []File, err error) {

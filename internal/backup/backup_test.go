@@ -23,6 +23,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/pebble"
 	"github.com/rousehq/rouse/store/sqlite"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 // places are the kinds, and how their stores are opened.
@@ -37,6 +38,15 @@ func eachKind(t *testing.T, do func(t *testing.T, kind string)) {
 	for kind := range places {
 		t.Run(kind, func(t *testing.T) { do(t, kind) })
 	}
+}
+
+// eachShape runs a test with stores of each kind, whose files have each shape.
+func eachShape(t *testing.T, do func(t *testing.T, kind string, shape storetest.Shape)) {
+	eachKind(t, func(t *testing.T, kind string) {
+		for _, shape := range storetest.Shapes {
+			t.Run(shape.Name, func(t *testing.T) { do(t, kind, shape) })
+		}
+	})
 }
 
 func open(t *testing.T, kind, path string) rouse.Store {
@@ -114,10 +124,12 @@ func tree(t *testing.T, dir string) (names []string) {
 }
 
 func TestARestoredStoreIsWhatItWas(t *testing.T) {
-	eachKind(t, func(t *testing.T, kind string) {
+	eachShape(t, func(t *testing.T, kind string, shape storetest.Shape) {
 		top := t.TempDir()
 		s := open(t, kind, filepath.Join(top, "store"))
+		shape.Make(t, s)
 		fill(t, s)
+		shape.Make(t, s)
 		want := contents(t, s)
 		before, err := s.Now(t.Context())
 		if err != nil {
@@ -127,6 +139,9 @@ func TestARestoredStoreIsWhatItWas(t *testing.T) {
 		var b bytes.Buffer
 		if err := Write(t.Context(), s, &b, Info{Version: "v1.2.3"}); err != nil {
 			t.Fatal(err)
+		}
+		if told := s.(rouse.Checked).Corrupted(); told != nil {
+			t.Errorf("the store is healthy and tells of %v", told)
 		}
 		if has := tree(t, top); kind == "sqlite" && !slices.Equal(had, has) || strings.Contains(fmt.Sprint(has), "rouse-backup") {
 			t.Errorf("next to the store there was %v, and is %v", had, has)
@@ -209,7 +224,8 @@ func TestABackupHasAllThatWasAcknowledgedBefore(t *testing.T) {
 				}
 			}
 		})
-		for round := range 4 {
+		for round, shape := range storetest.Shapes {
+			shape.Make(t, s)
 			<-wrote
 			least := acked.Load()
 			var b bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/store/storetest"
 )
 
 // fill writes rows of all states and records of several namespaces, one of which has no rows any more.
@@ -53,30 +54,44 @@ func TestCopyFromEachKindToEach(t *testing.T) {
 			if !poll.Today(i+j, len(kindNames)) {
 				continue
 			}
-			t.Run(source+" to "+target, func(t *testing.T) {
-				from, to := open(t, source), open(t, target)
-				fill(t, from)
-				// The generation of a deleted timer must not be reused.
-				put(t, from, row("test", "gone", "", rouse.StateScheduled))
-				remove(t, from, rouse.Key{Namespace: "test", Name: "gone"})
-				r, err := migrate.Copy(t.Context(), from, to, migrate.Options{Final: true})
-				if err != nil || !r.Same || !r.Finished || r.Passes != 2 || r.Different != 0 {
-					t.Fatalf("%+v %v", r, err)
-				}
-				if rows := int64(len(states) + 1 + 1500); r.Rows != rows || r.Total != (migrate.Counts{RowsWritten: rows, RecordsWritten: 1801}) || r.Records != 1801 {
-					t.Errorf("%+v", r)
-				}
-				alike(t, from, to)
-				if r, err := migrate.Verify(t.Context(), from, to, migrate.Options{}); err != nil || !r.Same {
-					t.Errorf("%+v %v", r, err)
-				}
-				if _, unfinished, err := migrate.Unfinished(t.Context(), to); unfinished || err != nil {
-					t.Error("the target is not finished", err)
-				}
-				checkLeft(t, from, to)
-			})
+			for _, shape := range shapesOf(source) {
+				t.Run(source+" to "+target+": "+shape.Name, func(t *testing.T) { copyAll(t, source, target, shape) })
+			}
 		}
 	}
+}
+
+// shapesOf returns the shapes of the files of a kind of store, or one that changes nothing.
+func shapesOf(kind string) []storetest.Shape {
+	if kind == "pebble" || kind == "sqlite" {
+		return storetest.Shapes
+	}
+	return storetest.Shapes[:1]
+}
+
+func copyAll(t *testing.T, source, target string, shape storetest.Shape) {
+	from, to := open(t, source), open(t, target)
+	shape.Make(t, from)
+	fill(t, from)
+	shape.Make(t, from)
+	// The generation of a deleted timer must not be reused.
+	put(t, from, row("test", "gone", "", rouse.StateScheduled))
+	remove(t, from, rouse.Key{Namespace: "test", Name: "gone"})
+	r, err := migrate.Copy(t.Context(), from, to, migrate.Options{Final: true})
+	if err != nil || !r.Same || !r.Finished || r.Passes != 2 || r.Different != 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if rows := int64(len(states) + 1 + 1500); r.Rows != rows || r.Total != (migrate.Counts{RowsWritten: rows, RecordsWritten: 1801}) || r.Records != 1801 {
+		t.Errorf("%+v", r)
+	}
+	alike(t, from, to)
+	if r, err := migrate.Verify(t.Context(), from, to, migrate.Options{}); err != nil || !r.Same {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, unfinished, err := migrate.Unfinished(t.Context(), to); unfinished || err != nil {
+		t.Error("the target is not finished", err)
+	}
+	checkLeft(t, from, to)
 }
 
 func TestACopyFollowsItsSource(t *testing.T) {

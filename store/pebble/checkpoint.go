@@ -9,7 +9,7 @@ import (
 
 // Checkpoint writes a consistent copy of the store into a directory that does not exist yet. On the same file
 // system the copy shares its files with the store and costs little. The marker comes last: an interrupted
-// copy is not a store.
+// copy is not a store. An error that is rouse.ErrCorrupt is about the copy; Examine examines the store.
 func (s *Store) Checkpoint(ctx context.Context, dir string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) error {
 		err = writeMarker(s.room.disk, dir, "ready")
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, s.met(err))
+		return fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
 	}
 	return nil
 }

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -20,9 +18,7 @@ import (
 )
 
 func TestDamage(t *testing.T) {
-	storetest.Damage(t, func(dir string) (rouse.Store, error) {
-		return Open(dir, Options{MemTableBytes: 1 << 19, CacheBytes: 1 << 20})
-	}, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") })
+	storetest.Damage(t, openShaped, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") }, shapes...)
 }
 
 // logged creates a store with acknowledged rows in its log, each in a separate batch, and returns the files
@@ -226,19 +222,6 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	}
 	d.stuck.Store(false)
 	_ = s.Close()
-}
-
-// stuckTables is a disk that blocks writes of tables while it is stuck.
-type stuckTables struct {
-	vfs.FS
-	stuck atomic.Bool
-}
-
-func (d *stuckTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.stuck.Load() && strings.HasSuffix(name, ".sst") {
-		return nil, syscall.EIO
-	}
-	return d.FS.Create(name, category)
 }
 
 func TestFilesAreTheOwners(t *testing.T) {

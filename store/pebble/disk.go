@@ -10,14 +10,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fs returns the disk for Pebble: without space, writes take longer instead of failing, and syncs are
-// recorded.
+// fs returns the disk for Pebble: without space, writes take longer instead of failing, and syncs of the
+// store's own files are recorded.
 func (r *room) fs(n *notes) vfs.FS { return &patientFS{r.disk, r, n} }
 
 type patientFS struct {
 	vfs.FS
 	room  *room
 	notes *notes
+}
+
+// notesOf returns the notes to keep for a file: nil for a file of a copy, which has a name of the store's.
+func (f *patientFS) notesOf(name string) *notes {
+	if f.PathDir(name) != f.PathDir(f.PathJoin(f.room.dir, "file")) {
+		return nil
+	}
+	return f.notes
 }
 
 func (f *patientFS) Unwrap() vfs.FS { return f.FS }
@@ -42,9 +50,9 @@ func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, 
 	if err := f.room.private(name); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	f.notes.created(name)
-	p := &patientFile{File: file, room: f.room, patience: patience(name), name: name, notes: f.notes}
-	if kind, _ := fileKind(name); kind == logFile {
+	p := &patientFile{File: file, room: f.room, patience: patience(name), name: name, notes: f.notesOf(name)}
+	p.notes.created(name)
+	if kind, _ := fileKind(name); kind == logFile && p.notes != nil {
 		p.log = &logFill{}
 		if info, err := file.Stat(); err == nil { // a log that is used again has what it had before
 			p.log.length = info.Size()
@@ -62,14 +70,14 @@ func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, o
 }
 
 func (f *patientFS) Remove(name string) error {
-	if err := f.notes.leaving(name); err != nil {
+	if err := f.notesOf(name).leaving(name); err != nil {
 		return err
 	}
 	return f.FS.Remove(name)
 }
 
 func (f *patientFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.notes.leaving(oldname); err != nil {
+	if err := f.notesOf(oldname).leaving(oldname); err != nil {
 		return nil, err
 	}
 	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, category) })

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -39,10 +40,11 @@ func (d *damage) Unwrap() error { return rouse.ErrCorrupt }
 
 // examined is a store whose files are being checked.
 type examined struct {
-	w       *witness.Witness // nil if the store has none
-	has     noted
-	logs    []uint64
-	options []string
+	w         *witness.Witness // nil if the store has none
+	has       noted
+	logs      []uint64
+	unflushed uint64 // the first log that Pebble replays, according to the manifest
+	options   []string
 }
 
 func (x *examined) openWitness(disk vfs.FS, dir string) (err error) {
@@ -112,24 +114,30 @@ func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
 	case number == x.has.manifest && s.end < x.has.size:
 		d.wrong = fmt.Sprintf("can be read to byte %d, and had at least %d bytes", s.end, x.has.size)
 	default:
-		x.has.manifest, x.has.size = number, s.end
+		x.has.manifest, x.has.size, x.unflushed = number, s.end, s.unflushed
 		return nil
 	}
 	return &d
 }
 
-// readLogs checks the logs that Pebble replays.
-func (x *examined) readLogs(disk vfs.FS, dir string) error {
-	logs := x.logs
+// replayed returns the logs that Pebble replays. Earlier ones may still exist, because they could not be
+// removed yet, or are kept to be used again: the tables have at least what is in them.
+func (x *examined) replayed() []uint64 {
+	logs := slices.DeleteFunc(slices.Clone(x.logs), func(n uint64) bool { return n < x.unflushed })
 	for i, number := range logs {
 		if number > x.has.opened { // earlier logs were flushed to tables before this one was created
-			logs = logs[i:]
-			break
+			return logs[i:]
 		}
 	}
+	return logs
+}
+
+// readLogs checks the logs that Pebble replays.
+func (x *examined) readLogs(disk vfs.FS, dir string) error {
+	logs := x.replayed()
 	if len(logs) == 0 || logs[0] > x.has.opened {
 		for number := range x.has.logs {
-			if number > x.has.opened && !slices.Contains(logs, number) {
+			if number > x.has.opened && number >= x.unflushed && !slices.Contains(logs, number) {
 				beyond := slices.DeleteFunc(slices.Clone(logs), func(n uint64) bool { return n < number })
 				return &damage{file: logName(number), wrong: "is missing", isLog: true, beyond: beyond}
 			}
@@ -151,11 +159,10 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size, logName(logs[i+1]))
 			return d
 		}
-		if r, ok := revisionOf(s.last); ok {
-			revision = r
-		}
+		revision = max(revision, s.revision)
 		last = s
 	}
+	// If no log has a revision, the tables have the last one: it is compared when they can be read.
 	if len(logs) > 0 && revision != 0 && revision < x.has.revision {
 		n := len(logs) - 1
 		return &damage{file: logName(logs[n]), cut: last.end, isLog: true, beyond: logs[n:], wrong: fmt.Sprintf(
@@ -167,8 +174,8 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 
 func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
-// revisionOf returns the last revision of a batch in the log.
-func revisionOf(record []byte) (uint64, bool) {
+// revisionOf returns the revision of a batch in the log; ok is false if it has none.
+func revisionOf(record []byte) (revision uint64, ok bool) {
 	if len(record) < batchrepr.HeaderLen {
 		return 0, false
 	}
@@ -183,6 +190,33 @@ func revisionOf(record []byte) (uint64, bool) {
 			return revision, err == nil
 		}
 	}
+}
+
+// Fields at the beginning of an edit in the manifest, by their tags. What is behind them needs no attention.
+const (
+	editComparer  = 1 // with a text
+	editUnflushed = 2
+)
+
+// unflushedLog returns the first unflushed log that an edit in the manifest names, or 0.
+func unflushedLog(edit []byte) uint64 {
+	for len(edit) > 0 {
+		tag, n := binary.Uvarint(edit)
+		value, m := binary.Uvarint(edit[max(n, 0):])
+		if n <= 0 || m <= 0 {
+			return 0
+		}
+		edit = edit[n+m:]
+		switch {
+		case tag == editUnflushed:
+			return value
+		case tag == editComparer && value <= uint64(len(edit)):
+			edit = edit[value:]
+		default:
+			return 0
+		}
+	}
+	return 0
 }
 
 // accept removes what a log has lost: it moves the log and all later ones into a directory, and writes the

@@ -18,7 +18,7 @@ import (
 // and, by observing Pebble's file operations, the logs that must exist and the minimal size of the manifest.
 // Everything is recorded after it is durable: a log after its first sync, as Pebble syncs the directory
 // before; a manifest when it is synced after it became the current one. Before a file is removed, it is
-// removed from the witness, and that is synced.
+// removed from the witness, and that is synced. A nil *notes records no files.
 type notes struct {
 	mu      sync.Mutex
 	w       *witness.Witness // nil until the store has been opened
@@ -105,6 +105,9 @@ func (n *notes) write() error {
 
 // synced records that a file was synced, with at least size bytes.
 func (n *notes) synced(name string, size int64) {
+	if n == nil {
+		return
+	}
 	kind, number := fileKind(name)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,7 +128,7 @@ func (n *notes) synced(name string, size int64) {
 
 // created records that a file was created: it may be the marker of the current manifest.
 func (n *notes) created(name string) {
-	if kind, number := fileKind(name); kind == markerFile {
+	if kind, number := fileKind(name); kind == markerFile && n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.current = number
@@ -135,7 +138,7 @@ func (n *notes) created(name string) {
 // leaving records that a file is about to be removed or reused.
 func (n *notes) leaving(name string) error {
 	kind, number := fileKind(name)
-	if kind != logFile {
+	if kind != logFile || n == nil {
 		return nil
 	}
 	n.mu.Lock()

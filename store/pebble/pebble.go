@@ -275,9 +275,6 @@ func (s *Store) met(err error) error {
 	return err
 }
 
-// Met records damage that was found in a copy of the store, and returns it.
-func (s *Store) Met(err error) error { return s.met(err) }
-
 // Corrupted returns the first damage found since the store was opened.
 func (s *Store) Corrupted() error {
 	if err := s.damaged.Load(); err != nil {

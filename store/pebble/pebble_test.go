@@ -25,11 +25,11 @@ func TestSameAsTheModel(t *testing.T) {
 	storetest.Compare(t, inLittleMemory.Empty, func() rouse.Store { return mem.New() })
 }
 
-func TestReopen(t *testing.T) { storetest.Reopen(t, inLittleMemory) }
+func TestReopen(t *testing.T) { storetest.Reopen(t, openShaped, shapes...) }
 
 func openDir(dir string) (rouse.Store, error) { return Open(dir, Options{}) }
 
-func TestCheckpoint(t *testing.T) { storetest.Checkpoint(t, openDir) }
+func TestCheckpoint(t *testing.T) { storetest.Checkpoint(t, openShaped, shapes...) }
 
 func TestClock(t *testing.T) {
 	storetest.Clock(t, func(t *testing.T, clock func() time.Time) rouse.Store {

@@ -24,13 +24,15 @@ const (
 
 // scanned describes how far a log or manifest can be read, and what is behind that.
 type scanned struct {
-	size   int64  // of the file
-	end    int64  // of the last complete record
-	last   []byte // the last complete record
-	closed bool   // it ends as its writer ends it
-	torn   bool   // there is something behind the end that is not a record
-	behind int    // complete chunks behind the end
-	synced int64  // how far the log was synced, according to those chunks
+	size   int64 // of the file
+	end    int64 // of the last complete record
+	closed bool  // it ends as its writer ends it
+	torn   bool  // there is something behind the end that is not a record
+	behind int   // complete chunks behind the end
+	synced int64 // how far the log was synced, according to those chunks
+
+	revision  uint64 // of a log: the last one in its records; 0 if no record has one
+	unflushed uint64 // of a manifest: the first log whose records are not all in tables
 }
 
 // scanner reads one file.
@@ -107,10 +109,20 @@ func (s *scanner) next(b []byte) int {
 	s.record = append(s.record, b[c.head:c.size]...)
 	s.begun = c.part == firstChunk || c.part == middleChunk
 	if !s.begun {
-		s.last, s.record = s.record, s.last
 		s.end = s.at + int64(c.size)
+		s.readRecord()
 	}
 	return c.size
+}
+
+// readRecord keeps what the examination needs of a complete record. Many records have nothing of it: a
+// checkpoint ends the log with an empty one, and most edits of the manifest flush no log.
+func (s *scanner) readRecord() {
+	if s.number == 0 {
+		s.unflushed = max(s.unflushed, unflushedLog(s.record))
+	} else if revision, ok := revisionOf(s.record); ok {
+		s.revision = revision
+	}
 }
 
 // chunk is the header of a chunk.

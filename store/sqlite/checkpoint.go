@@ -15,7 +15,7 @@ const CheckpointFile = "timers.db"
 // Checkpoint writes a consistent copy of the store into a directory that does not exist yet: a file named
 // CheckpointFile, without gaps. Reads and writes do not wait for it, but SQLite cannot checkpoint the log
 // while it runs, so the log grows with every write. If it fails, or its context ends, it leaves nothing
-// behind.
+// behind. An error that is rouse.ErrCorrupt may be about the copy; Examine examines the store.
 func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	defer s.life.RUnlock()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("checkpoint to %s: %w", dir, s.met(err))
+			err = fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
 		}
 	}()
 	if err := os.Mkdir(dir, 0o700); err != nil {

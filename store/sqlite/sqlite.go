@@ -202,8 +202,21 @@ func readErr(ctx context.Context, err error) error {
 	return err
 }
 
-// Met records damage that was found in a copy of the store, and returns it.
-func (s *Store) Met(err error) error { return s.met(err) }
+// Examine reads all of the store, and records and returns damage that it finds: a page that cannot be read
+// from the disk, or rows, indexes, counters and records that do not agree. It is for a store of which a copy
+// was found damaged: the copy may have a fault that the store has not.
+func (s *Store) Examine(ctx context.Context) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+	db, err := sql.Open("sqlite", dsn(s.path, []string{"query_only(true)", "busy_timeout(5000)"})) // without pages in memory
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return s.met(readErr(ctx, sound(ctx, db)))
+}
 
 // Corrupted returns the first damage found since the store was opened.
 func (s *Store) Corrupted() error {

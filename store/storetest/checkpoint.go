@@ -9,9 +9,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Checkpoint tests that the checkpoints of a store are consistent stores. open opens the store in a
-// directory, which open or a checkpoint created.
-func Checkpoint(t *testing.T, open OpenDir) {
+// Checkpoint tests that the checkpoints of a store are consistent stores, in each of the shapes and those of
+// the store's own. open opens the store in a directory, which open or a checkpoint created.
+func Checkpoint(t *testing.T, open OpenDir, own ...Shape) {
+	for _, shape := range append(own, Shapes...) {
+		t.Run(shape.Name, func(t *testing.T) { checkpointIn(t, open, shape) })
+	}
+}
+
+func checkpointIn(t *testing.T, open OpenDir, shape Shape) {
 	top := t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }
 	reopen := func(name string) *bench {
@@ -27,8 +33,10 @@ func Checkpoint(t *testing.T, open OpenDir) {
 	if !ok {
 		t.Fatalf("%T is no Checkpointer", b.Store)
 	}
+	shape.Make(t, b.Store)
 	rows := assorted(b)
 	all := manyRecords(b)
+	shape.Make(t, b.Store)
 
 	if err := c.Checkpoint(t.Context(), at("copy")); err != nil {
 		t.Fatal(err)
@@ -51,6 +59,9 @@ func Checkpoint(t *testing.T, open OpenDir) {
 		t.Error("it left something")
 	}
 
+	if told, ok := b.Store.(rouse.Checked); !ok || told.Corrupted() != nil {
+		t.Errorf("the store of which copies failed: %v", told)
+	}
 	after := b.create(row("after the copy", 0))[0]
 	b.apply(rouse.Change{Key: rows[0].Key, If: rows[0].Revision})
 	for range 2 { // the copy does not change with the store, and can be used itself

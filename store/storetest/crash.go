@@ -41,8 +41,8 @@ const (
 	childRound = "ROUSE_STORETEST_ROUND"
 )
 
-// crashRounds is how often a writer is killed.
-const crashRounds = 4
+// crashRounds is how often a writer is killed, each in another shape of the store.
+var crashRounds = len(Shapes)
 
 // Crash kills a process that writes to a store, and tests that the store contains everything acknowledged,
 // each call completely or not at all. Call it from a test that does nothing else: Crash runs that test again
@@ -98,6 +98,7 @@ func writeUntilKilled(t *testing.T, dir string, open OpenDir) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	Shapes[round%len(Shapes)].Make(t, s)
 	for batch := 0; ; batch++ {
 		results, err := s.Apply(context.Background(), batchOf(round, batch))
 		if err != nil {

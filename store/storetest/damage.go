@@ -23,19 +23,25 @@ import (
 // rouse.ErrCorrupt. open opens the store in a directory; harmless reports which files contain nothing
 // acknowledged, so that opening without them may fail in any way.
 //
-// The sample of damages is always the same, of which each day has a third; with ROUSE_LONG each file is
-// damaged at every few bytes.
-func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless func(file string) bool) {
-	killed, closed, want := made(t, open)
-	t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, harmless) })
-	t.Run("closed", func(t *testing.T) { breakAll(t, open, closed, want, 6, 1, harmless) })
+// It does so in each of the shapes and those of the store's own. The sample of damages is always the same, of
+// which each day has a part; with ROUSE_LONG each file is damaged at every few bytes.
+func Damage(t *testing.T, open OpenDir, harmless func(file string) bool, own ...Shape) {
+	for i, shape := range append(own, Shapes...) {
+		t.Run(shape.Name, func(t *testing.T) {
+			killed, closed, want := made(t, open, shape)
+			t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, i, harmless) })
+			t.Run("closed", func(t *testing.T) { breakAll(t, open, closed, want, 6, 1, i, harmless) })
+		})
+	}
 }
 
+// daysOfDamage is how many days the damages are spread over.
+const daysOfDamage = 18
+
 // breakAll damages the files of a store one by one, with the given numbers of changed bits and truncations in
-// each.
-func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image string, want held, flips, cuts int, harmless func(string) bool) {
+// each. Of the damages, it begins with the one of the given number.
+func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, n int, harmless func(string) bool) {
 	check(t, open, copyDir(t, image), "nothing", want, true)
-	n := 0
 	for _, file := range files(t, image) {
 		if harmless(file) {
 			continue
@@ -45,7 +51,7 @@ func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image st
 			t.Fatal(err)
 		}
 		for _, d := range damages(whole, flips, cuts) {
-			if n++; !poll.Today(n, 3) {
+			if n++; !poll.Today(n, daysOfDamage) {
 				continue
 			}
 			dir := copyDir(t, image)
@@ -79,8 +85,8 @@ type held struct {
 var everything = rouse.EveryState
 
 // made creates a store, and returns its files as a kill leaves them, its files after Close, and what it had
-// acknowledged.
-func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, closed string, want held) {
+// acknowledged. The rows of its second half come between two times that it is brought into a shape.
+func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want held) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := open(dir)
@@ -119,14 +125,16 @@ func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, clo
 			if s, err = open(dir); err != nil {
 				t.Fatal(err)
 			}
+			shape.Make(t, s)
 		}
 	}
+	shape.Make(t, s)
 	page, err := s.List(t.Context(), rouse.Query{States: everything, Limit: 2 * batches * size})
 	if err != nil || page.Next != nil {
 		t.Fatal(page.Next, err)
 	}
 	want.rows = page.Rows
-	killed = copyDir(t, dir)
+	killed = Killed(t, dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,10 +142,9 @@ func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, clo
 }
 
 // check opens a store and reads all of it. Without damage nothing may fail.
-func check(t *testing.T, open func(dir string) (rouse.Store, error), dir, what string, want held, whole bool) {
+func check(t *testing.T, open OpenDir, dir, what string, want held, whole bool) {
 	t.Helper()
 	fails := func(doing string, err error) {
-		t.Helper()
 		t.Helper()
 		if whole || !errors.Is(err, rouse.ErrCorrupt) {
 			t.Errorf("%s: %s: %v", what, doing, err)

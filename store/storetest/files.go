@@ -18,16 +18,49 @@ import (
 // Tree returns what is in a directory: paths, sizes and times.
 func Tree(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+	out, err := walkTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func walkTree(dir string) (out []string, err error) {
+	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 		if err == nil {
 			out = append(out, fmt.Sprint(path, " ", info.Size(), " ", info.ModTime()))
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
+	return out, err
+}
+
+// Killed returns a copy of a store's directory as a kill leaves it. If the store flushes or removes files at
+// the same time, the copy is made again: a process that is killed leaves its files as they are at one moment.
+func Killed(t testing.TB, dir string) string {
+	t.Helper()
+	for {
+		to, err := os.MkdirTemp(t.TempDir(), "killed-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := walkTree(dir)
+		if err == nil {
+			err = os.CopyFS(to, os.DirFS(dir))
+		}
+		if err == nil {
+			var after []string
+			if after, err = walkTree(dir); err == nil && slices.Equal(before, after) {
+				return to
+			}
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return out
 }
 
 // Refuses checks that a directory is not opened as a store, that the error contains all the parts, and that

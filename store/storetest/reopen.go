@@ -6,9 +6,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Reopen tests that a store has the same content after it was closed and opened again. open opens the store
-// in a directory, which is empty the first time.
-func Reopen(t *testing.T, open OpenDir) {
+// Reopen tests that a store has the same content after it was closed and opened again, in each of the shapes
+// and those of the store's own. open opens the store in a directory, which is empty the first time.
+func Reopen(t *testing.T, open OpenDir, own ...Shape) {
+	for _, shape := range append(own, Shapes...) {
+		t.Run(shape.Name, func(t *testing.T) { reopenIn(t, open, shape) })
+	}
+}
+
+func reopenIn(t *testing.T, open OpenDir, shape Shape) {
 	for _, c := range []struct {
 		text   string
 		before func(b *bench) func(b *bench)
@@ -64,7 +70,9 @@ func Reopen(t *testing.T, open OpenDir) {
 		t.Run(c.text, func(t *testing.T) {
 			dir := t.TempDir()
 			b := &bench{T: t, Store: open.In(t, dir)}
+			shape.Make(t, b.Store)
 			then := c.before(b)
+			shape.Make(t, b.Store)
 			for range 2 { // the second time nothing has been written in between
 				if err := b.Store.Close(); err != nil {
 					t.Fatal(err)

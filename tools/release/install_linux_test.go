@@ -104,3 +104,25 @@ func TestTheUnitIsHardened(t *testing.T) {
 	}
 	t.Logf("%s", regexp.MustCompile(`Overall exposure level.*`).Find(out))
 }
+
+// TestTheUnitStaysDown: after an exit code that only an operator can cure, systemd does not start the server
+// again and again.
+func TestTheUnitStaysDown(t *testing.T) {
+	unit, err := os.ReadFile("../../packaging/linux/rouse.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`(?m)^RestartPreventExitStatus=(.*)$`).FindSubmatch(unit)
+	if codes == nil || string(codes[1]) != "2 7" {
+		t.Fatalf("the unit is restarted after the exit codes of a wrong configuration and a damaged store: %q", codes)
+	}
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, means := range map[string]string{"2": "configuration is wrong", "7": "damaged"} {
+		if row := regexp.MustCompile(`(?m)^\| ` + code + ` \|.*$`).Find(page); !strings.Contains(string(row), means) {
+			t.Errorf("docs/cli.md has for exit code %s: %q", code, row)
+		}
+	}
+}
