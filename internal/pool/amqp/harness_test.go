@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
@@ -81,7 +82,7 @@ func (h *harness) start() *harness {
 	if h.driver == nil {
 		h.driver = h.newDriver()
 		h.t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 			defer cancel()
 			if err := h.driver.Close(ctx); err != nil {
 				h.t.Error(err)
