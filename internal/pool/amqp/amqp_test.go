@@ -79,7 +79,7 @@ func TestIdleGroupIsStopped(t *testing.T) {
 	for n := range 6 { // keys with different windows
 		key := fmt.Sprint("k", n)
 		wandering.Go(func() {
-			for gap := time.Duration(n) * 60 * time.Millisecond; gap < 1500*time.Millisecond; gap += 290 * time.Millisecond {
+			for gap := time.Duration(n) * 180 * time.Millisecond; gap < 4500*time.Millisecond; gap += 870 * time.Millisecond {
 				from := c.send(key, "x")
 				if status, body, _ := c.answer(from); status != "ok" || body != "x" {
 					t.Errorf("a request was answered %q with %q", status, body)

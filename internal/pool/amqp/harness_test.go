@@ -36,8 +36,9 @@ type harness struct {
 	log     *testLog
 }
 
-// quick are delays that let a test observe the whole life of a group.
-var quick = pool.Delays{Unbind: 600 * time.Millisecond, Stop: 400 * time.Millisecond}
+// quick are delays that let a test observe the whole life of a group. They are longer than a worker takes to
+// start on a busy machine: else groups are stopped before they have done anything, again and again.
+var quick = pool.Delays{Unbind: 1800 * time.Millisecond, Stop: 1200 * time.Millisecond}
 
 // slow are delays within which no group is stopped.
 var slow = pool.Delays{Unbind: time.Hour, Stop: time.Hour}
@@ -129,11 +130,7 @@ func (h *harness) isSetUp() bool {
 // eventually waits until a condition holds.
 func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("it never came to be that %s", what)
-		}
-	}
+	poll.Until(h.t, what, holds)
 }
 
 // try makes calls to the broker on a separate connection.
@@ -261,7 +258,7 @@ func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d am
 	case d := <-from:
 		status, _ := d.Headers[statusHeader].(string)
 		return status, string(d.Body), d
-	case <-time.After(75 * time.Second):
+	case <-time.After(poll.Patience):
 		if c.h.ctl == nil { // it is another process
 			c.h.t.Fatal("no answer came")
 		}
