@@ -251,6 +251,17 @@ func (c *client) publish(key string, m amqp091.Publishing) <-chan amqp091.Delive
 	return answer
 }
 
+// repeated returns how many answers came to requests that had one. If a session ended, there may be some: what
+// was under way is delivered again.
+func (c *client) repeated() int {
+	if c.h.sessions() > 1 {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.extra
+}
+
 // answer waits for an answer.
 func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d amqp091.Delivery) {
 	c.h.t.Helper()
