@@ -23,6 +23,7 @@ func TestRollingRestart(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
+			y.flags = []string{"--lease", long.String(), "--hold", rollingHold.String()}
 			s := y.set(t)
 			s.drag(12)
 			s.rest()
@@ -42,8 +43,8 @@ func TestRollingRestart(t *testing.T) {
 				starts = append(starts, s.latest()...)
 				s.Progress(20)
 			}
-			s.bounded("late while a node stops", stops, unnoticed)
-			s.bounded("late while a node starts", starts, unnoticed)
+			s.bounded("late while a node stops", stops, unnoticed, rollingHold)
+			s.bounded("late while a node starts", starts, unnoticed, rollingHold)
 			s.undrag(12)
 			s.finish(100 * n)
 		})
@@ -60,7 +61,7 @@ func TestScale(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			y.nodes, y.idle = 5, 4
+			y.nodes, y.idle, y.flags = 5, 4, lasting
 			s := y.set(t)
 			serve := func(nodes int) { // waits until so many do
 				s.f.settled()
@@ -90,9 +91,12 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// rollingHold is how long holds last in a rolling restart.
+const rollingHold = 6 * time.Second
+
 // dragged is how long the slow receiver takes, and longer than a hold: attempts that are out when their node
 // stops go on under renewed ones.
-const dragged = hold + 500*time.Millisecond
+const dragged = rollingHold + 500*time.Millisecond
 
 func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }
 
