@@ -43,8 +43,12 @@ func TestRollingRestart(t *testing.T) {
 				starts = append(starts, s.latest()...)
 				s.Progress(20)
 			}
-			s.bounded("late while a node stops", stops, unnoticed, rollingHold)
-			s.bounded("late while a node starts", starts, unnoticed, rollingHold)
+			broken := long / 2 // others would wait for the leases of a node
+			if y.strategy == "lease" {
+				broken = rollingHold
+			}
+			s.bounded("late while a node stops", stops, unnoticed, broken)
+			s.bounded("late while a node starts", starts, unnoticed, broken)
 			s.undrag(12)
 			s.finish(100 * n)
 		})
