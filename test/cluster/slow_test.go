@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestSlowNodeGivesItsBucketsAway puts 800 ms each way between one node and the store, which is as quick as
+// TestSlowNodeGivesItsBucketsAway puts 400 ms each way between one node and the store, which is as quick as
 // ever for the others: on a busy machine they are several times quicker, too. That is no fault: nothing may
 // be doubled. The slow node's timers go to the others, and come back when it is as quick as they are again.
 func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 			has := map[string]int{}
 			slow := s.f.nodes[0].Name
 			from := time.Now()
-			s.proxies[0].Delay(800 * time.Millisecond)
+			s.proxies[0].Delay(400 * time.Millisecond)
 			harness.Until(t, func() string { return fmt.Sprintf("%s has not given its buckets to the others: %v", slow, has) }, func() bool {
 				has, _ = s.f.buckets(c)
 				return has[slow] == 0 && has[s.f.nodes[1].Name]+has[s.f.nodes[2].Name] == 64
