@@ -50,6 +50,7 @@ func TestRollingRestart(t *testing.T) {
 			s.bounded("late while a node stops", stops, unnoticed, broken)
 			s.bounded("late while a node starts", starts, unnoticed, broken)
 			s.undrag(12)
+			s.lasts(dragged) // what was under way ends, and is recorded
 			s.finish(100 * n)
 		})
 	}
