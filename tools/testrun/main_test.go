@@ -15,7 +15,7 @@ func TestWhatARunForgives(t *testing.T) {
 		has  string // what is printed before
 	}{
 		"once": {
-			`func TestOnce(t *testing.T) { t.Run("part", func(t *testing.T) { if first() { t.Error("why it failed") } }) }
+			`func TestOnce(t *testing.T) { t.Run("a/part", func(t *testing.T) { if first() { t.Error("why it failed") } }) }
 			func TestGood(t *testing.T) { t.Log("silent") }`,
 			"failed once: example/p TestOnce",
 			"why it failed",

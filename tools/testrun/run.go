@@ -139,17 +139,15 @@ func (s *suite) addOutput(e *event) {
 func (p *parser) endTest(e *event, s *suite) {
 	b := s.output[e.Test]
 	delete(s.output, e.Test)
-	parent, isPart := "", false
-	if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
-		parent, isPart = e.Test[:i], true
-	} else if e.Action != "skip" {
+	root, _, isPart := strings.Cut(e.Test, "/")
+	if !isPart && e.Action != "skip" {
 		p.tests++
 	}
 	if e.Action != "fail" || b == nil {
 		return
 	}
-	if isPart && s.output[parent] != nil {
-		s.output[parent].WriteString(b.String())
+	if whole := s.output[root]; isPart && whole != nil {
+		whole.WriteString(b.String())
 		return
 	}
 	s.failed = append(s.failed, e.Test)
