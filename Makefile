@@ -42,17 +42,20 @@ LONGEST = ./node ./store/front ./cmd/rouse ./internal/engine ./store/postgres ./
 	./internal/relay ./internal/claim/kubelease ./transact ./internal/timers ./internal/queue/... ./examples/poolworker
 # What the tests of these drive is the real binary, in processes of its own, or a browser.
 BINARY = ./docs ./test/crash ./test/console ./test/conformance ./test/matrix
+OTHERS = $$($(GO) list ./... | grep -v -E '/(bench|docs|test/(cluster|conformance|console|crash|matrix))$$')
 
+# All code was vetted before. Tests with real servers wait a lot: four packages at a time keep two cores busy. Nodes that
+# are judged for duplicates need their leases renewed in time: less runs next to test/cluster. ROUSE_LONG=1 repeats more.
 .PHONY: test
-test: servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests; those of packages with the race detector
-	# All code was vetted above. Tests with real servers wait a lot: four packages at a time keep two cores busy. ROUSE_LONG=1 repeats more.
-	$(GO) test -vet=off $(RACE) -p 4 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v -E '/(bench|docs|test/(cluster|conformance|console|crash|matrix))$$')
-	$(GO) test -vet=off -p 3 -timeout 20m $(BINARY)
-	# Nodes that are judged for duplicates need their leases renewed in time: less runs beside them.
-	$(GO) test -vet=off -p 2 -timeout 20m ./test/cluster ./bench
-	$(GO) -C tools vet ./...
-	$(GO) -C tools test -vet=off ./...
-	$(GO) -C bench/peers vet ./...
+test: about servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests; those of packages with the race detector
+	$(GO) -C tools build -o ../bin/testrun ./testrun
+	@bin/testrun -go $(GO) -- "-vet=off $(RACE) -p=4 -timeout=20m $(LONGEST) $(OTHERS)" "-vet=off -p=3 -timeout=20m $(BINARY)" \
+		"-vet=off -p=2 -timeout=20m ./test/cluster ./bench" "-C=tools -vet=off ./..."
+
+.PHONY: about
+about:
+	@echo "make test: installs the servers that tests use, if they are missing, vets all code, builds what is tested, and runs all tests."
+	@echo "It takes about 15 minutes on two cores, 25 on busy ones. A test that fails is run once more at the end, and listed."
 
 .PHONY: servers
 servers: ## what tests start for themselves: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer, Prometheus; installed if they are missing
@@ -60,11 +63,14 @@ servers: ## what tests start for themselves: PostgreSQL, Redis, RabbitMQ, NATS, 
 
 .PHONY: format
 format:
+	@echo "gofmt of all files"
 	@bad=$$(git ls-files '*.go' | grep -v '\.pb\.go$$' | xargs gofmt -l); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 
 .PHONY: vet
 vet:
 	$(GO) vet ./...
+	$(GO) -C tools vet ./...
+	$(GO) -C bench/peers vet ./...
 	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./...
 

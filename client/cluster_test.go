@@ -18,6 +18,7 @@ import (
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
@@ -210,7 +211,7 @@ func (n *node) put(ctx context.Context, prefix string, count int) (names []strin
 // eventually waits for what must come.
 func eventually(t *testing.T, what string, wake <-chan struct{}, ok func() bool) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(poll.Patience)
 	for !ok() {
 		select {
 		case <-wake:

@@ -22,6 +22,7 @@ import (
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/grpclink"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // place is a node of a service that the test controls, at its own address.
@@ -247,7 +248,7 @@ func TestHandlersOfAllNodesAreBoundedTogether(t *testing.T) {
 	for range 9 {
 		select {
 		case free <- struct{}{}:
-		case <-time.After(20 * time.Second):
+		case <-time.After(poll.Patience):
 			t.Fatal("no handler runs")
 		}
 	}
@@ -309,7 +310,7 @@ func TestOneStreamToANodeWithTwoAddresses(t *testing.T) {
 	case <-first.credits:
 	case <-second.credits:
 		kept, gone = second, first
-	case <-time.After(20 * time.Second):
+	case <-time.After(poll.Patience):
 		t.Fatal("neither stream got credits")
 	}
 	if m, ok := <-gone.settles; ok {
@@ -331,9 +332,9 @@ func TestOneStreamToANodeWithTwoAddresses(t *testing.T) {
 		select {
 		case granted = <-again.credits:
 		case granted = <-other.credits:
-		case <-time.After(20 * time.Second):
+		case <-time.After(poll.Patience):
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(poll.Patience):
 	}
 	if granted != 5 {
 		t.Errorf("granted %d", granted)
@@ -399,7 +400,7 @@ func TestStayOnOneNode(t *testing.T) {
 		on = a
 	case l = <-b.subs:
 		on = b
-	case <-time.After(20 * time.Second):
+	case <-time.After(poll.Patience):
 		t.Fatal("no subscription")
 	}
 	if l.open.Credits == 0 {

@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds what a page waits for, so that a hang fails with a message. Nothing is judged by it.
-const patience = time.Minute
+const patience = poll.Patience
 
 // shell is a bash that runs the blocks of one page, one after another, in a directory of its own. It owns the
 // processes that they start in the background, and ends them when it ends.

@@ -78,7 +78,7 @@ func TestTheDoctorFindsNothing(t *testing.T) {
 	n := starts(t, cfg)
 	finds(t, n, "health", rouse.SeverityCritical, "does not fire") // it does not run yet
 	run(t, n)
-	if !poll.Holds(time.Minute, func() bool { return len(examined(t, n, "health")) == 0 }) {
+	if !poll.Holds(poll.Patience, func() bool { return len(examined(t, n, "health")) == 0 }) {
 		t.Fatal("the node is not healthy")
 	}
 	for i := range checks {
@@ -217,7 +217,7 @@ func TestTheDoctorLooksAtTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, n)
-	if !poll.Holds(time.Minute, func() bool { return len(examined(t, n, "quotas")) > 0 }) {
+	if !poll.Holds(poll.Patience, func() bool { return len(examined(t, n, "quotas")) > 0 }) {
 		t.Fatal("a full quota was not found")
 	}
 	finds(t, n, "quotas", rouse.SeverityWarning, "timers of default (2 of 2)")
@@ -253,7 +253,7 @@ func TestTheDoctorLooksAtNodes(t *testing.T) {
 	run(t, a)
 	b := node("b", "2")
 	run(t, b)
-	if !poll.Holds(time.Minute, func() bool { return len(examined(t, a, "versions")) > 0 && len(examined(t, b, "buckets")) == 0 }) {
+	if !poll.Holds(poll.Patience, func() bool { return len(examined(t, a, "versions")) > 0 && len(examined(t, b, "buckets")) == 0 }) {
 		t.Fatalf("%+v, %+v", examined(t, a, "versions"), examined(t, b, "buckets"))
 	}
 	finds(t, a, "versions", rouse.SeverityWarning, "1 on a; 2 on b")

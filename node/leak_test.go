@@ -120,7 +120,7 @@ func TestSecretsDoNotLeak(t *testing.T) {
 		last = ask("GET", v1+"default/timers/"+name+":explain", "")
 		return strings.Contains(last, text)
 	}
-	if !poll.Holds(30*time.Second, func() bool {
+	if !poll.Holds(poll.Patience, func() bool {
 		return explained("hook", "[secret]") && explained("plain", "connect") && explained("sealed", "connect") && explained("rabbit", "connect") && explained("nats", "connect")
 	}) {
 		t.Fatalf("the failures are not explained: %s", last)

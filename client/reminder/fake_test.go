@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -358,7 +359,7 @@ func reasoned(code codes.Code, reason string, metadata map[string]string) error 
 // until waits until something is so. The mutex is held while it is asked.
 func (h *fakeService) until(what string, is func() bool) {
 	h.t.Helper()
-	late := time.AfterFunc(20*time.Second, func() {
+	late := time.AfterFunc(poll.Patience, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.changed.Broadcast()
@@ -422,7 +423,7 @@ func cutSpace(s string) (before, after string, ok bool) {
 func (h *fakeService) client(target string, change func(*Options)) *Client {
 	h.t.Helper()
 	c := h.opening(target, change)
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), poll.Patience)
 	defer cancel()
 	if err := c.Ready(ctx); err != nil {
 		h.t.Fatal(err)
@@ -448,7 +449,7 @@ func (h *fakeService) opening(target string, change func(*Options)) *Client {
 // sees waits until the client's table has the fakeService's generation, and that many streams are open.
 func (h *fakeService) sees(c *Client, streams int) {
 	h.t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(poll.Patience)
 	for {
 		h.mu.Lock()
 		want := h.generation

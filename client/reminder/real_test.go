@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client/reminder"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/node"
 	_ "github.com/rousehq/rouse/node/api"
 	_ "github.com/rousehq/rouse/node/reminder"
@@ -78,7 +79,7 @@ func (x *executed) open(t *testing.T, target string, o reminder.Options) *remind
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), poll.Patience)
 	defer cancel()
 	if err := c.Ready(ctx); err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func (x *executed) await(t *testing.T, want string) {
 // anyOf waits for the first of several executions, each "SIDECAR …", and returns its sidecar.
 func (x *executed) anyOf(t *testing.T, wants ...string) string {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(poll.Patience)
 	for {
 		x.mu.Lock()
 		at := slices.IndexFunc(wants, func(w string) bool { return slices.Contains(x.list, w) })

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // scriptPatience bounds what a script waits for, so that a hang fails with a message. Nothing is judged by
 // it.
-const scriptPatience = time.Minute
+const scriptPatience = poll.Patience
 
 // process is a rouse in the background of a script.
 type process struct {

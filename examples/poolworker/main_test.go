@@ -18,6 +18,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -131,7 +132,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // call makes a request and returns its answer.
 func call(t *testing.T, address, key, body string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), poll.Patience)
 	defer cancel()
 	conn, err := amqp.Dial(address)
 	if err != nil {

@@ -182,10 +182,14 @@ func TestFiresWaitForABrokerThatIsDown(t *testing.T) {
 	}
 }
 
+// allowed is how long a fire may take, and how long after that its report may come. What no report comes for
+// in time is sent again: on a busy machine the queue of hundreds of fires is not empty for a while.
+const allowed = 6 * time.Second
+
 func TestASlowTargetDoesNotDelayOthers(t *testing.T) {
 	w := newSimulation(t)
 	w.exec.Prefetch = 64
-	w.sink.Allowance = 2 * time.Second // deferred fires come again by then
+	w.sink.Allowance = allowed // deferred fires come again by then
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane {
 		if strings.HasPrefix(spec.Target, "test:slow") {
 			return rouse.Lane{Name: spec.Target, Limit: 4, Batch: 1}
@@ -206,9 +210,9 @@ func TestASlowTargetDoesNotDelayOthers(t *testing.T) {
 	w.startExecutor()
 	var slow []string
 	for _, name := range []string{"a", "b", "c"} { // more than the prefetch of each
-		slow = append(slow, w.put("slow"+name, 200, rouse.Spec{Target: "test:slow" + name, Retry: rouse.Retry{Timeout: 2 * time.Second}})...)
+		slow = append(slow, w.put("slow"+name, 100, rouse.Spec{Target: "test:slow" + name, Retry: rouse.Retry{Timeout: allowed}})...)
 	}
-	w.fired(w.put("quick", 200, rouse.Spec{}))
+	w.fired(w.put("quick", 100, rouse.Spec{}))
 	for _, name := range slow {
 		if len(w.records(name)) != 0 {
 			t.Fatalf("%s has ended, but its target stands still", name)
@@ -227,7 +231,7 @@ func TestASlowTargetDoesNotDelayOthers(t *testing.T) {
 func TestManySlowTargetsLeaveRoom(t *testing.T) {
 	w := newSimulation(t)
 	w.exec.Prefetch = 64
-	w.sink.Allowance = 2 * time.Second
+	w.sink.Allowance = allowed
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 32, Batch: 1} }
 	release := make(chan struct{})
 	w.target.answer = func(ctx context.Context, f rouse.Fire) rouse.Outcome {
@@ -244,7 +248,7 @@ func TestManySlowTargetsLeaveRoom(t *testing.T) {
 	var slow []string
 	for i := range 5 {
 		target := fmt.Sprintf("test:slow%d", i)
-		slow = append(slow, w.put(fmt.Sprintf("slow%d-", i), 60, rouse.Spec{Target: target, Retry: rouse.Retry{Timeout: 2 * time.Second}})...)
+		slow = append(slow, w.put(fmt.Sprintf("slow%d-", i), 60, rouse.Spec{Target: target, Retry: rouse.Retry{Timeout: allowed}})...)
 	}
 	w.until("each of them is called", func() bool {
 		targets := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // TestAnswersHaveTheClockOfTheService: every HTTP route and gRPC method sends the clock, even with errors,
@@ -24,7 +25,7 @@ func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	answers := append(routes, route{method: "GET", path: "/nowhere"}, route{method: "PUT", path: "/v1/nodes"})
 	for _, at := range answers {
 		path := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(at.path, "none")
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), poll.Patience)
 		request, err := http.NewRequestWithContext(ctx, at.method, "http://"+r.addr+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 
 // headerOf calls a method with one empty message and returns the header of the response.
 func headerOf(t *testing.T, conn *grpc.ClientConn, method string) metadata.MD {
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), poll.Patience)
 	defer stop()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err == nil {

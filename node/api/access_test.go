@@ -657,7 +657,7 @@ func TestFollowersOfEverythingGetTheirs(t *testing.T) {
 		}()
 	}
 	seen, n := map[got]bool{}, 0
-	if !poll.Holds(10*time.Second, func() bool {
+	if !poll.Holds(poll.Patience, func() bool {
 		for _, namespace := range []string{foreign, own} { // a fire without a subscriber misses its deadline
 			n++
 			if _, err := root.Create(t.Context(), namespace, fmt.Sprint("late-", n), rouse.Spec{Schedule: "@after 1ms", Target: "stream:x", Deadline: 100 * time.Millisecond}); err != nil {

@@ -408,7 +408,7 @@ func (l *logged) dead(names ...string) map[string]string {
 		ended <- c.Subscribe(ctx, client.SubscribeOptions{Namespace: own, Channel: "dead"}, func(context.Context, client.Fire) error { return errors.New("it cannot be done") })
 	}()
 	dead := map[string]string{}
-	if !poll.Holds(time.Minute, func() bool {
+	if !poll.Holds(poll.Patience, func() bool {
 		for d, err := range c.List(l.t.Context(), rouse.Query{Namespace: own, States: []rouse.State{rouse.StateDead}}) {
 			if err != nil {
 				l.t.Fatal(err)

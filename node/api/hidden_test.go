@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -52,7 +51,7 @@ func TestWhatIsHiddenIsInNoAnswer(t *testing.T) {
 		}
 		return text
 	}
-	if !poll.Holds(time.Minute, func() bool { return strings.Contains(ask(g.admin, "GET", "records", ""), mark) }) {
+	if !poll.Holds(poll.Patience, func() bool { return strings.Contains(ask(g.admin, "GET", "records", ""), mark) }) {
 		t.Fatal("the failure has no record")
 	}
 	stop()

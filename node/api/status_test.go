@@ -132,7 +132,7 @@ func TestNodesAddUpTheirStatus(t *testing.T) {
 func until(t *testing.T, f func() error) {
 	t.Helper()
 	var err error
-	if !poll.Holds(time.Minute, func() bool { err = f(); return err == nil }) {
+	if !poll.Holds(poll.Patience, func() bool { err = f(); return err == nil }) {
 		t.Fatal(err)
 	}
 }

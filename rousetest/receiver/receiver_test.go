@@ -17,6 +17,7 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/rousetest/receiver"
 	"github.com/rousehq/rouse/sink/webhook"
 )
@@ -41,7 +42,7 @@ func open(t *testing.T, o receiver.Options) *peer {
 }
 
 func (p *peer) post(body string, header ...string) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), poll.Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL()+"/hook?x=1", strings.NewReader(body))
 	if err != nil {
@@ -61,7 +62,7 @@ func (p *peer) post(body string, header ...string) (*http.Response, []byte, erro
 
 func (p *peer) next() *receiver.Arrival {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), poll.Patience)
 	defer cancel()
 	a, err := p.Next(ctx)
 	if err != nil {

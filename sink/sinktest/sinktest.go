@@ -92,7 +92,7 @@ const (
 )
 
 // patience bounds every wait of the contract. It is long, because only a broken sink uses it up.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Run runs the contract.
 func Run(t *testing.T, h Harness) {

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/rousetest/receiver"
 	"github.com/rousehq/rouse/sink/webhook"
 )
@@ -56,7 +56,7 @@ func fireTo(target string) rouse.Fire {
 
 func (w *wire) next() *receiver.Arrival {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), poll.Patience)
 	defer cancel()
 	a, err := w.r.Next(ctx)
 	if err != nil {

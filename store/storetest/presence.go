@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // attend connects as a member to one of the stores of the bench.
@@ -32,7 +33,7 @@ func (m *sharedBench) absent(a rouse.Attendance, of []string, want ...string) {
 	m.Helper()
 	var got []string
 	var err error
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(2 * time.Millisecond) {
+	for limit := time.Now().Add(poll.Patience); time.Now().Before(limit); time.Sleep(2 * time.Millisecond) {
 		if got, err = a.Absent(m.Context(), of); err != nil {
 			m.Fatal(err)
 		}
@@ -48,7 +49,7 @@ func (m *sharedBench) heard(who string, a rouse.Attendance) {
 	m.Helper()
 	select {
 	case <-a.Heard():
-	case <-time.After(10 * time.Second):
+	case <-time.After(poll.Patience):
 		m.Errorf("%s has heard nothing", who)
 	}
 }

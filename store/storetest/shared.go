@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // RunShared tests a store for several nodes against the contract of rouse.Shared, in addition to rouse.Store,
@@ -70,7 +71,7 @@ func (m *sharedBench) revisions(keys ...rouse.Key) []uint64 {
 // until waits until the store's clock has reached a time in the near future.
 func (m *sharedBench) until(at rouse.Instant) {
 	m.Helper()
-	for limit := time.Now().Add(30 * time.Second); m.now() < at; time.Sleep(2 * time.Millisecond) {
+	for limit := time.Now().Add(poll.Patience); m.now() < at; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(limit) {
 			m.Fatalf("the store's clock is at %v and does not reach %v", m.now(), at)
 		}

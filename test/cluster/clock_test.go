@@ -28,6 +28,7 @@ func TestClocksAreWrong(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
+			y.flags = lasting
 			s := y.set(t)
 			for range harness.Rounds(t, 1, 1) {
 				for _, wrong := range []time.Duration{time.Hour, -time.Hour} {

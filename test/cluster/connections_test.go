@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestNoConnectionIsLeft takes all connections that the store has, those of one node included, and gives them
@@ -60,7 +62,7 @@ func (h *hog) dropOthers(t *testing.T) {
 	if len(h.conns) == 0 {
 		t.Fatal("no connection is left for the test")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	mine := make([]uint32, len(h.conns))
 	for i, c := range h.conns {

@@ -31,7 +31,7 @@ func TestContest(t *testing.T) {
 			t.Parallel()
 			y.skip(t)
 			dice := harness.Seed(t)
-			f := newFleet(t, y.strategy, same(y.start(t).URL(), 3))
+			f := newFleet(t, y.strategy, same(y.start(t).URL(), 3), lasting...)
 			f.start(3)
 			c := &contest{t: t, fires: map[uint64][]arrived{}}
 			r := receiver.New(receiver.Options{Keep: 1, Ended: c.fired, Answer: c.answer})
@@ -171,7 +171,7 @@ func (c *contest) read(api *client.Client, name string) {
 
 // call makes a call, and takes down what it did.
 func (c *contest) call(d *deed, to *[]deed, do func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	d.t0 = time.Now()
 	err := do(ctx)

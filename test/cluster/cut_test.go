@@ -46,6 +46,7 @@ func TestNodeIsCutOff(t *testing.T) {
 					t.Errorf("%s reports healthy when others have taken over from it", node.Name)
 				}
 				t.Logf("%s was not well after %v", node.Name, <-ill)
+				s.again()
 				if late := s.firesSince(k, out.from.Add(lease)); late > 0 && c.strategy == "bucket" {
 					t.Errorf("%s fired %d times after its leases had ended", node.Name, late)
 				}

@@ -24,10 +24,10 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			y.flags = []string{"--lease", "10s", "--hold", "10s", "--ahead", "10s"}
+			y.flags = append([]string{"--ahead", "10s"}, lasting...)
 			y.judge = append(y.judge, func(c *history.Config) {
-				if c.Recovery = certain; y.strategy != "bucket" {
-					c.Recovery = 10 * time.Second // what the dead node had claimed and not begun waits for its hold
+				if y.strategy != "bucket" {
+					c.Recovery = long // what the dead node had claimed and not begun waits for its hold
 				}
 			})
 			s := y.set(t)
@@ -36,7 +36,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.Fault("kill", node.Name, certain)
+				heal := s.Fault("kill", node.Name, long/2)
 				node.Kill()
 				s.ends(s.outage(k))
 				node.Start()
@@ -47,7 +47,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 				}
 				s.again()
 			}
-			s.bounded("silent after a kill", s.figures.failovers, certain)
+			s.bounded("silent after a kill", s.figures.failovers, certain, long/2)
 			s.finish(50 * n)
 		})
 	}

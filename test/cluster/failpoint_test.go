@@ -40,7 +40,7 @@ func TestNodeDiesAtEachStep(t *testing.T) {
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
 			node, died := s.f.nodes[0], 0
-			heal := s.Fault("kill", node.Name, lease)
+			heal := s.Fault("kill", node.Name, 2*lease)
 			node.Kill()
 			for range harness.Rounds(t, 1, 1) {
 				for _, point := range points {

@@ -13,11 +13,18 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// How long a node's leases and the holds of what it took last when it dies, in all tests.
+// How long a node's leases and the holds of what it took last, in tests of faults: others wait for their end.
 const (
-	lease = 3 * time.Second
-	hold  = 3 * time.Second
+	lease = 5 * time.Second
+	hold  = 5 * time.Second
 )
+
+// long is how long leases and holds last where no node fails, or others do not wait for their end. A node
+// that cannot renew them in time may double fires, and on a busy machine that is no fault of the node.
+const long = 20 * time.Second
+
+// lasting are the flags of nodes with such leases and holds.
+var lasting = []string{"--lease", long.String(), "--hold", long.String()}
 
 // fleet is the nodes of one store.
 type fleet struct {

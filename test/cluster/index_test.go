@@ -30,7 +30,7 @@ func TestIndexIsWiped(t *testing.T) {
 				healIndex := s.Fault("index-gone", "", 0)
 				index.Kill()
 				node := s.f.nodes[0]
-				healNode := s.Fault("kill", node.Name, lease)
+				healNode := s.Fault("kill", node.Name, 2*lease)
 				node.Kill()
 				out := s.outage(0)
 				harness.Until(t, harness.Always("critical timers of a node that died do not fire without the index"), func() bool { return !s.lacks(out, critical) })

@@ -42,7 +42,7 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 func (s *scene) killed(k int, soon bool) {
 	s.T.Helper()
 	node := s.f.nodes[k]
-	heal := s.Fault("kill", node.Name, lease)
+	heal := s.Fault("kill", node.Name, 2*lease)
 	node.Kill()
 	out := s.outage(k)
 	if !soon {

@@ -12,7 +12,7 @@ import (
 
 // callTimeout is how long a call may take before it is given up: one that a node took that does not go on
 // never ends.
-const callTimeout = 5 * time.Second
+const callTimeout = 10 * time.Second
 
 // load is writers that give a fleet timers of several kinds, each call to another node.
 type load struct {

@@ -75,7 +75,9 @@ func TestMixedVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := plain.set(t)
+	y := plain
+	y.flags = lasting
+	s := y.set(t)
 	today := s.f.nodes[0].Binary
 	deploy := func(k int, binary string) {
 		n := s.f.nodes[k]

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/test/harness"
@@ -31,7 +30,7 @@ func TestOneWorkerOfAKey(t *testing.T) {
 	nodes := [2]*node{}
 	var clients [2]*client.Client
 	for i := range nodes {
-		n := newNode(t, fmt.Sprint("n", i), store, "--lease", "2s", "--pools", pools)
+		n := newNode(t, fmt.Sprint("n", i), store, "--lease", long.String(), "--pools", pools)
 		if i == 0 {
 			if err := os.WriteFile(pools, fmt.Appendf(nil, file, n.Binary), 0o600); err != nil {
 				t.Fatal(err)
@@ -49,7 +48,7 @@ func TestOneWorkerOfAKey(t *testing.T) {
 	const keys = 8
 	ask := func(by ...*client.Client) map[string]int {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 		defer cancel()
 		var mu sync.Mutex
 		served := map[string]int{}
@@ -57,7 +56,7 @@ func TestOneWorkerOfAKey(t *testing.T) {
 		for i := range keys * len(by) {
 			asking.Go(func() {
 				key := fmt.Sprint("k", i/len(by))
-				got, err := by[i%len(by)].Call(ctx, client.Call{Pool: "core", Key: key, Wait: time.Minute})
+				got, err := by[i%len(by)].Call(ctx, client.Call{Pool: "core", Key: key, Wait: harness.Patience})
 				if err != nil {
 					t.Errorf("%s: %v", key, err)
 					return

@@ -10,6 +10,7 @@ import (
 func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	y := plain
+	y.flags = lasting
 	y.front = func(url string) string { return servers.PgBouncer(t, url) }
 	s := y.set(t)
 	s.lasts(seconds(3, 5))

@@ -23,6 +23,7 @@ func TestRollingRestart(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
+			y.flags = []string{"--lease", long.String(), "--hold", rollingHold.String()}
 			s := y.set(t)
 			s.drag(12)
 			s.rest()
@@ -42,9 +43,14 @@ func TestRollingRestart(t *testing.T) {
 				starts = append(starts, s.latest()...)
 				s.Progress(20)
 			}
-			s.bounded("late while a node stops", stops, unnoticed)
-			s.bounded("late while a node starts", starts, unnoticed)
+			broken := long / 2 // others would wait for the leases of a node
+			if y.strategy == "lease" {
+				broken = rollingHold
+			}
+			s.bounded("late while a node stops", stops, unnoticed, broken)
+			s.bounded("late while a node starts", starts, unnoticed, broken)
 			s.undrag(12)
+			s.lasts(dragged) // what was under way ends, and is recorded
 			s.finish(100 * n)
 		})
 	}
@@ -60,7 +66,7 @@ func TestScale(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			y.nodes, y.idle = 5, 4
+			y.nodes, y.idle, y.flags = 5, 4, lasting
 			s := y.set(t)
 			serve := func(nodes int) { // waits until so many do
 				s.f.settled()
@@ -90,9 +96,12 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// rollingHold is how long holds last in a rolling restart.
+const rollingHold = 6 * time.Second
+
 // dragged is how long the slow receiver takes, and longer than a hold: attempts that are out when their node
 // stops go on under renewed ones.
-const dragged = hold + 500*time.Millisecond
+const dragged = rollingHold + 500*time.Millisecond
 
 func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }
 

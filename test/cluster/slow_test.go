@@ -9,9 +9,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestSlowNodeGivesItsBucketsAway puts 300 ms each way between one node and the store, which is as quick as
-// ever for the others. That is no fault: nothing may be doubled. The slow node's timers go to the others, and
-// come back when it is as quick as they are again.
+// TestSlowNodeGivesItsBucketsAway puts 400 ms each way between one node and the store, which is as quick as
+// ever for the others: on a busy machine they are several times quicker, too. That is no fault: nothing may
+// be doubled. The slow node's timers go to the others, and come back when it is as quick as they are again.
 func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -20,16 +20,15 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			const lease = 6 * time.Second
 			y.proxied = true
-			y.flags = []string{"--lease", lease.String(), "--hold", "10s"}
-			y.judge = append(y.judge, func(c *history.Config) { c.MaxLate = 5 * lease }) // what is due before the others take over
+			y.flags = lasting
+			y.judge = append(y.judge, func(c *history.Config) { c.MaxLate = 50 * time.Second }) // what is due before the others take over
 			s := y.set(t)
 			c := s.f.dial(1, 0)
 			has := map[string]int{}
 			slow := s.f.nodes[0].Name
 			from := time.Now()
-			s.proxies[0].Delay(300 * time.Millisecond)
+			s.proxies[0].Delay(400 * time.Millisecond)
 			harness.Until(t, func() string { return fmt.Sprintf("%s has not given its buckets to the others: %v", slow, has) }, func() bool {
 				has, _ = s.f.buckets(c)
 				return has[slow] == 0 && has[s.f.nodes[1].Name]+has[s.f.nodes[2].Name] == 64

@@ -80,9 +80,9 @@ func TestStoreIsSlow(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			y.proxied = true
-			y.flags = []string{"--lease", "10s", "--hold", "10s"}
+			y.flags = lasting
 			y.judge = append(y.judge, func(c *history.Config) {
-				c.MaxLate = 15 * time.Second // an occurrence takes several round trips, and many are due in the meantime
+				c.MaxLate = 30 * time.Second // an occurrence takes several round trips, and many are due in the meantime
 			})
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))

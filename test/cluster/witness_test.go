@@ -16,15 +16,15 @@ import (
 // Occurrences may be late here, by more than a fault explains: how late is measured by rouse bench. They may
 // not be lost, early, doubled without a fault, or phantoms.
 var promised = history.Config{Handovers: true,
-	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Excuse: echo, Lease: hold + time.Second,
+	MaxLate: 20 * time.Second, Recovery: lease + 10*time.Second, Excuse: echo, Lease: hold + 10*time.Second,
 	ClockErr:   25 * time.Millisecond,
-	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: harness.AttemptTimeout,
+	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 20 * time.Second, AttemptTimeout: harness.AttemptTimeout,
 	StrictDup: true, Records: true,
 }
 
 // echo is how long after a fault an occurrence may be delivered again: by then its node has sent it, or
 // learned that another node has it.
-const echo = time.Second
+const echo = 3 * time.Second
 
 // witness records a test on several nodes.
 type witness struct {

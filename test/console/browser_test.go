@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	cdproto "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -132,7 +131,7 @@ func (p *tab) complaints() []string {
 }
 
 // patience is how long a page may take for anything.
-const patience = time.Minute
+const patience = poll.Patience
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()

@@ -105,7 +105,7 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*receiver.Arrival) {
 	w.T.Helper()
 	l := w.NewLoad(s.Dial(0), "", "", w.loadOptions())
-	at := rouse.At(time.Now().Add(500 * time.Millisecond))
+	at := rouse.At(time.Now().Add(500*time.Millisecond + time.Duration(n)*150*time.Millisecond)) // when all are made
 	for i := range n {
 		if _, res := l.Put(fmt.Sprintf("held-%02d", i), r.URL(), harness.Once(at), false); res != history.OK {
 			w.T.Fatalf("create: %v", res)

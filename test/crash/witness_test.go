@@ -16,9 +16,9 @@ import (
 // Occurrences may be late here: how late is measured by rouse bench. They may not be lost, early, doubled
 // without a fault, or phantoms.
 var promised = history.Config{
-	MaxLate: 10 * time.Second, Recovery: 5 * time.Second, Lease: 3 * time.Second,
+	MaxLate: 30 * time.Second, Recovery: 15 * time.Second, Excuse: 5 * time.Second, Lease: 15 * time.Second,
 	ClockErr:   25 * time.Millisecond, // due times count from a clock in whole milliseconds that the engine reads four times a second
-	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: harness.AttemptTimeout,
+	MinBackoff: harness.RetryInterval - 25*time.Millisecond, MaxBackoff: 20 * time.Second, AttemptTimeout: harness.AttemptTimeout,
 	StrictDup: true, Records: true,
 }
 

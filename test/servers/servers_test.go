@@ -108,7 +108,7 @@ var subjects = []struct {
 // brief is the timeout of a request to a paused server, plenty that of a request that must succeed.
 const (
 	brief  = 500 * time.Millisecond
-	plenty = 20 * time.Second
+	plenty = 2 * time.Minute
 )
 
 // TestServers kills, stops and pauses each server: what it has acknowledged exists when it runs again, and it

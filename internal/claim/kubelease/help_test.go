@@ -12,13 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse/internal/poll"
 )
 
 // patience bounds the waits of a test. It is not a criterion.
-const patience = time.Minute
+const patience = poll.Patience
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait. It is long because it is reached only when something is broken.
-const patience = 30 * time.Second
+const patience = poll.Patience
 
 const (
 	schedulerID = "spiffe://cluster.local/ns/dapr-system/dapr-scheduler"

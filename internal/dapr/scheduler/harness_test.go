@@ -21,6 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
@@ -29,7 +30,7 @@ import (
 )
 
 // patience bounds every wait. It is long because it is reached only when something is broken.
-const patience = 30 * time.Second
+const patience = poll.Patience
 
 // harness is a server of the protocol with a running engine, and a client.
 type harness struct {

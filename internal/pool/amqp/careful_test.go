@@ -46,12 +46,18 @@ func TestSessionsThatEndAlike(t *testing.T) {
 		return func() bool { return fmt.Sprint(h.windows("core-orphan")) == fmt.Sprint([]int{window}) }
 	}
 	h.eventually("orphans are taken together", alone(h.ctl.config.OrphanWindow))
-	for n := range carefulAfter {
-		h.eventually("a session leads", func() bool { return h.sessions() == n+1 && h.ctl.State() == "leading" })
-		h.eventually("it ends", func() bool { h.cut(); return h.sessions() > n+1 || h.ctl.State() != "leading" })
+	h.eventually("sessions end alike, and orphans and dead letters are taken one by one", func() bool {
+		if !h.ctl.careful() { // some sessions may work for a while, on a busy machine
+			if h.ctl.State() == "leading" {
+				h.cut()
+			}
+			return false
+		}
+		return alone(1)() && fmt.Sprint(h.windows("core-dl")) == "[1]"
+	})
+	if n := h.sessions(); n <= carefulAfter {
+		t.Errorf("there were %d sessions", n)
 	}
-	h.eventually("orphans are taken one by one", alone(1))
-	h.eventually("dead letters are taken one by one", func() bool { return fmt.Sprint(h.windows("core-dl")) == "[1]" })
 	if !strings.Contains(h.log.String(), "consumed one by one") {
 		t.Error("the log does not tell of it")
 	}

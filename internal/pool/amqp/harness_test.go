@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
@@ -35,8 +36,9 @@ type harness struct {
 	log     *testLog
 }
 
-// quick are delays that let a test observe the whole life of a group.
-var quick = pool.Delays{Unbind: 600 * time.Millisecond, Stop: 400 * time.Millisecond}
+// quick are delays that let a test observe the whole life of a group. They are longer than a worker takes to
+// start on a busy machine: else groups are stopped before they have done anything, again and again.
+var quick = pool.Delays{Unbind: 1800 * time.Millisecond, Stop: 1200 * time.Millisecond}
 
 // slow are delays within which no group is stopped.
 var slow = pool.Delays{Unbind: time.Hour, Stop: time.Hour}
@@ -81,7 +83,7 @@ func (h *harness) start() *harness {
 	if h.driver == nil {
 		h.driver = h.newDriver()
 		h.t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 			defer cancel()
 			if err := h.driver.Close(ctx); err != nil {
 				h.t.Error(err)
@@ -128,11 +130,7 @@ func (h *harness) isSetUp() bool {
 // eventually waits until a condition holds.
 func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("it never came to be that %s", what)
-		}
-	}
+	poll.Until(h.t, what, holds)
 }
 
 // try makes calls to the broker on a separate connection.
@@ -253,6 +251,17 @@ func (c *client) publish(key string, m amqp091.Publishing) <-chan amqp091.Delive
 	return answer
 }
 
+// repeated returns how many answers came to requests that had one. If a session ended, there may be some: what
+// was under way is delivered again.
+func (c *client) repeated() int {
+	if c.h.sessions() > 1 {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.extra
+}
+
 // answer waits for an answer.
 func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d amqp091.Delivery) {
 	c.h.t.Helper()
@@ -260,7 +269,7 @@ func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d am
 	case d := <-from:
 		status, _ := d.Headers[statusHeader].(string)
 		return status, string(d.Body), d
-	case <-time.After(75 * time.Second):
+	case <-time.After(poll.Patience):
 		if c.h.ctl == nil { // it is another process
 			c.h.t.Fatal("no answer came")
 		}

@@ -122,10 +122,8 @@ func TestReturnsAreOfOneMessage(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.extra != 0 {
-		t.Errorf("%d requests were answered twice", c.extra)
+	if n := c.repeated(); n != 0 {
+		t.Errorf("%d requests were answered twice", n)
 	}
 	if text := h.log.String(); strings.Contains(text, "requeued") || strings.Contains(text, "client gone") {
 		t.Error("messages were treated as returned ones")

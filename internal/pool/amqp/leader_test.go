@@ -11,6 +11,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -51,7 +52,7 @@ func TestTwoControllers(t *testing.T) {
 	other, stopOther := h.controller(second)
 	t.Cleanup(func() {
 		stopOther()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 		defer cancel()
 		if err := second.Close(ctx); err != nil {
 			t.Error(err)

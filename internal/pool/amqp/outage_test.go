@@ -12,6 +12,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -33,7 +34,7 @@ func (h *harness) durably(queue, key string, bodies ...string) {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(h.t.Context(), poll.Patience)
 			acked, err := confirm.WaitContext(ctx)
 			cancel()
 			if err != nil || !acked {

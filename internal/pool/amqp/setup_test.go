@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 	"github.com/rousehq/rouse/test/servers"
@@ -33,7 +34,7 @@ func run(t *testing.T, c Config) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), poll.Patience)
 	defer cancel()
 	return ctl.Run(ctx)
 }

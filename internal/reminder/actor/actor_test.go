@@ -21,6 +21,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/note"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/reminder/state"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -213,7 +214,7 @@ func (c *connected) bye(t *testing.T) {
 // await waits for a message to a host.
 func (c *connected) await(t *testing.T, what string, is func(m *reminderv1.PlacementStream) bool) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(poll.Patience)
 	for {
 		select {
 		case m := <-c.heard:

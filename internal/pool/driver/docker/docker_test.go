@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/driver/drivertest"
 )
@@ -56,7 +57,7 @@ func open(t *testing.T, c Config) *Driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 		defer cancel()
 		if err := d.Close(ctx); err != nil {
 			t.Error(err)
@@ -73,7 +74,7 @@ func sweepUp(t *testing.T, c Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 	defer cancel()
 	boxes, err := d.boxes(ctx, nil)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is the timeout of tests. No result depends on it.
-const patience = 30 * time.Second
+const patience = poll.Patience
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -90,7 +91,12 @@ func drain(t *testing.T, d driver.Driver, key string) {
 
 func list(t *testing.T, d driver.Driver) []driver.Worker {
 	t.Helper()
-	workers, err := d.List(t.Context())
+	var workers []driver.Worker
+	var err error
+	eventually(t, "the API server answers within the timeout of a call", func() bool {
+		workers, err = d.List(t.Context())
+		return !errors.Is(err, context.DeadlineExceeded)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
