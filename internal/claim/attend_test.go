@@ -22,7 +22,7 @@ func attended(t *testing.T, test func(t *testing.T, f *fleet, a, b, c *peer)) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		f.attends = true
 		a, b, c := f.join("a"), f.join("b"), f.join("c")
-		eventually(t, time.Second, "all have their shares", func() bool { return f.has(a) > 16 && f.has(b) > 16 && f.has(c) > 16 })
+		eventually(t, 10*time.Second, "all have their shares", func() bool { return f.has(a) > 16 && f.has(b) > 16 && f.has(c) > 16 })
 		time.Sleep(5 * time.Second)
 		test(t, f, a, b, c)
 	})
