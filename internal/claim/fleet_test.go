@@ -160,9 +160,11 @@ type fleet struct {
 type peer struct {
 	*Share
 	wire *wire
-	slow atomic.Int64 // duration in nanoseconds of fires in progress when a bucket is dropped
-	stop func()       // ends it as a shutdown does
-	cut  func()       // ends it as a crash does
+	uses sync.Mutex      // held from a grant until what it changes is recorded: there is one engine
+	had  map[uint32]bool // buckets of its grants that the engine has not begun to leave; guarded by uses
+	slow atomic.Int64    // duration in nanoseconds of fires in progress when a bucket is dropped
+	stop func()          // ends it as a shutdown does
+	cut  func()          // ends it as a crash does
 }
 
 func newFleet(o ShareOptions) *fleet {
@@ -201,7 +203,7 @@ func (f *fleet) join(name string) *peer {
 		}
 		f.refuse(name, false)
 	}
-	p := &peer{Share: NewShare(w, o), wire: w}
+	p := &peer{Share: NewShare(w, o), wire: w, had: map[uint32]bool{}}
 	running, stopRun := context.WithCancel(context.Background())
 	firing, stopFiring := context.WithCancel(context.Background())
 	var engine, run sync.WaitGroup
@@ -246,37 +248,10 @@ func (f *fleet) remove(p *peer) {
 
 // engine requests grants as an engine does, and reports what it left once nothing of it is in progress.
 func (f *fleet) engine(ctx context.Context, p *peer) {
-	var had []uint32
 	leaving := map[uint32]time.Time{}
 	for ctx.Err() == nil {
-		if p.wire.fault.Load() != frozen {
-			g, done, _ := p.Grant(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			f.use(p, g)
-			done(false)
-			now := time.Now()
-			for _, b := range had {
-				if !slices.Contains(g.Buckets, b) {
-					leaving[b] = now.Add(time.Duration(p.slow.Load()))
-				}
-			}
-			had = g.Buckets
-			for _, b := range had {
-				delete(leaving, b)
-			}
-			var over []uint32
-			for b, at := range leaving {
-				if !now.Before(at) {
-					over = append(over, b)
-					delete(leaving, b)
-				}
-			}
-			if len(over) > 0 {
-				f.left(p, over)
-				p.Left(over)
-			}
+		if p.wire.fault.Load() != frozen && !f.useGrant(ctx, p, leaving) {
+			return
 		}
 		wait := time.Second
 		if len(leaving) > 0 {
@@ -284,6 +259,41 @@ func (f *fleet) engine(ctx context.Context, p *peer) {
 		}
 		backoff.SleepOr(ctx, wait, p.Changed())
 	}
+}
+
+// useGrant requests a grant, and reports the buckets that were left since: those of earlier grants, also of
+// grants that owners requested, of which nothing is in progress any more. It returns false if ctx has ended.
+func (f *fleet) useGrant(ctx context.Context, p *peer, leaving map[uint32]time.Time) bool {
+	p.uses.Lock()
+	defer p.uses.Unlock()
+	g, done, _ := p.Grant(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	f.use(p, g)
+	done(false)
+	now := time.Now()
+	for b := range p.had {
+		if !slices.Contains(g.Buckets, b) {
+			leaving[b] = now.Add(time.Duration(p.slow.Load()))
+			delete(p.had, b)
+		}
+	}
+	for _, b := range g.Buckets {
+		delete(leaving, b)
+	}
+	var over []uint32
+	for b, at := range leaving {
+		if !now.Before(at) {
+			over = append(over, b)
+			delete(leaving, b)
+		}
+	}
+	if len(over) > 0 {
+		f.left(p, over)
+		p.Left(over)
+	}
+	return true
 }
 
 // use records a grant and checks that no other node still uses its buckets.
@@ -305,6 +315,7 @@ func (f *fleet) use(p *peer, g rouse.Grant) {
 			f.uses[b] = map[string]time.Time{}
 		}
 		f.uses[b][p.Owner()] = g.Until
+		p.had[b] = true
 	}
 }
 
@@ -321,13 +332,16 @@ func (f *fleet) left(p *peer, buckets []uint32) {
 func (f *fleet) owners() map[uint32]string {
 	out := map[uint32]string{}
 	for _, p := range f.peers() {
+		p.uses.Lock()
 		g, done, err := p.Grant(context.Background())
+		if err == nil {
+			done(false)
+			f.use(p, g)
+		}
+		p.uses.Unlock()
 		if err != nil {
 			f.complain("grant: %v", err)
-			continue
 		}
-		done(false)
-		f.use(p, g)
 		for _, b := range g.Buckets {
 			out[b] = p.Node()
 		}
