@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/rousetest/receiver"
 )
@@ -21,7 +22,7 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent()) // runs before the cleanup, which is the inner test's
 			t.Run("server", func(t *testing.T) {
-				s := NewServer(t, opt, Configure(func(c *node.Config) { c.Ahead = time.Second }))
+				s := NewServer(t, opt, Patience(poll.Patience), Configure(func(c *node.Config) { c.Ahead = time.Second }))
 				calls := 0
 				s.Handle("f", func(context.Context, rouse.Fire) error {
 					if calls++; calls%5 == 0 {

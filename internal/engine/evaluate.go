@@ -56,14 +56,13 @@ func (ev *evaluations) add(r reported) bool {
 	if ev.closed {
 		return false
 	}
-	ns := r.en.row.Key.Namespace
-	sh := ev.shares[ns]
+	sh := ev.shares[r.namespace]
 	if sh == nil {
 		if ev.shares == nil {
 			ev.shares = map[string]*evaluationShare{}
 		}
 		sh = &evaluationShare{cost: ev.floor}
-		ev.shares[ns] = sh
+		ev.shares[r.namespace] = sh
 	}
 	sh.waiting = append(sh.waiting, r)
 	ev.total.Waiting++

@@ -25,6 +25,8 @@ type reported struct {
 	away  rouse.Instant // since when the store has not accepted it; 0 if not tried
 	alone *alone        // not nil: the fire was delivered alone
 
+	namespace string // for an evaluation: the row may change meanwhile
+
 	fire    bool // a sink reported it: the fire was out
 	asks    bool // step applies the misfire policy
 	kept    bool // and that policy gives up nothing
@@ -324,6 +326,7 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 		t              *rouse.Timer
 		revision       uint64
 		orphan, logged bool
+		namespace      string
 	}
 	bases := make([]base, len(list))
 	without := 0 // entries without their timers
@@ -339,7 +342,7 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 	}
 	for i := range list {
 		en := list[i].en
-		bases[i] = base{s.settled(en, &decoded), en.row.Revision, en.orphan, en.logged}
+		bases[i] = base{s.settled(en, &decoded), en.row.Revision, en.orphan, en.logged, en.row.Key.Namespace}
 	}
 	s.memory.Unlock()
 	read := byte(0)
@@ -359,6 +362,7 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 			backing[i].Change = *ready
 		} else {
 			m = schedulecache.Meter{Limit: quickSteps}
+			r.namespace = b.namespace
 			c, err := s.quickChange(&r, b.t, b.orphan, b.logged, now, &m)
 			switch {
 			case errors.Is(err, errLater):
