@@ -127,7 +127,7 @@ var notInTheTable = map[string][]string{
 		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/check.go longestLook", "internal/reminder/call/sink.go maxPutOff",
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"a page, message or batch: what it does not hold is in the next one": {
-		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/expect.go maxExpectations", "client/inprogress.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",
+		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/expect.go maxExpectations", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
 		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/check.go maxLook", "node/verbs.go pageSize",
 		"sink/stream/stream.go maxBytes", "sink/stream/stream.go maxFires", "store/front/source.go mostEntries", "store/redis/apply.go maxBytes",
@@ -138,18 +138,19 @@ var notInTheTable = map[string][]string{
 		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
 		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
+		"internal/declare/diff.go maxFieldText",
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
 		"schedule/describe.go maxListed", "sink/stream/settle.go maxFaults"},
 	"the answer of a peer that the operator has chosen, which is read in full or not at all": {
 		"internal/dapr/identity/sentry.go maxAnswer", "internal/kubelink/link.go MaxAnswer", "internal/kubelink/link.go maxError", "internal/kubelink/plugin.go maxCredential",
-		"internal/pool/driver/kubernetes/cache.go longestWatch", "internal/pool/handler.go longestCall"},
+		"internal/kubelink/follow.go longestWatch", "internal/pool/handler.go longestCall"},
 	"a form of files, names or numbers that something else prescribes": {
 		"internal/backup/archive.go blockSize", "internal/pool/amqp/names.go longestName", "internal/pool/driver/docker/names.go longestKeyPart",
 		"internal/kubelink/names.go maxLabel", "internal/kubelink/names.go maxSubdomain", "internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
 		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/allocation/id.go maxPrefix",
 		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
-		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",
+		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/disk.go mostZeros", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",
 		"store/postgres/part.go blockSize", "store/redis/blob.go headSize", "store/redis/chunk.go oddSize", "store/redis/chunk.go refusedSize",
 		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/raise.go mostRevision", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {

@@ -25,7 +25,7 @@ export function Namespaces() {
       {list.data && (rows.length
         ? <Table label="Namespaces" rows={rows} id={(n) => n.name} href={(n) => at(n, "/timers")} cli="rouse namespace list --all --counts" url={url} foot={many(rows.length, "namespace")} columns={[
           { title: "Namespace", grow: true, lead: true, cell: (n) => <a class="name" href={at(n, "/timers")}><bdi>{n.name}</bdi></a> },
-          ...states.map((s) => ({ title: s[0]!.toUpperCase() + s.slice(1), num: true, wide: s === "retrying", cell: (n: Namespace) => (n.counts?.[s] ? <a class={s === "dead" ? "bad" : "plain"} href={s === "dead" ? at(n, "/dead") : at(n, "/timers", s)}>{count(n.counts[s])}</a> : <span class="dim">0</span>) })),
+          ...states.map((s) => ({ title: s[0]!.toUpperCase() + s.slice(1), num: true, wide: s === "retrying" || s === "paused", cell: (n: Namespace) => (n.counts?.[s] ? <a class={s === "dead" ? "bad" : "plain"} href={s === "dead" ? at(n, "/dead") : at(n, "/timers", s)}>{count(n.counts[s])}</a> : <span class="dim">0</span>) })),
           { title: "Quotas", grow: true, wide: true, cell: (n) => quota(n) || <span class="dim">none</span> },
           { title: "", cell: (n) => <div class="buttons">{act(n, pauseAll)}{(n.counts?.["paused"] ?? 0) > 0 && act(n, resumeAll)}</div> }]} />
         : <Empty title="No namespaces yet" command="rouse namespace put billing --timers 100000">Without access control a namespace exists as soon as it has a timer; one that is created can have quotas.</Empty>)}
