@@ -162,7 +162,7 @@ func TestCopiesOfEachShape(t *testing.T) {
 // between, and checks that each can be copied, verified, restored and opened, with all rows. After a change of
 // a file, it has all rows, too, or is refused.
 func TestAnyHealthyStoreLooksHealthy(t *testing.T) {
-	poll.Checks(t, 4)
+	poll.Checks(t, 5)
 	shapes := append(pebble.OwnShapes, storetest.Shapes...)
 	rapid.Check(t, func(rt *rapid.T) {
 		g := &grown{tb: t, dir: filepath.Join(t.TempDir(), "store")}
