@@ -54,12 +54,12 @@ func (k *liveTracker) do(change func(t *Tracker, now time.Time)) {
 	k.tell()
 }
 
-// count takes the contents of all request queues as of a time. Groups of keys that are late are not busy.
-func (k *liveTracker) count(load map[string]Load, asOf time.Time, late map[string]bool) {
+// count takes the contents of all request queues as of a time.
+func (k *liveTracker) count(load map[string]Load, asOf time.Time) {
 	k.do(func(t *Tracker, now time.Time) {
 		for key := range t.groups {
 			switch l := load[key]; {
-			case l.Unknown || late[key]:
+			case l.Unknown:
 			case l.Ready+l.Held > 0:
 				t.Busy(now, key, asOf)
 			default: // also if there is no such queue

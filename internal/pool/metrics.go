@@ -72,7 +72,7 @@ func (r *Registry) Pool(name string) *Metrics {
 		failures:    counter("failures_total", "what", "queue", "start", "drain", "list", "session", "count"),
 		changes:     counter("state_changes_total", "to", Active.String(), Unbound.String(), Inactive.String()),
 		orphans:     counter("orphans_total", "outcome", "forwarded", "aside", "expired", "refused", "returned"),
-		dead:        counter("dead_letters_total", "reason", "expired", "delivery_limit", "rejected", "maxlen"),
+		dead:        counter("dead_letters_total", "reason", "expired", "max_work", "delivery_limit", "rejected", "maxlen"),
 		answers:     counter("error_answers_total", "outcome", "sent", "unwanted", "client gone", "refused"),
 		reports:     counter("reports_total", "event", "started", "ready", "request-received", "request-done"),
 		requests:    r.gauges["requests"].MustCurryWith(is),

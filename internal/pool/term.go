@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type Term struct {
 	served  map[string]time.Time // when its workers last began or ended a request, or held none, by key
 	load    map[string]Load      // of queues, when they were last counted, by key
 	counted time.Time            // as of when that is
-	late    map[string]bool      // keys whose workers held their requests for longer than max_work then
+	stopped map[string]*stop     // keys whose workers were stopped because of max_work
 
 	limits limitLog
 }
@@ -42,7 +43,8 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 		keys[i] = q.Key
 	}
 	t := &Term{manager: m, metrics: c.Metrics, debounce: newDebouncer(c.ExtraLifetime), began: time.Now(),
-		cold: map[string]time.Time{}, seen: map[string]time.Time{}, served: map[string]time.Time{}}
+		cold: map[string]time.Time{}, seen: map[string]time.Time{}, served: map[string]time.Time{},
+		stopped: map[string]*stop{}}
 	t.queues = newQueueLoop(queues, c.Timing, there)
 	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
 	t.groups.starts.limits = c.Limits
@@ -165,10 +167,7 @@ func (t *Term) Note(key, event string) {
 // longer than the patience, if that is not zero. Draining kills workers that hang after a while, and others
 // get their requests.
 func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duration) {
-	now, late, workers := time.Now(), map[string]bool{}, t.groups.workers()
-	t.mu.Lock()
-	before := t.late
-	t.mu.Unlock()
+	now, workers := time.Now(), t.groups.workers()
 	for key, l := range load {
 		if l.Held == 0 {
 			if !l.Unknown {
@@ -181,9 +180,9 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 		quiet := now.Sub(t.sinceStart(reported, workers[key], now))
 		switch maxWork := t.manager.config.MaxWork; {
 		case maxWork > 0 && held > maxWork:
-			if late[key] = true; before[key] {
-				continue
-			}
+			t.mu.Lock()
+			t.stopped[key] = &stop{now, now}
+			t.mu.Unlock()
 			t.manager.log.Warn("workers hold requests for longer than max_work and are stopped", "key", key,
 				"requests", l.Held, "for", held, "max_work", maxWork)
 			t.metrics.overMaxWork.Inc()
@@ -198,9 +197,31 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 		}
 	}
 	t.mu.Lock()
-	t.load, t.counted, t.late = load, asOf, late
+	t.load, t.counted = load, asOf
+	for key, s := range t.stopped {
+		draining := func(w driver.Worker) bool { return w.State == driver.Draining }
+		if slices.ContainsFunc(workers[key], draining) {
+			s.drained = now
+		} else if now.Sub(s.drained) > overworkedFor {
+			delete(t.stopped, key)
+		}
+	}
 	t.mu.Unlock()
-	t.tracker.count(load, asOf, late)
+	t.tracker.count(load, asOf)
+}
+
+// stop is when workers were stopped, and when they were last seen to drain.
+type stop struct{ at, drained time.Time }
+
+// overworkedFor is how long after the end of workers that were stopped because of max_work the end of a
+// request counts as caused by that. It must exceed the interval of counts.
+const overworkedFor = 30 * time.Second
+
+// Overworked reports whether the workers of a key have just been stopped because of max_work.
+func (t *Term) Overworked(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopped[key] != nil
 }
 
 func (t *Term) noteServed(key string, now time.Time) {
@@ -210,11 +231,15 @@ func (t *Term) noteServed(key string, now time.Time) {
 }
 
 // lastSigns returns when the workers of a key last reported anything, and when they last began or ended a
-// request or held none.
+// request, held none, or were stopped because of max_work.
 func (t *Term) lastSigns(key string) (reported, served time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.seen[key], t.served[key]
+	served = t.served[key]
+	if s := t.stopped[key]; s != nil {
+		served = latest(served, s.drained)
+	}
+	return t.seen[key], served
 }
 
 // sinceStart returns the time of the last sign of the workers of a key, but none before they were started and
@@ -234,17 +259,24 @@ func (t *Term) sinceStart(sign time.Time, workers []driver.Worker, now time.Time
 func (t *Term) free(key string, unbound time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, maxWork := t.load[key], t.manager.config.MaxWork
-	switch {
-	case t.late[key], !l.Unknown && l.Ready+l.Held == 0 && !t.counted.Before(unbound):
-		return true
-	case maxWork > 0 && time.Since(unbound) > maxWork:
-		t.manager.log.Warn("the workers of an idle key are stopped, although they may hold requests: these could not be counted for max_work",
-			"key", key, "max_work", maxWork)
-		t.metrics.overMaxWork.Inc()
+	if s := t.stopped[key]; s != nil && !s.at.Before(unbound) {
 		return true
 	}
-	return false
+	known := unbound
+	if l := t.load[key]; !l.Unknown && !t.counted.Before(unbound) {
+		if l.Ready+l.Held == 0 {
+			return true
+		}
+		known = t.counted
+	}
+	maxWork := t.manager.config.MaxWork
+	if maxWork == 0 || time.Since(known) <= maxWork {
+		return false
+	}
+	t.manager.log.Warn("the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
+		"key", key, "max_work", maxWork)
+	t.metrics.overMaxWork.Inc()
+	return true
 }
 
 func (t *Term) require(key string, extra time.Duration) Generation {

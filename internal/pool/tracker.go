@@ -50,7 +50,7 @@ type Delays struct {
 //
 // Requests that workers hold are known from counts only, which are late. So the end of the unbind delay is not
 // enough to unbind a group: a count must also have shown that it held nothing after its last activity. Without
-// such a count the group stays Active for maxWork after its last activity.
+// such a count the group stays Active for maxWork longer.
 type Tracker struct {
 	delays     Delays
 	maxWork    time.Duration // zero: counts are current, and Busy is called for all that they show
@@ -75,6 +75,7 @@ type tracked struct {
 	next   time.Time  // when its status changes if nothing happens
 	active time.Time  // of its last activity
 	idle   time.Time  // as of when it certainly held no requests
+	limit  time.Time  // when it is unbound although that is not after its last activity
 	index  int        // in the deadlines
 	owner  string     // whose requests made it; empty if that is not known
 }
@@ -93,7 +94,7 @@ func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
 }
 
 func (t *Tracker) add(key string, due, active time.Time) *tracked {
-	g := &tracked{key: key, status: Active, since: t.generation, due: due, active: active}
+	g := &tracked{key: key, status: Active, since: t.generation, due: due, active: active, limit: due.Add(t.maxWork)}
 	t.groups[key] = g
 	heap.Push(&t.deadlines, g)
 	t.schedule(g)
@@ -104,7 +105,7 @@ func (t *Tracker) add(key string, due, active time.Time) *tracked {
 func (t *Tracker) schedule(g *tracked) {
 	g.next = g.due
 	if g.status == Active && g.idle.Before(g.active) {
-		g.next = latest(g.due, g.active.Add(t.maxWork))
+		g.next = g.limit
 	}
 	heap.Fix(&t.deadlines, g.index)
 }
@@ -130,7 +131,7 @@ func (t *Tracker) extend(now time.Time, key string, extra time.Duration, active 
 		g.status, g.since = Active, t.generation
 		g.due = until
 	}
-	g.due, g.active = latest(g.due, until), latest(g.active, active)
+	g.due, g.active, g.limit = latest(g.due, until), latest(g.active, active), latest(g.limit, until.Add(t.maxWork))
 	t.schedule(g)
 	return g.since
 }

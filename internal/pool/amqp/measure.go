@@ -15,9 +15,12 @@ const longestCount = 15 * time.Second
 // took when it was computed.
 const cacheFactor = 5
 
-// measure periodically counts the requests of the pool, until ctx ends. The broker's numbers of held requests
-// are late by its intervals for statistics: each count is as of a time that they certainly cover, by
-// Timing.Settle earlier.
+// lag returns how late the broker's numbers may be. By default, a quorum queue counts its messages every 5 s,
+// and the management plugin collects the numbers every 5 s; Settle is the sum of both.
+func lag(t pool.Timing) time.Duration { return t.Settle * 3 / 2 }
+
+// measure periodically counts the requests of the pool, until ctx ends. Each count is as of a time that the
+// broker's numbers certainly cover.
 func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	m := c.manager.Config()
 	every := min(longestCount, m.Unbind/3)
@@ -39,7 +42,7 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 			c.manager.Metrics().Failed("count")
 			c.log.Warn("the requests of the pool cannot be counted; its groups are kept, for up to max_work", "error", err)
 		default:
-			term.Loads(load, began.Add(-m.Timing.Settle-cacheFactor*slowest), c.config.StallTimeout)
+			term.Loads(load, began.Add(-lag(m.Timing)-cacheFactor*slowest), c.config.StallTimeout)
 		}
 		if !backoff.Sleep(ctx, every) {
 			return
