@@ -138,8 +138,8 @@ func (w *simulation) measure(ctx context.Context, term *Term) {
 	}
 }
 
-// checkHeld fails if a call is made for a key although its workers have held a request for longer than a time.
-// The caller holds the mutex.
+// checkHeld fails if a call is made for a key although its workers have held a request for longer than a
+// time. The caller holds the mutex.
 func (w *simulation) checkHeld(call, key string, longer time.Duration) {
 	q := w.queues[key]
 	if q == nil || w.stops {

@@ -163,9 +163,9 @@ func (t *Term) Note(key, event string) {
 
 // Loads takes the contents of all request queues as of a time, by key, after each count of the transport.
 // Requests that wait or are held keep their group Active: a busy worker is not stopped, unless it holds its
-// requests for longer than max_work. It also replaces workers that hold requests but have reported nothing for
-// longer than the patience, if that is not zero. Draining kills workers that hang after a while, and others
-// get their requests.
+// requests for longer than max_work. It also replaces workers that hold requests but have reported nothing
+// for longer than the patience, if that is not zero. Draining kills workers that hang after a while, and
+// others get their requests.
 func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duration) {
 	now, workers := time.Now(), t.groups.workers()
 	for key, l := range load {

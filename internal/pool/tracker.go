@@ -48,9 +48,9 @@ type Delays struct {
 // each call passes the current time, which must not be earlier than in the call before. It is not safe for
 // concurrent use.
 //
-// Requests that workers hold are known from counts only, which are late. So the end of the unbind delay is not
-// enough to unbind a group: a count must also have shown that it held nothing after its last activity. Without
-// such a count the group stays Active for maxWork longer.
+// Requests that workers hold are known from counts only, which are late. So the end of the unbind delay is
+// not enough to unbind a group: a count must also have shown that it held nothing after its last activity.
+// Without such a count the group stays Active for maxWork longer.
 type Tracker struct {
 	delays     Delays
 	maxWork    time.Duration // zero: counts are current, and Busy is called for all that they show

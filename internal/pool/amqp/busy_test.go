@@ -47,7 +47,7 @@ func TestBusyWorkersAreNotInterrupted(t *testing.T) {
 		h.start()
 		c := h.client()
 		polite, abrupt := c.send("polite", work), c.send("abrupt", work)
-		if err := c.ch.Publish("core-req-xchg", "abrupt-forgotten", true, false, amqp091.Publishing{Body: []byte(work)}); err != nil {
+		if err := c.ch.Publish("core-req-xchg", "abrupt-silent", true, false, amqp091.Publishing{Body: []byte(work)}); err != nil {
 			t.Fatal(err)
 		}
 		for _, from := range []<-chan amqp091.Delivery{polite, abrupt} {

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// longestCount is the longest interval between two counts.
-const longestCount = 15 * time.Second
+// countEvery is the interval between two counts, if no limit needs a shorter one.
+const countEvery = 15 * time.Second
 
 // cacheFactor is how long the HTTP API may answer from its cache, in multiples of the time that the answer
 // took when it was computed.
@@ -23,18 +23,21 @@ func lag(t pool.Timing) time.Duration { return t.Settle * 3 / 2 }
 // broker's numbers certainly cover.
 func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	m := c.manager.Config()
-	every := min(longestCount, m.Unbind/3)
+	every := min(countEvery, m.Unbind/3)
 	for _, limit := range []time.Duration{m.MaxWork, c.config.StallTimeout} {
 		if limit > 0 {
 			every = min(every, limit/4)
 		}
 	}
 	every = max(every, m.Timing.Settle/10) // the numbers change no more often than that
-	slowest := time.Duration(0)
+	var slowest time.Duration              // of the calls whose answers may still be in the cache
+	var slow time.Time                     // when that was
 	for {
 		began := time.Now()
 		load, err := c.count(ctx)
-		slowest = max(slowest, time.Since(began))
+		if took := time.Since(began); took > slowest || began.Sub(slow) > (cacheFactor+1)*slowest {
+			slowest, slow = took, began
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
