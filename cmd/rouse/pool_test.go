@@ -115,6 +115,8 @@ func TestBadPoolsFiles(t *testing.T) {
 		head + "    driver: {noop: {}}\n    workers: 0\n":                                           "pools.yaml:5: pool 1 (core): workers",
 		head + "    driver: {noop: {}}\n    workers: 1001\n":                                        "pools.yaml:5: pool 1 (core): workers",
 		head + "    message_ttl: 0s\n    driver: {noop: {}}\n":                                      "pools.yaml:4: pool 1 (core): message_ttl",
+		head + "    max_work: 20s\n    driver: {noop: {}}\n":                                        `pools.yaml:4: pool 1 (core): max_work "20s"`,
+		head + "    max_work: -1m\n    driver: {noop: {}}\n":                                        "pools.yaml:4: pool 1 (core): max_work",
 		head + "    message_ttl: +3s\n    driver: {noop: {}}\n":                                     "pools.yaml:4: pool 1 (core): message_ttl",
 		head + "    message_ttl: -3s\n    driver: {noop: {}}\n":                                     "pools.yaml:4: pool 1 (core): message_ttl",
 		head + "    driver: {noop: {}}\n    max_workers: 2\n    workers: 3\n":                       "pools.yaml:5: pool 1 (core): max_workers",

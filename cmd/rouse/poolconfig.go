@@ -45,6 +45,7 @@ type poolEntry struct {
 	UnbindDelay     time.Duration `yaml:"unbind_delay"`
 	StopDelay       time.Duration `yaml:"stop_delay"`
 	ExtraLifetime   time.Duration `yaml:"extra_lifetime"`
+	MaxWork         time.Duration `yaml:"max_work"`
 	MessageTTL      time.Duration `yaml:"message_ttl"`
 	DeliveryLimit   int           `yaml:"delivery_limit"`
 	ConsumerTimeout time.Duration `yaml:"consumer_timeout"`
@@ -87,6 +88,7 @@ func (e *driverEntry) count() int {
 const (
 	defaultPoolListen = "127.0.0.1:7414"
 	defaultPoolDelay  = 10 * time.Minute
+	defaultMaxWork    = time.Hour // more than RabbitMQ's own consumer_timeout
 	defaultDrain      = 30 * time.Second
 )
 
@@ -179,6 +181,9 @@ func (e *poolEntry) complete() error {
 			*d = defaultPoolDelay
 		}
 	}
+	if e.MaxWork == 0 && e.Transport != storeTransport {
+		e.MaxWork = defaultMaxWork
+	}
 	if s := e.Driver.Subprocess; s != nil && s.Drain == 0 {
 		s.Drain = defaultDrain
 	}
@@ -245,6 +250,6 @@ func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry)
 
 // managed returns the configuration of a pool.
 func (e *poolEntry) managed() pool.Config {
-	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, Workers: e.Workers,
+	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Workers: e.Workers,
 		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
 }

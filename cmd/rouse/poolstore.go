@@ -27,7 +27,7 @@ func (e *poolEntry) checkTransport() error {
 	for _, given := range []struct {
 		name string
 		is   bool
-	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""}, {"message_ttl", e.MessageTTL != 0},
+	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""}, {"max_work", e.MaxWork != 0}, {"message_ttl", e.MessageTTL != 0},
 		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"max_length", e.MaxLength != 0},
 		{"poison_limit", e.PoisonLimit != 0}, {"queue_type", e.QueueType != ""}, {"prefetch", e.Prefetch != 0}} {
 		if given.is {

@@ -116,6 +116,9 @@ func TestPins(t *testing.T) {
 		}
 		w.publish("k", 2)
 		time.Sleep(time.Second)
+		w.mu.Lock()
+		w.stops = true
+		w.mu.Unlock()
 		if err := m.Stop("k"); err != nil {
 			t.Error(err)
 		}

@@ -54,6 +54,22 @@ func (k *liveTracker) do(change func(t *Tracker, now time.Time)) {
 	k.tell()
 }
 
+// count takes the contents of all request queues as of a time.
+func (k *liveTracker) count(load map[string]Load, asOf time.Time) {
+	k.do(func(t *Tracker, now time.Time) {
+		for key := range t.groups {
+			switch l := load[key]; {
+			case l.Unknown:
+			case l.Ready+l.Held > 0:
+				t.Busy(now, key, asOf)
+			default: // also if there is no such queue
+				t.Idle(now, key, asOf)
+			}
+		}
+	})
+	k.moved.send()
+}
+
 // known reports whether a key has a group.
 func (k *liveTracker) known(key string) bool {
 	k.mu.Lock()

@@ -21,7 +21,11 @@ func TestNoRequestIsLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newSimulation(t, seed)
 			w.silent = seed%3 == 0
+			w.lag = time.Duration(w.rand.IntN(5000)) * time.Millisecond
 			w.takes = time.Duration(1+w.rand.IntN(3000)) * time.Millisecond
+			if seed%4 == 0 {
+				w.takes *= 10 // longer than the delays
+			}
 			trouble := true
 			w.fail = func(call, key string) error {
 				if trouble && w.rand.IntN(5) == 0 {
@@ -183,7 +187,7 @@ func bubble(t *testing.T, timing Timing, prepare func(w *simulation), f func(t *
 
 // TestLifeOfAGroup checks the times at which a group that is used once changes.
 func TestLifeOfAGroup(t *testing.T) {
-	bubble(t, Timing{Settle: 4 * time.Second}, nil, func(t *testing.T, w *simulation) {
+	bubble(t, Timing{Settle: 4 * time.Second}, func(w *simulation) { w.lag = 0 }, func(t *testing.T, w *simulation) {
 		w.publish("k", 1)
 		begun := time.Now()
 		look := func(after time.Duration, status, queue string, workers int) {
@@ -341,27 +345,110 @@ func TestDoubtRecreatesTheQueue(t *testing.T) {
 	})
 }
 
-// TestBusyWorkersAreNotStopped checks that a request that takes longer than both delays is answered by its
-// worker, and that requests which arrive in the meantime get another worker.
+// TestBusyWorkersAreNotStopped checks that a group whose worker works on a request for much longer than both
+// delays is neither unbound nor stopped, with and without reports, and that it is stopped when it is idle.
 func TestBusyWorkersAreNotStopped(t *testing.T) {
-	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.takes = 2 * time.Minute }, func(t *testing.T, w *simulation) {
+	for _, silent := range []bool{false, true} {
+		bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
+			w.silent, w.takes, w.lag = silent, 20*time.Minute, 15*time.Second // later than the delays
+		}, func(t *testing.T, w *simulation) {
+			w.publish("k", 1)
+			time.Sleep(19 * time.Minute)
+			if v := w.term.manager.View(); len(v.Groups) != 1 || v.Groups[0].Status != "active" || v.Groups[0].Held != 1 {
+				t.Errorf("the groups are %+v", v.Groups)
+			}
+			time.Sleep(5 * time.Minute)
+			if w.answers(1) != 1 || w.called("unbind k") != 1 || w.called("ensure k") != 1 {
+				t.Errorf("%d answers; calls were %v", w.answers(1), w.log())
+			}
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("%q are left", left)
+			}
+		})
+	}
+}
+
+// TestBusyWorkersOutliveTheirManager checks that a new term, which knows nothing of the requests that workers
+// hold, does not stop them.
+func TestBusyWorkersOutliveTheirManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimulation(t, 1)
+		w.takes, w.lag = 10*time.Minute, 15*time.Second
+		delays, timing := Delays{10 * time.Second, 10 * time.Second}, Timing{Settle: time.Second}
+		stop := w.start(delays, timing)
 		w.publish("k", 1)
 		time.Sleep(time.Minute)
-		if list := w.list(); len(list) != 1 || list[0].State != "draining" {
-			t.Fatalf("workers are %v", list)
-		}
+		stop()
 		w.mu.Lock()
-		w.takes = time.Second
+		w.counts = nil // the next manager sees only what is counted from now on
 		w.mu.Unlock()
-		w.publish("k", 2)
-		time.Sleep(10 * time.Second)
-		if w.answers(2) != 1 {
-			t.Error("a request waits for a worker that drains")
+		stop = w.start(delays, timing)
+		time.Sleep(15 * time.Minute)
+		if left := w.left(); w.answers(1) != 1 || w.called("drain k") != 1 || len(left) > 0 {
+			t.Errorf("%d answers, %q are left; calls were %v", w.answers(1), left, w.log())
+		}
+		stop()
+		w.life.Wait()
+	})
+}
+
+// TestStopWaitsForRequests checks that the group of a busy worker that is stopped on request ends when the
+// worker has finished.
+func TestStopWaitsForRequests(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.takes = 5 * time.Minute }, func(t *testing.T, w *simulation) {
+		w.publish("k", 1)
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		w.stops = true // that it is unbound is intended
+		w.mu.Unlock()
+		if err := w.term.manager.Stop("k"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Minute)
+		if v := w.term.manager.View(); len(v.Groups) != 1 || v.Groups[0].Status != "inactive" || v.Groups[0].Queue != "unbound" ||
+			w.called("drain k") != 0 {
+			t.Errorf("the groups are %+v; calls were %v", v.Groups, w.log())
 		}
 		time.Sleep(2 * time.Minute)
-		if w.answers(1) != 1 {
-			t.Error("the long request was not answered")
+		if left := w.left(); w.answers(1) != 1 || len(left) > 0 {
+			t.Errorf("%d answers, %q are left", w.answers(1), left)
 		}
+	})
+}
+
+// TestWorkBeyondItsLimit checks that workers that hold a request for longer than max_work are replaced, not
+// earlier and only then, and that the request goes to the next worker.
+func TestWorkBeyondItsLimit(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
+		w.takes, w.stops = time.Hour, true
+		w.config = func(c *Config) { c.MaxWork = 10 * time.Minute }
+	}, func(t *testing.T, w *simulation) {
+		w.publish("k", 1)
+		time.Sleep(10 * time.Minute)
+		if w.called("drain k") != 0 || w.called("unbind k") != 0 {
+			t.Errorf("the worker was stopped before its time: %s", w.log())
+		}
+		time.Sleep(10 * time.Second)
+		if w.called("drain k") != 1 || w.called("unbind k") != 0 || w.called("ensure k") != 2 {
+			t.Errorf("the worker was not replaced once: %s", w.log())
+		}
+		if n := w.metric("rouse_pool_over_max_work_total"); n != 1 {
+			t.Errorf("%v groups are counted", n)
+		}
+	})
+}
+
+// TestWithoutCounts checks that a group whose requests cannot be counted is kept for max_work, and no longer.
+func TestWithoutCounts(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
+		w.blind, w.takes = true, 50*time.Minute
+	}, func(t *testing.T, w *simulation) {
+		w.publish("k", 1)
+		time.Sleep(55 * time.Minute)
+		if w.called("unbind k") != 0 || w.called("drain k") != 0 || w.answers(1) != 1 {
+			t.Errorf("%d answers; calls were %s", w.answers(1), w.log())
+		}
+		time.Sleep(2 * time.Hour)
 		if left := w.left(); len(left) > 0 {
 			t.Errorf("%q are left", left)
 		}
@@ -373,20 +460,25 @@ func TestBusyWorkersAreNotStopped(t *testing.T) {
 // nothing are left alone.
 func TestStalledWorkersAreReplaced(t *testing.T) {
 	const patience = 5 * time.Second
-	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.takes = time.Hour }, func(t *testing.T, w *simulation) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
+		w.takes, w.blind, w.stops = time.Hour, true, true
+	}, func(t *testing.T, w *simulation) {
+		loads := func(k, other int) {
+			w.term.Loads(map[string]Load{"k": {Held: k}, "other": {Held: other}}, time.Now(), patience)
+		}
 		w.publish("k", 1)
 		w.publish("other", 2)
 		time.Sleep(4 * time.Second)
-		w.term.Stalled(map[string]int{"k": 1, "other": 1}, patience)
+		loads(1, 1)
 		time.Sleep(2 * time.Second)
 		w.term.Note("other", RequestDone)
-		w.term.Stalled(map[string]int{"other": 1, "k": 0}, patience)
+		loads(0, 1)
 		time.Sleep(time.Second)
 		if w.called("drain k") != 0 || w.called("drain other") != 0 {
 			t.Errorf("workers were replaced without reason: %s", w.log())
 		}
 		for range 3 {
-			w.term.Stalled(map[string]int{"other": 1, "k": 1}, patience)
+			loads(1, 1)
 			synctest.Wait()
 		}
 		if w.called("drain k") != 1 || w.called("ensure k") != 2 || w.called("drain other") != 0 {
@@ -433,7 +525,7 @@ func TestReports(t *testing.T) {
 func TestTermsBeginFromWhatIsThere(t *testing.T) {
 	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
 		for key, bound := range map[string]bool{"a": true, "b": false} {
-			w.queues[key] = &simQueue{bound: bound, arrived: sync.NewCond(&w.mu), ready: []int{len(key)}}
+			w.queues[key] = w.newQueue(bound, len(key))
 		}
 	}, func(t *testing.T, w *simulation) {
 		time.Sleep(3 * time.Second)

@@ -21,6 +21,11 @@ type Config struct {
 	// ExtraLifetime is the window in which reports of the workers of one key count as one; 1s if zero.
 	ExtraLifetime time.Duration
 
+	// MaxWork is how long workers may hold a request, and how long a group counts as busy if the transport
+	// cannot count its requests; at least a millisecond. If zero, there is no limit, and the transport must
+	// call Term.Loads with current numbers, several times in the unbind delay.
+	MaxWork time.Duration
+
 	Workers int // of a group; 1 if zero
 	Limits  Limits
 	Pinned  []string // keys whose groups are always there
@@ -45,6 +50,8 @@ func (c *Config) check() error {
 	switch {
 	case c.ExtraLifetime < 0:
 		return rouse.Refuse("extra_lifetime", c.ExtraLifetime.String(), "is negative", "give 1s, or leave it out")
+	case c.MaxWork < 0 || c.MaxWork > 0 && c.MaxWork < time.Millisecond:
+		return rouse.Refuse("max_work", c.MaxWork.String(), "is no time that work takes", "leave it out, or give at least 1ms; more than the longest request takes")
 	case c.Workers < 0 || c.Workers > 1000:
 		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
 	case len(c.Pinned) > maxPinned:

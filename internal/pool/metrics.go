@@ -34,6 +34,7 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 	counter("error_answers_total", "Error answers to clients, by what became of them.", "outcome")
 	counter("reports_total", "Reports of workers, by event.", "event")
 	counter("stalls_total", "Groups whose workers held requests, did nothing for too long, and were replaced.")
+	counter("over_max_work_total", "Groups whose workers held requests for longer than max_work, and were stopped.")
 	counter("lost_on_delete_total", "Requests that were deleted with their queue. Must be 0.")
 	gauge("requests", "Requests in request queues, ready for a worker or held by one, and waiting for such a queue.", "state")
 	gauge("groups", "Groups by the status that they should have.", "status")
@@ -52,7 +53,7 @@ type Metrics struct {
 	failures, changes, orphans, dead, answers, reports *prometheus.CounterVec
 	requests, groups, workers, waiting                 *prometheus.GaugeVec
 	lag                                                prometheus.ObserverVec
-	cold, lost, stalls                                 prometheus.Counter
+	cold, lost, stalls, overMaxWork                    prometheus.Counter
 	poison, leads                                      prometheus.Gauge
 	firstWorker, orphanWait                            prometheus.Observer
 }
@@ -68,10 +69,10 @@ func (r *Registry) Pool(name string) *Metrics {
 		return c
 	}
 	m := &Metrics{
-		failures:    counter("failures_total", "what", "queue", "start", "drain", "list", "session"),
+		failures:    counter("failures_total", "what", "queue", "start", "drain", "list", "session", "count"),
 		changes:     counter("state_changes_total", "to", Active.String(), Unbound.String(), Inactive.String()),
 		orphans:     counter("orphans_total", "outcome", "forwarded", "aside", "expired", "refused", "returned"),
-		dead:        counter("dead_letters_total", "reason", "expired", "delivery_limit", "rejected", "maxlen"),
+		dead:        counter("dead_letters_total", "reason", "expired", "max_work", "delivery_limit", "rejected", "maxlen"),
 		answers:     counter("error_answers_total", "outcome", "sent", "unwanted", "client gone", "refused"),
 		reports:     counter("reports_total", "event", "started", "ready", "request-received", "request-done"),
 		requests:    r.gauges["requests"].MustCurryWith(is),
@@ -81,6 +82,7 @@ func (r *Registry) Pool(name string) *Metrics {
 		lag:         r.histograms["loop_lag_seconds"].MustCurryWith(is),
 		cold:        r.counters["cold_starts_total"].With(is),
 		stalls:      r.counters["stalls_total"].With(is),
+		overMaxWork: r.counters["over_max_work_total"].With(is),
 		lost:        r.counters["lost_on_delete_total"].With(is),
 		poison:      r.gauges["poison_requests"].With(is),
 		leads:       r.gauges["leads"].With(is),

@@ -42,6 +42,10 @@ type queueLoop struct {
 	gone    func(key string) bool // reports whether the key has no workers left
 	moved   *signal               // of the group loop: a phase may be another one
 
+	// free reports whether the workers of a key may end, whose queue has been unbound since a time: they hold
+	// no request, or have held it for too long.
+	free func(key string, unbound time.Time) bool
+
 	pending map[string]bool // keys whose queue may differ from the target; owned by the loop's goroutine
 
 	mu      sync.Mutex // guards the fields below; only the loop's goroutine writes states and target
@@ -58,7 +62,8 @@ type queueState struct {
 	busy   bool      // a call is in flight that may have changed it already
 	failed error     // the last call, if it did
 	retry  time.Time // no call before, as the last one failed
-	look   time.Time // no inspection of a closing queue before
+	since  time.Time // since when an unbound queue certainly is
+	look   time.Time // no inspection of an unwanted queue before
 	quiet  time.Time // since when a closing queue is empty and unused; zero if it is used
 	rest   time.Time // the name is not used before
 
@@ -75,7 +80,7 @@ func newQueueLoop(q Queues, t Timing, there []Queue) *queueLoop {
 	l := &queueLoop{loop: newLoop(t), queues: q, pending: map[string]bool{}, states: map[string]*queueState{},
 		waiting: map[string][]*waiter{}, doubted: map[string]bool{}, touched: map[string]bool{}}
 	for _, queue := range there {
-		st := &queueState{phase: unbound}
+		st := &queueState{phase: unbound, since: time.Now()}
 		if queue.Bound {
 			st.phase = bound
 		}
@@ -127,7 +132,7 @@ func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operat
 	case want != Active && st.phase == bound:
 		return l.unbind, st.retry
 	case want == Inactive && st.phase == unbound:
-		return l.inspect, st.retry
+		return l.inspect, latest(st.retry, st.look)
 	case want == Inactive && st.phase == closing:
 		if !st.quiet.IsZero() && now.Sub(st.quiet) >= l.timing.Settle && l.gone(key) {
 			return l.remove, st.retry
@@ -223,7 +228,7 @@ func (l *queueLoop) open(ctx context.Context, key string) (func(*queueState, tim
 
 func (l *queueLoop) unbind(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	err := l.queues.Unbind(ctx, key)
-	return func(st *queueState, _ time.Time) { st.phase = unbound }, err
+	return func(st *queueState, now time.Time) { st.phase, st.since, st.look = unbound, now, time.Time{} }, err
 }
 
 // verify finds out whether a queue exists.
@@ -232,7 +237,8 @@ func (l *queueLoop) verify(ctx context.Context, key string) (func(*queueState, t
 	return func(st *queueState, _ time.Time) { st.suspect = false }, err
 }
 
-// inspect looks into an unwanted queue. If it contains requests, its group becomes Active again.
+// inspect looks into an unwanted queue. If it contains requests, its group becomes Active again. Workers may
+// end when they hold none: no further requests can enter the queue.
 func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	load, err := l.queues.Load(ctx, key)
 	return func(st *queueState, now time.Time) {
@@ -241,6 +247,8 @@ func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, 
 		case load.Ready > 0:
 			l.log.Info("requests are left in a queue that was to be stopped", "key", key, "requests", load.Ready)
 			l.tracker.require(key, 0)
+		case st.phase == unbound && !l.free(key, st.since):
+			st.look = l.again(now)
 		case st.phase == unbound:
 			st.phase, st.quiet, st.look = closing, time.Time{}, now
 		default:
@@ -250,9 +258,14 @@ func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, 
 			case st.quiet.IsZero():
 				st.quiet = now
 			}
-			st.look = now.Add(max(l.timing.Interval, l.timing.Settle/4))
+			st.look = l.again(now)
 		}
 	}, err
+}
+
+// again returns when an unwanted queue is inspected again.
+func (l *queueLoop) again(now time.Time) time.Time {
+	return now.Add(max(l.timing.Interval, l.timing.Settle/4))
 }
 
 func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, time.Time), error) {
@@ -284,7 +297,7 @@ func (l *queueLoop) resolve() {
 			continue // after the call in flight
 		}
 		if delete(l.doubted, key); st != nil && st.phase == bound {
-			st.phase, st.suspect = unbound, true
+			st.phase, st.since, st.suspect = unbound, time.Now(), true
 			l.pending[key], l.touched[key] = true, true
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // simulation is a broker, a driver and workers in memory, whose calls take time and fail. It detects every
-// lost request.
+// lost request, and every group that is unbound or drained although one of its workers holds a request.
 type simulation struct {
 	t    *testing.T
 	term *Term
@@ -36,17 +36,35 @@ type simulation struct {
 	inFlight map[string]bool
 	takes    time.Duration // how long a worker works on a request
 	silent   bool          // workers report nothing
+	lag      time.Duration // how late counts of requests may be
+	blind    bool          // requests cannot be counted
+	stops    bool          // groups are stopped on request, or because of max_work, although their workers are busy
+	counts   []simCount    // of the last lag, oldest first
 	answered map[int]int   // how often requests were answered
 	life     sync.WaitGroup
 	config   func(c *Config) // may be nil
+	registry *prometheus.Registry
 }
 
 type simQueue struct {
 	bound   bool
 	ready   []int
-	held    int
+	held    map[int]time.Time // since when, by request
 	arrived *sync.Cond
 }
+
+// simCount is the contents of the queues at a time.
+type simCount struct {
+	at   time.Time
+	load map[string]Load
+}
+
+func (w *simulation) newQueue(bound bool, ready ...int) *simQueue {
+	return &simQueue{bound: bound, ready: ready, held: map[int]time.Time{}, arrived: sync.NewCond(&w.mu)}
+}
+
+// countEvery is the interval of counts of a simulation.
+const countEvery = 500 * time.Millisecond
 
 type simWorker struct {
 	driver.Worker
@@ -55,14 +73,16 @@ type simWorker struct {
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	return &simulation{t: t, rand: rand.New(rand.NewPCG(seed, 1)), queues: map[string]*simQueue{}, workers: map[string]*simWorker{},
-		changed: make(chan struct{}, 1), calls: map[string]int{}, inFlight: map[string]bool{}, answered: map[int]int{}, takes: time.Second}
+		changed: make(chan struct{}, 1), calls: map[string]int{}, inFlight: map[string]bool{}, answered: map[int]int{}, takes: time.Second,
+		lag: time.Second}
 }
 
 // start starts a term, which ends with the test.
 func (w *simulation) start(d Delays, timing Timing) (stop func()) {
 	w.t.Helper()
-	c := Config{Name: "p", Delays: d, Timing: timing, Driver: asDriver{w}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Metrics: NewRegistry(prometheus.NewRegistry()).Pool("p")}
+	w.registry = prometheus.NewRegistry()
+	c := Config{Name: "p", Delays: d, MaxWork: time.Hour, Timing: timing, Driver: asDriver{w}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: NewRegistry(w.registry).Pool("p")}
 	if w.config != nil {
 		w.config(&c)
 	}
@@ -78,8 +98,11 @@ func (w *simulation) start(d Delays, timing Timing) (stop func()) {
 	w.mu.Lock()
 	w.term = term
 	w.mu.Unlock()
+	var counting sync.WaitGroup
+	counting.Go(func() { w.measure(ctx, term) })
 	return func() {
 		cancel()
+		counting.Wait()
 		w.term.Wait()
 		w.mu.Lock()
 		for _, q := range w.queues {
@@ -89,11 +112,59 @@ func (w *simulation) start(d Delays, timing Timing) (stop func()) {
 	}
 }
 
+// measure passes counts to the term. Each is as of a time in the last lag.
+func (w *simulation) measure(ctx context.Context, term *Term) {
+	for ctx.Err() == nil {
+		now := time.Now()
+		w.mu.Lock()
+		load := map[string]Load{}
+		for key, q := range w.queues {
+			load[key] = Load{Ready: len(q.ready), Held: len(q.held)}
+		}
+		w.counts = append(w.counts, simCount{now, load})
+		for w.counts[0].at.Before(now.Add(-w.lag)) {
+			w.counts = w.counts[1:]
+		}
+		count := w.counts[w.rand.IntN(len(w.counts))]
+		failed := w.blind || w.fail != nil && w.fail("count", "") != nil
+		w.mu.Unlock()
+		if !failed {
+			term.Loads(count.load, now.Add(-w.lag), 0)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(countEvery):
+		}
+	}
+}
+
+// checkHeld fails if a call is made for a key although its workers have held a request for longer than a
+// time. The caller holds the mutex.
+func (w *simulation) checkHeld(call, key string, longer time.Duration) {
+	q := w.queues[key]
+	if q == nil || w.stops {
+		return
+	}
+	for id, since := range q.held {
+		if held := time.Since(since); held > longer {
+			w.t.Errorf("%s %q while a worker has held request %d for %v", call, key, id, held)
+		}
+	}
+}
+
 // enter begins a call: for each key there may be one call to the broker and one to the driver at a time.
 func (w *simulation) enter(ctx context.Context, side, call, key string) error {
 	w.mu.Lock()
 	if w.inFlight[side+key] {
 		w.t.Errorf("%s %q while another call is in flight for the key", call, key)
+	}
+	switch {
+	case call == "drain":
+		w.checkHeld(call, key, 0)
+	case call == "unbind" && w.silent: // counts alone show it
+		w.checkHeld(call, key, w.lag+countEvery)
+	case call == "unbind":
+		w.checkHeld(call, key, 0)
 	}
 	w.inFlight[side+key] = true
 	w.calls[call+" "+key]++
@@ -134,7 +205,7 @@ func (w *simulation) Open(ctx context.Context, key string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues[key] == nil {
-		w.queues[key] = &simQueue{arrived: sync.NewCond(&w.mu)}
+		w.queues[key] = w.newQueue(false)
 	}
 	w.queues[key].bound = true
 	return nil
@@ -185,8 +256,8 @@ func (w *simulation) Delete(ctx context.Context, key string) (int, error) {
 	if q == nil {
 		return 0, nil
 	}
-	if q.bound || len(q.ready) > 0 || q.held > 0 || w.consumers(key) > 0 {
-		w.t.Errorf("the queue of %q is deleted, bound %v, with %d ready and %d held requests and %d consumers", key, q.bound, len(q.ready), q.held, w.consumers(key))
+	if q.bound || len(q.ready)+len(q.held) > 0 || w.consumers(key) > 0 {
+		w.t.Errorf("the queue of %q is deleted, bound %v, with %d ready and %d held requests and %d consumers", key, q.bound, len(q.ready), len(q.held), w.consumers(key))
 	}
 	delete(w.queues, key)
 	return len(q.ready), nil
@@ -252,13 +323,13 @@ func (w *simulation) work(worker *simWorker) {
 		}
 		id := q.ready[0]
 		q.ready = q.ready[1:]
-		q.held++
+		q.held[id] = time.Now()
 		takes := w.takes
 		w.mu.Unlock()
 		w.report(worker.Key, RequestReceived)
 		time.Sleep(takes)
 		w.mu.Lock()
-		q.held--
+		delete(q.held, id)
 		w.answered[id]++
 	}
 	worker.consuming = false
@@ -357,4 +428,20 @@ func (w *simulation) answers(id int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.answered[id]
+}
+
+// metric returns the value of a counter of the last term.
+func (w *simulation) metric(name string) float64 {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	w.t.Fatalf("there is no metric %s", name)
+	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,13 @@ type Term struct {
 	began    time.Time
 	loops    sync.WaitGroup
 
-	mu   sync.Mutex
-	cold map[string]time.Time // since when a new group waits for the first report of a worker, by key
-	seen map[string]time.Time // time of the last report, by key
-	load map[string]Load      // of queues, when they were last counted, by key
+	mu      sync.Mutex
+	cold    map[string]time.Time // since when a new group waits for the first report of a worker, by key
+	seen    map[string]time.Time // time of the last report, by key
+	served  map[string]time.Time // when its workers last began or ended a request, or held none, by key
+	load    map[string]Load      // of queues, when they were last counted, by key
+	counted time.Time            // as of when that is
+	stopped map[string]*stop     // keys whose workers were stopped because of max_work
 
 	limits limitLog
 }
@@ -39,12 +43,13 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 		keys[i] = q.Key
 	}
 	t := &Term{manager: m, metrics: c.Metrics, debounce: newDebouncer(c.ExtraLifetime), began: time.Now(),
-		cold: map[string]time.Time{}, seen: map[string]time.Time{}}
+		cold: map[string]time.Time{}, seen: map[string]time.Time{}, served: map[string]time.Time{},
+		stopped: map[string]*stop{}}
 	t.queues = newQueueLoop(queues, c.Timing, there)
 	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
 	t.groups.starts.limits = c.Limits
 	tracker := NewTracker(c.Delays, t.began, keys)
-	tracker.limits = c.Limits
+	tracker.limits, tracker.maxWork = c.Limits, c.MaxWork
 	for _, key := range m.pins() {
 		tracker.Pin(t.began, key, true)
 	}
@@ -54,7 +59,7 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	t.groups.log, t.groups.metrics = m.log, c.Metrics
 	t.groups.reached = func() { t.limits.reached(m.log) }
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
-	t.queues.gone, t.queues.moved = t.groups.gone, t.groups.wake
+	t.queues.gone, t.queues.free, t.queues.moved = t.groups.gone, t.free, t.groups.wake
 	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
 	t.groups.group = func(key string) driver.Group {
 		vars := maps.Clone(queues.Vars(key))
@@ -139,6 +144,9 @@ func (t *Term) Note(key, event string) {
 	since, waits := t.cold[key]
 	delete(t.cold, key)
 	t.seen[key] = now
+	if event == RequestReceived || event == RequestDone {
+		t.served[key] = now
+	}
 	t.mu.Unlock()
 	if waits {
 		t.metrics.firstWorker.Observe(now.Sub(since).Seconds())
@@ -153,26 +161,122 @@ func (t *Term) Note(key, event string) {
 	t.require(key, t.manager.config.ExtraLifetime)
 }
 
-// Stalled takes the number of requests that the workers of each key hold. It replaces workers that hold
-// requests but have reported nothing for longer than the patience and were not just started: draining kills
-// hanging workers after a while, and others get their requests.
-func (t *Term) Stalled(held map[string]int, patience time.Duration) {
-	now := time.Now()
-	workers := t.groups.workers()
-	for key, n := range held {
-		since := latest(t.lastReport(key), t.began)
-		for _, w := range workers[key] {
-			if w.State == driver.Draining {
-				since = now // already being replaced
+// Loads takes the contents of all request queues as of a time, by key, after each count of the transport.
+// Requests that wait or are held keep their group Active: a busy worker is not stopped, unless it holds its
+// requests for longer than max_work. It also replaces workers that hold requests but have reported nothing
+// for longer than the patience, if that is not zero. Draining kills workers that hang after a while, and
+// others get their requests.
+func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duration) {
+	now, workers := time.Now(), t.groups.workers()
+	for key, l := range load {
+		if l.Held == 0 {
+			if !l.Unknown {
+				t.noteServed(key, now)
 			}
-			since = latest(since, w.Since)
+			continue
 		}
-		if n > 0 && len(workers[key]) > 0 && now.Sub(since) > patience {
-			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", key, "requests", n, "for", now.Sub(since))
+		reported, served := t.lastSigns(key)
+		held := asOf.Sub(t.sinceStart(served, workers[key], now))
+		quiet := now.Sub(t.sinceStart(reported, workers[key], now))
+		switch maxWork := t.manager.config.MaxWork; {
+		case maxWork > 0 && held > maxWork:
+			t.mu.Lock()
+			t.stopped[key] = &stop{now, now}
+			t.mu.Unlock()
+			t.manager.log.Warn("workers hold requests for longer than max_work and are stopped", "key", key,
+				"requests", l.Held, "for", held, "max_work", maxWork)
+			t.metrics.overMaxWork.Inc()
+		case patience > 0 && quiet > patience && len(workers[key]) > 0:
+			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", key, "requests", l.Held, "for", quiet)
 			t.metrics.stalls.Inc()
+		default:
+			continue
+		}
+		if len(workers[key]) > 0 {
 			t.groups.stall(key)
 		}
 	}
+	t.mu.Lock()
+	t.load, t.counted = load, asOf
+	for key, s := range t.stopped {
+		draining := func(w driver.Worker) bool { return w.State == driver.Draining }
+		if slices.ContainsFunc(workers[key], draining) {
+			s.drained = now
+		} else if now.Sub(s.drained) > overworkedFor {
+			delete(t.stopped, key)
+		}
+	}
+	t.mu.Unlock()
+	t.tracker.count(load, asOf)
+}
+
+// stop is when workers were stopped, and when they were last seen to drain.
+type stop struct{ at, drained time.Time }
+
+// overworkedFor is how long after the end of workers that were stopped because of max_work the end of a
+// request counts as caused by that. It must exceed the interval of counts.
+const overworkedFor = 30 * time.Second
+
+// Overworked reports whether the workers of a key have just been stopped because of max_work.
+func (t *Term) Overworked(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopped[key] != nil
+}
+
+func (t *Term) noteServed(key string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.served[key] = now
+}
+
+// lastSigns returns when the workers of a key last reported anything, and when they last began or ended a
+// request, held none, or were stopped because of max_work.
+func (t *Term) lastSigns(key string) (reported, served time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	served = t.served[key]
+	if s := t.stopped[key]; s != nil {
+		served = latest(served, s.drained)
+	}
+	return t.seen[key], served
+}
+
+// sinceStart returns the time of the last sign of the workers of a key, but none before they were started and
+// this term began; now if they are already being replaced.
+func (t *Term) sinceStart(sign time.Time, workers []driver.Worker, now time.Time) time.Time {
+	since := latest(sign, t.began)
+	for _, w := range workers {
+		if w.State == driver.Draining {
+			return now
+		}
+		since = latest(since, w.Since)
+	}
+	return since
+}
+
+// free reports whether the workers of a key may end, whose queue has been unbound since a time.
+func (t *Term) free(key string, unbound time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.stopped[key]; s != nil && !s.at.Before(unbound) {
+		return true
+	}
+	known := unbound
+	if l := t.load[key]; !l.Unknown && !t.counted.Before(unbound) {
+		if l.Ready+l.Held == 0 {
+			return true
+		}
+		known = t.counted
+	}
+	maxWork := t.manager.config.MaxWork
+	if maxWork == 0 || time.Since(known) <= maxWork {
+		return false
+	}
+	t.manager.log.Warn("the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
+		"key", key, "max_work", maxWork)
+	t.metrics.overMaxWork.Inc()
+	return true
 }
 
 func (t *Term) require(key string, extra time.Duration) Generation {
@@ -207,13 +311,6 @@ func (l *limitLog) reached(log *slog.Logger) {
 		l.logged = now
 		log.Warn("a limit of the pool is reached; further groups and starts wait", "see", "rouse pool status, and the metric rouse_pool_waiting")
 	}
-}
-
-// Loads takes the contents of the request queues, by key, after each count of the transport.
-func (t *Term) Loads(load map[string]Load) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.load = load
 }
 
 // Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
@@ -263,9 +360,13 @@ func (t *Term) count(ctx context.Context) {
 		for _, s := range []driver.State{driver.Running, driver.Waiting, driver.Draining} {
 			t.metrics.workers.WithLabelValues(string(s)).Set(float64(workers[s]))
 		}
+		_, queues := t.queues.status()
 		t.mu.Lock()
-		for _, m := range []map[string]time.Time{t.cold, t.seen} {
-			maps.DeleteFunc(m, func(key string, _ time.Time) bool { return target.Groups[key] == Inactive })
+		for _, m := range []map[string]time.Time{t.cold, t.seen, t.served} {
+			maps.DeleteFunc(m, func(key string, _ time.Time) bool {
+				_, there := queues[key] // its workers may still hold requests
+				return !there && target.Groups[key] == Inactive
+			})
 		}
 		t.mu.Unlock()
 		select {

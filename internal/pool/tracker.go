@@ -47,8 +47,13 @@ type Delays struct {
 // Tracker is the state machine of a pool: it decides which groups should exist at any time. It has no clock:
 // each call passes the current time, which must not be earlier than in the call before. It is not safe for
 // concurrent use.
+//
+// Requests that workers hold are known from counts only, which are late. So the end of the unbind delay is
+// not enough to unbind a group: a count must also have shown that it held nothing after its last activity.
+// Without such a count the group stays Active for maxWork longer.
 type Tracker struct {
 	delays     Delays
+	maxWork    time.Duration // zero: counts are current, and Busy is called for all that they show
 	generation Generation
 	groups     map[string]*tracked
 	deadlines  deadlines
@@ -66,7 +71,11 @@ type tracked struct {
 	key    string
 	status Status
 	since  Generation // since when it has been Active without interruption
+	due    time.Time  // when its delay ends
 	next   time.Time  // when its status changes if nothing happens
+	active time.Time  // of its last activity
+	idle   time.Time  // as of when it certainly held no requests
+	limit  time.Time  // when it is unbound although that is not after its last activity
 	index  int        // in the deadlines
 	owner  string     // whose requests made it; empty if that is not known
 }
@@ -78,17 +87,27 @@ func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
 		pinned: map[string]bool{}}
 	for _, key := range keys {
 		if t.groups[key] == nil {
-			t.add(key, now.Add(d.Unbind))
+			t.add(key, now.Add(d.Unbind), now)
 		}
 	}
 	return t
 }
 
-func (t *Tracker) add(key string, next time.Time) *tracked {
-	g := &tracked{key: key, status: Active, since: t.generation, next: next}
+func (t *Tracker) add(key string, due, active time.Time) *tracked {
+	g := &tracked{key: key, status: Active, since: t.generation, due: due, active: active, limit: due.Add(t.maxWork)}
 	t.groups[key] = g
 	heap.Push(&t.deadlines, g)
+	t.schedule(g)
 	return g
+}
+
+// schedule sets when the status of a group changes.
+func (t *Tracker) schedule(g *tracked) {
+	g.next = g.due
+	if g.status == Active && g.idle.Before(g.active) {
+		g.next = g.limit
+	}
+	heap.Fix(&t.deadlines, g.index)
 }
 
 // Require makes the group of a key Active for the unbind delay plus extra, and returns the generation since
@@ -96,21 +115,48 @@ func (t *Tracker) add(key string, next time.Time) *tracked {
 // cover for them. The time of a group is never shortened.
 func (t *Tracker) Require(now time.Time, key string, extra time.Duration) Generation {
 	t.Advance(now)
+	return t.extend(now, key, extra, now.Add(extra))
+}
+
+// extend makes the group of a key Active for the unbind delay plus extra, because of an activity at a time.
+func (t *Tracker) extend(now time.Time, key string, extra time.Duration, active time.Time) Generation {
 	until := now.Add(t.delays.Unbind + extra)
 	g := t.groups[key]
 	switch {
 	case g == nil:
 		t.change(Active)
-		return t.add(key, until).since
+		return t.add(key, until, active).since
 	case g.status == Unbound:
 		t.change(Active)
 		g.status, g.since = Active, t.generation
-		g.next = until
-	case until.After(g.next):
-		g.next = until
+		g.due = until
 	}
-	heap.Fix(&t.deadlines, g.index)
+	g.due, g.active, g.limit = latest(g.due, until), latest(g.active, active), latest(g.limit, until.Add(t.maxWork))
+	t.schedule(g)
 	return g.since
+}
+
+// Busy makes an existing group Active like Require, because a count as of a time shows requests in its queue
+// or with its workers.
+func (t *Tracker) Busy(now time.Time, key string, asOf time.Time) {
+	if t.Advance(now); t.groups[key] != nil {
+		t.extend(now, key, 0, asOf)
+	}
+}
+
+// Idle records that a count as of a time shows no requests of a group. If the group was not unbound only for
+// the lack of such a count, it is now.
+func (t *Tracker) Idle(now time.Time, key string, asOf time.Time) {
+	t.Advance(now)
+	g := t.groups[key]
+	if g == nil || !asOf.After(g.idle) {
+		return
+	}
+	if g.idle = asOf; g.status == Active && !g.idle.Before(g.active) {
+		g.due = latest(g.due, now)
+	}
+	t.schedule(g)
+	t.Advance(now)
 }
 
 // Advance applies what is due, and reports whether the target has changed.
@@ -119,16 +165,16 @@ func (t *Tracker) Advance(now time.Time) bool {
 	for len(t.deadlines) > 0 && !t.deadlines[0].next.After(now) {
 		g := t.deadlines[0]
 		if t.pinned[g.key] {
-			g.next = now.Add(t.delays.Unbind)
-			heap.Fix(&t.deadlines, 0)
+			g.due = now.Add(t.delays.Unbind)
+			t.schedule(g)
 			continue
 		}
 		changed = true
 		if g.status == Active {
 			t.change(Unbound)
 			g.status = Unbound
-			g.next = g.next.Add(t.delays.Stop)
-			heap.Fix(&t.deadlines, 0)
+			g.due = g.next.Add(t.delays.Stop)
+			t.schedule(g)
 			continue
 		}
 		t.end(g)

@@ -22,8 +22,9 @@ type Queue struct {
 // Load is the content of a request queue.
 type Load struct {
 	Ready     int // requests that no worker holds
-	Held      int // requests that workers hold and have not settled, as far as the transport knows
+	Held      int // requests that workers hold and have not settled
 	Consumers int
+	Unknown   bool // the queue exists, but its requests have not been counted
 }
 
 // Queues are the request queues of a pool, implemented by its transport. Methods are called concurrently, but
@@ -38,7 +39,8 @@ type Queues interface {
 	// Unbind turns new requests of the key into orphans. Requests in the queue stay.
 	Unbind(ctx context.Context, key string) error
 
-	// Load inspects the queue of a key. Ready and Consumers are current, Held may lag.
+	// Load inspects the queue of a key. Ready and Consumers are current, Held may be missing: the transport
+	// passes the requests of all queues to Term.Loads periodically.
 	Load(ctx context.Context, key string) (Load, error)
 
 	// Delete removes the queue of a key. It returns ErrInUse if the queue contains requests or has consumers.
@@ -57,8 +59,8 @@ type Timing struct {
 	Listing  time.Duration // interval of lists of workers without reported changes; 5s if zero
 
 	// Settle is how long an unbound queue must have been empty, without consumers and workers, before it is
-	// deleted. It covers what the transport learns late: that a dead worker returned its requests. 10s if
-	// zero.
+	// deleted. It covers what the transport learns late: that a dead worker returned its requests, and how
+	// many requests workers hold. 10s if zero.
 	Settle time.Duration
 
 	// Rest is how long the name of a deleted queue is not used again, so that old consumers can end; 1s if

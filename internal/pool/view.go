@@ -78,14 +78,14 @@ func (m *Manager) View() View {
 	}
 	limited, failed := t.groups.limits(), t.groups.failures()
 	t.mu.Lock()
-	load := t.load
+	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
 	m.mu.Lock()
 	pinned := maps.Clone(m.pinned)
 	m.mu.Unlock()
 	for key := range keys {
 		q := queues[key]
-		g := GroupView{Key: key, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: t.lastReport(key), Workers: workers[key],
+		g := GroupView{Key: key, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: seen[key], Workers: workers[key],
 			Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
 		if q.closing {
 			g.Queue = "closing"
@@ -100,12 +100,6 @@ func (m *Manager) View() View {
 	}
 	slices.SortFunc(v.Groups, func(a, b GroupView) int { return cmp.Compare(a.Key, b.Key) })
 	return v
-}
-
-func (t *Term) lastReport(key string) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.seen[key]
 }
 
 // Statuses returns what pools look like in the form of the API.

@@ -182,7 +182,9 @@ func (b *broker) describe(p *process) error {
 		if err := os.WriteFile(filepath.Join(p.dir, "rabbitmq.conf"), []byte(settings), 0o644); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(p.dir, "advanced.config"), []byte("[{rabbit, [{quorum_tick_interval, 500}]}].\n"), 0o644); err != nil {
+		const advanced = "[{rabbit, [{quorum_tick_interval, 500}]},\n" + // in milliseconds
+			" {rabbitmq_management_agent, [{sample_retention_policies,\n  [{global, [{600, 1}]}, {basic, [{600, 1}]}, {detailed, [{600, 1}]}]}]}].\n"
+		if err := os.WriteFile(filepath.Join(p.dir, "advanced.config"), []byte(advanced), 0o644); err != nil {
 			return err
 		}
 	}
@@ -196,7 +198,7 @@ func (b *broker) describe(p *process) error {
 		fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null", // ignore the configuration of the machine's own broker
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(p.dir, "rabbitmq"),
-		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(p.dir, "advanced"),
+		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(p.dir, "advanced.config"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + plugins,
 		"RABBITMQ_NODENAME=" + b.node,
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",

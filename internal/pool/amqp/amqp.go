@@ -138,6 +138,10 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 			*d.value = d.def
 		}
 	}
+	if least := 3 * p.Timing.Settle; p.MaxWork < least {
+		return fail("max_work", p.MaxWork.String(), "is too short, because RabbitMQ counts the requests of workers some seconds late",
+			"leave it out, or give at least "+least.String())
+	}
 	return &Controller{config: c, manager: m, names: names{p.Name}, log: m.Log(), api: api, vhost: u.Vhost,
 		host: fmt.Sprintf("%s:%d", u.Host, u.Port), state: pool.StateConnecting}, nil
 }
@@ -285,7 +289,7 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, i
 	if err != nil {
 		return err
 	}
-	to := &mailbox{c: c, out: answers}
+	to := &mailbox{c: c, term: term, out: answers}
 	began := time.Now()
 	defer func() { c.judge(time.Since(began)) }()
 	c.log.Info("this process leads the pool", "broker", c.host)

@@ -198,6 +198,8 @@ func (a *Caller) answered(d *amqp091.Delivery) {
 	case reasonPoison:
 		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
 			Detail: "workers rejected it, or died with it, more often than delivery_limit allows; it is in the poison inventory of the pool"})
+	case reasonMaxWork:
+		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "its worker was stopped, as it held a request for longer than max_work"))
 	default:
 		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "no worker has answered: "+status))
 	}

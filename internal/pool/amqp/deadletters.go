@@ -16,12 +16,13 @@ import (
 // statusHeader is the header with the status of an answer: ok from workers, the reason in error answers.
 const statusHeader = "x-status"
 
-// Why requests end without a worker's answer: the reasons of RabbitMQ, and one for all others.
+// Why requests end without a worker's answer: the reasons of RabbitMQ, and two of rouse.
 const (
 	reasonPoison   = "delivery_limit" // workers rejected it, or died with it, too often
 	reasonExpired  = "expired"
 	reasonRejected = "rejected"
 	reasonLength   = "maxlen"
+	reasonMaxWork  = "max_work" // expired, as its worker was stopped after max_work
 	reasonUnknown  = "unknown"
 )
 
@@ -81,12 +82,12 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 				return waitCause(ctx, errConsumer(c.names.deadLetters()))
 			}
 			// Further available letters join the batch, so that they share one disk write.
-			batch := []letter{c.letterOf(&d)}
+			batch := []letter{to.letterOf(&d)}
 			for more := true; more && len(batch) < letterWindow; {
 				select {
 				case d, ok := <-deliveries:
 					if more = ok; ok {
-						batch = append(batch, c.letterOf(&d))
+						batch = append(batch, to.letterOf(&d))
 					}
 				default:
 					more = false
@@ -132,15 +133,25 @@ type letter struct {
 	failed       error
 }
 
-func (c *Controller) letterOf(d *amqp091.Delivery) letter {
-	reason := c.reason(d.Headers)
+// letterOf returns the letter of a delivery. A request that a stopped worker returned to its queue expires
+// there if its time to live is over, and RabbitMQ does not record that a worker had it.
+func (b *mailbox) letterOf(d *amqp091.Delivery) letter {
+	reason := b.c.reason(d.Headers)
 	_, replayed := d.Headers[replayHeader]
-	return letter{d: d, key: d.RoutingKey, reason: reason, keep: reason == reasonPoison || replayed}
+	l := letter{d: d, key: d.RoutingKey, reason: reason, keep: reason == reasonPoison || replayed}
+	if (reason == reasonExpired || reason == reasonPoison) && b.term.Overworked(l.key) {
+		l.why = "the workers of its key were stopped, as they held requests for longer than max_work"
+		if reason == reasonExpired {
+			l.reason = reasonMaxWork
+		}
+	}
+	return l
 }
 
 // mailbox answers such requests, and stores poison.
 type mailbox struct {
 	c     *Controller
+	term  *pool.Term
 	out   *publisher
 	lines pool.Sparse
 }
@@ -272,7 +283,7 @@ func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
 		if err != nil || !ok {
 			return err
 		}
-		l := c.letterOf(&d)
+		l := to.letterOf(&d)
 		l.keep, l.why = true, "it became too large for RabbitMQ's frames"
 		l.back = func() error { return fmt.Errorf("cannot store a dead letter: %w", l.failed) }
 		l.done = func() error { // removes the message seen before: the queue has no other consumer now

@@ -54,7 +54,7 @@ func harnessAt(t testing.TB, address, api string, d pool.Delays) *harness {
 	h := &harness{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second, pause: 50 * time.Millisecond}
 	t.Cleanup(h.print)
 	h.config = Config{URL: address, Management: api, MessageTTL: time.Minute, DeliveryLimit: 2, LockPoll: 20 * time.Millisecond}
-	h.manager = pool.Config{Name: "core", Delays: d, ExtraLifetime: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(h.log, nil)),
+	h.manager = pool.Config{Name: "core", Delays: d, MaxWork: time.Hour, ExtraLifetime: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(h.log, nil)),
 		Timing: pool.Timing{Interval: 100 * time.Millisecond, Settle: 1500 * time.Millisecond, Rest: time.Second, Listing: time.Second}}
 	return h
 }

@@ -2,32 +2,50 @@ package amqp
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// measure periodically counts the requests of the pool and detects hanging workers, until ctx ends. The
-// numbers of held requests are some seconds old, so it does not act within seconds.
+// countEvery is the interval between two counts, if no limit needs a shorter one.
+const countEvery = 15 * time.Second
+
+// cacheFactor is how long the HTTP API may answer from its cache, in multiples of the time that the answer
+// took when it was computed.
+const cacheFactor = 5
+
+// lag returns how late the broker's numbers may be. By default, a quorum queue counts its messages every 5 s,
+// and the management plugin collects the numbers every 5 s; Settle is the sum of both.
+func lag(t pool.Timing) time.Duration { return t.Settle * 3 / 2 }
+
+// measure periodically counts the requests of the pool, until ctx ends. Each count is as of a time that the
+// broker's numbers certainly cover.
 func (c *Controller) measure(ctx context.Context, term *pool.Term) {
-	every := 15 * time.Second
-	if c.config.StallTimeout > 0 {
-		every = min(every, max(c.config.StallTimeout/4, 100*time.Millisecond))
+	m := c.manager.Config()
+	every := min(countEvery, m.Unbind/3)
+	for _, limit := range []time.Duration{m.MaxWork, c.config.StallTimeout} {
+		if limit > 0 {
+			every = min(every, limit/4)
+		}
 	}
+	every = max(every, m.Timing.Settle/10) // the numbers change no more often than that
+	var slowest time.Duration              // of the calls whose answers may still be in the cache
+	var slow time.Time                     // when that was
 	for {
-		held, load, err := c.count(ctx)
-		if err == nil {
-			term.Loads(load)
+		began := time.Now()
+		load, err := c.count(ctx)
+		if took := time.Since(began); took > slowest || began.Sub(slow) > (cacheFactor+1)*slowest {
+			slowest, slow = took, began
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.log.Warn("the requests of the pool cannot be counted", "error", err)
-		case c.config.StallTimeout > 0:
-			term.Stalled(held, c.config.StallTimeout)
+			c.manager.Metrics().Failed("count")
+			c.log.Warn("the requests of the pool cannot be counted; its groups are kept, for up to max_work", "error", err)
+		default:
+			term.Loads(load, began.Add(-lag(m.Timing)-cacheFactor*slowest), c.config.StallTimeout)
 		}
 		if !backoff.Sleep(ctx, every) {
 			return
@@ -35,34 +53,33 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	}
 }
 
-// count returns how many requests the workers hold, and what the queues contain, by key.
-func (c *Controller) count(ctx context.Context) (map[string]int, map[string]pool.Load, error) {
+// count returns the contents of the request queues, by key.
+func (c *Controller) count(ctx context.Context) (map[string]pool.Load, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	list, err := c.api.queues(ctx, c.vhost, prefix(c.names.pool+"-"), true)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	load := map[string]pool.Load{}
-	held, ready, total, waiting := map[string]int{}, 0, 0, 0
+	ready, held, waiting := 0, 0, 0
 	for _, d := range list {
+		key, request := c.names.key(d.Name, d.Arguments[keyArgument])
 		switch {
-		case d.Ready == nil || d.Held == nil: // not counted yet
+		case d.Ready == nil || d.Held == nil: // not counted yet, or the broker's statistics are disabled
+			if request {
+				load[key] = pool.Load{Unknown: true}
+			}
 		case d.Name == c.names.poison():
 			c.manager.Metrics().Poison(*d.Ready + *d.Held)
 		case d.Name == c.names.orphans() || d.Name == c.names.aside():
 			waiting += *d.Ready + *d.Held
-		case strings.HasPrefix(d.Name, c.names.requestPrefix()):
+		case request:
 			ready += *d.Ready
-			total += *d.Held
-			if key, ok := c.names.key(d.Name, d.Arguments[keyArgument]); ok {
-				load[key] = pool.Load{Ready: *d.Ready, Held: *d.Held}
-				if *d.Held > 0 {
-					held[key] = *d.Held
-				}
-			}
+			held += *d.Held
+			load[key] = pool.Load{Ready: *d.Ready, Held: *d.Held}
 		}
 	}
-	c.manager.Metrics().Requests(ready, total, waiting)
-	return held, load, nil
+	c.manager.Metrics().Requests(ready, held, waiting)
+	return load, nil
 }

@@ -24,7 +24,7 @@ import (
 // run runs a controller of a pool until it ends by itself.
 func run(t *testing.T, c Config) error {
 	t.Helper()
-	m, err := pool.NewManager(pool.Config{Name: "core", Delays: slow, Driver: noop.Driver{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	m, err := pool.NewManager(pool.Config{Name: "core", Delays: slow, MaxWork: time.Hour, Driver: noop.Driver{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core")})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func soakController() error {
 		defer cancel()
 		_ = d.Close(closing) // the test checks what is left
 	}()
-	m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: 3 * time.Second, Stop: 2 * time.Second}, Driver: d, Log: log,
+	m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: 3 * time.Second, Stop: 2 * time.Second}, MaxWork: time.Hour, Driver: d, Log: log,
 		Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core"), Timing: pool.Timing{Settle: 3 * time.Second}})
 	if err != nil {
 		return err

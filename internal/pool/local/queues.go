@@ -179,8 +179,8 @@ func (p *Pool) recall(ctx context.Context) {
 // longestLook is the longest interval between two looks at the queues.
 const longestLook = 2 * time.Second
 
-// look keeps busy groups alive until ctx ends: a group is not idle while its requests wait or are with
-// workers, however long they take, nor while it is kept warm.
+// look counts the requests in the queues until ctx ends: a group is not idle while its requests wait or are
+// with workers, however long they take, nor while it is kept warm.
 func (p *Pool) look(ctx context.Context, term *pool.Term) {
 	every := min(p.manager.Config().Unbind/3, longestLook)
 	if p.stall > 0 {
@@ -199,18 +199,20 @@ func (p *Pool) look(ctx context.Context, term *pool.Term) {
 		}
 		p.recall(ctx)
 		p.preheat()
-		for _, key := range p.busy() {
+		for _, key := range p.warmKeys() {
 			p.require(term, key)
 		}
+		now := time.Now()
+		term.Loads(p.count(), now, p.stall)
 	}
 }
 
-// busy returns the keys whose groups are not idle, and counts the requests in the queues.
-func (p *Pool) busy() (keys []string) {
+// count returns the contents of the queues.
+func (p *Pool) count() map[string]pool.Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, ready, held, orphans := time.Now(), 0, 0, 0
-	loads, holding := map[string]pool.Load{}, map[string]int{}
+	ready, held, orphans := 0, 0, 0
+	loads := map[string]pool.Load{}
 	for key, q := range p.queues {
 		for _, d := range q.orphans {
 			orphans += len(d.fires)
@@ -220,27 +222,23 @@ func (p *Pool) busy() (keys []string) {
 		}
 		l := p.sink.streams.Load(p.name, key)
 		ready, held = ready+l.Waiting, held+l.Held
-		if l.Held > 0 {
-			holding[key] = l.Held
-		}
 		loads[key] = pool.Load{Ready: l.Waiting, Held: l.Held, Consumers: l.Subscribers}
-		if l.Waiting+l.Held > 0 {
-			keys = append(keys, key)
-		}
 	}
+	p.manager.Metrics().Requests(ready, held, orphans)
+	return loads
+}
+
+// warmKeys returns the keys whose groups are kept warm.
+func (p *Pool) warmKeys() (keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
 	for key, until := range p.warm {
 		if until.Before(now) {
 			delete(p.warm, key)
 			continue
 		}
 		keys = append(keys, key)
-	}
-	p.manager.Metrics().Requests(ready, held, orphans)
-	if p.term != nil {
-		p.term.Loads(loads)
-		if p.stall > 0 {
-			p.term.Stalled(holding, p.stall)
-		}
 	}
 	return keys
 }
