@@ -25,7 +25,7 @@ type reported struct {
 	away  rouse.Instant // since when the store has not accepted it; 0 if not tried
 	alone *alone        // not nil: the fire was delivered alone
 
-	namespace string // for an evaluation: the row may change meanwhile
+	namespace string // for an evaluation: the row may change in the meantime
 
 	fire    bool // a sink reported it: the fire was out
 	asks    bool // step applies the misfire policy
