@@ -115,8 +115,8 @@ func (l *bounded) put(t *testing.T, name string, q rouse.Quotas) {
 	}
 }
 
-// refused reports whether an error is that of a quota, and fails the test if it is another one. A busy machine
-// leaves some calls without an answer.
+// refused reports whether an error is that of a quota, and fails the test if it is another one. A busy
+// machine leaves some calls without an answer.
 func refused(t *testing.T, err error, quota string) bool {
 	t.Helper()
 	if err != nil && !errors.Is(err, rouse.ErrUnavailable) && (!errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), quota)) {

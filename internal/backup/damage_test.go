@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-// stored creates a store of 3000 rows in tables, or in the file, and returns its directory. Then its files are
-// brought into a shape.
+// stored creates a store of 3000 rows in tables, or in the file, and returns its directory. Then its files
+// are brought into a shape.
 func stored(t *testing.T, kind string, shape storetest.Shape) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -158,9 +158,9 @@ func TestCopiesOfEachShape(t *testing.T) {
 	}
 }
 
-// TestAnyHealthyStoreLooksHealthy grows stores by random amounts, with restarts, kills, flushes and backups in
-// between, and checks that each can be copied, verified, restored and opened, with all rows. After a change of
-// a file, it has all rows, too, or is refused.
+// TestAnyHealthyStoreLooksHealthy grows stores by random amounts, with restarts, kills, flushes and backups
+// in between, and checks that each can be copied, verified, restored and opened, with all rows. After a
+// change of a file, it has all rows, too, or is refused.
 func TestAnyHealthyStoreLooksHealthy(t *testing.T) {
 	poll.Checks(t, 5)
 	shapes := append(pebble.OwnShapes, storetest.Shapes...)

@@ -184,9 +184,9 @@ func (p *pulses) rest() {
 	p.calm = p.latest()
 }
 
-// bounded fails the test if 99 of a hundred of what was measured are longer, by more than at rest, than what is
-// broken takes: others wait for leases or holds to end. With ROUSE_LONG=1 the machine has no other work, and
-// they may not be longer than promised.
+// bounded fails the test if 99 of a hundred of what was measured are longer, by more than at rest, than what
+// is broken takes: others wait for leases or holds to end. With ROUSE_LONG=1 the machine has no other work,
+// and they may not be longer than promised.
 func (p *pulses) bounded(what string, measured []time.Duration, promised, broken time.Duration) {
 	p.T.Helper()
 	slices.Sort(measured)

@@ -251,8 +251,8 @@ func (c *client) publish(key string, m amqp091.Publishing) <-chan amqp091.Delive
 	return answer
 }
 
-// repeated returns how many answers came to requests that had one. If a session ended, there may be some: what
-// was under way is delivered again.
+// repeated returns how many answers came to requests that had one. If a session ended, there may be some:
+// what was under way is delivered again.
 func (c *client) repeated() int {
 	if c.h.sessions() > 1 {
 		return 0
