@@ -121,6 +121,7 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 
 // renew reads the source's highest revision, raises those of the target above it, and writes the marker.
 func (c *copying) renew(ctx context.Context) error {
+	probes := c.probes
 	high, err := c.probe(ctx)
 	if err != nil {
 		return fmt.Errorf("find the highest revision of %s: %w", c.o.From, err)
@@ -130,7 +131,9 @@ func (c *copying) renew(ctx context.Context) error {
 		return rouse.Refuse("from", c.o.From, fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store", high, m.High),
 			"name the store that the copy was begun from, or copy into an empty store")
 	}
-	m.Version, m.From, m.Origin, m.High = markerVersion, c.o.From, c.o.Origin, high
+	// Without those of this run's probes: the source may be a copy, from a backup, of the store that is named
+	// next, which has no such probes.
+	m.Version, m.From, m.Origin, m.High = markerVersion, c.o.From, c.o.Origin, high-probes
 	if high+gap/2 > m.Floor {
 		m.Floor = high + gap
 	}
@@ -150,6 +153,7 @@ func (c *copying) probe(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	_, err = c.from.apply(ctx, rouse.Change{Key: probeKey, If: results[0].Revision})
+	c.probes += 2
 	return results[0].Revision, err
 }
 

@@ -179,6 +179,7 @@ type copying struct {
 	o        Options
 	from, to side
 	marker   marker // of the target, during the copy
+	probes   uint64 // revisions of the source that probe has used
 	looking  bool   // only describe differences: nothing is written
 	report   Report
 
