@@ -131,3 +131,37 @@ func BenchmarkRequire(b *testing.B) {
 		tracker.Require(now, keys[i%len(keys)], time.Second)
 	}
 }
+
+// TestUnbindNeedsACount checks that a group whose delay is over is unbound when a count covers its last
+// activity and shows no requests, that older counts and those with requests do not do, and that it is unbound
+// without one after maxWork.
+func TestUnbindNeedsACount(t *testing.T) {
+	start := time.Unix(0, 0)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	tracker := NewTracker(Delays{10 * time.Second, 10 * time.Second}, start, nil)
+	tracker.maxWork = time.Minute
+	is := func(seconds int, want Status) {
+		t.Helper()
+		tracker.Advance(at(seconds))
+		if got := tracker.Target().Groups["k"]; got != want {
+			t.Errorf("after %d s the group is %v, not %v", seconds, got, want)
+		}
+	}
+	tracker.Require(start, "k", time.Second)
+	is(15, Active)
+	tracker.Idle(at(16), "k", start) // before the end of the time in which reports are dropped
+	is(17, Active)
+	tracker.Busy(at(18), "k", at(8))
+	tracker.Idle(at(30), "k", at(7))
+	is(31, Active)
+	tracker.Idle(at(32), "k", at(8))
+	is(32, Unbound)
+	is(41, Unbound) // the other delay begins now
+	tracker.Busy(at(41), "k", at(35))
+	is(42, Active)
+	is(41+10+59, Active)
+	is(41+10+60, Unbound)
+	is(41+20+60, Inactive)
+	tracker.Busy(at(200), "k", at(190)) // its workers finish what they hold
+	is(200, Inactive)
+}
