@@ -72,8 +72,8 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 	return stream(ctx, w, dir, &m)
 }
 
-// copyFault returns the error for a copy that failed. If the copy is damaged, the store is examined: only what
-// is found there is damage of the store, which makes its node unhealthy.
+// copyFault returns the error for a copy that failed. If the copy is damaged, the store is examined: only
+// what is found there is damage of the store, which makes its node unhealthy.
 func copyFault(ctx context.Context, store rouse.Store, fault error) error {
 	if !errors.Is(fault, rouse.ErrCorrupt) {
 		return fault
