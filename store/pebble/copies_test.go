@@ -53,7 +53,13 @@ func (g *grown) write(n, size int) {
 	for n > 0 {
 		var changes []rouse.Change
 		for range min(n, size) {
-			r := rouse.Row{Key: rouse.Key{Namespace: "ns", Name: nameOf(g.rows)}, Visible: 5, Due: 5, State: rouse.StateScheduled, Body: make([]byte, 100)}
+			r := rouse.Row{
+				Key:     rouse.Key{Namespace: "ns", Name: nameOf(g.rows)},
+				Visible: 5,
+				Due:     5,
+				State:   rouse.StateScheduled,
+				Body:    make([]byte, 100),
+			}
 			changes = append(changes, rouse.Change{Key: r.Key, If: rouse.NoRow, To: &r})
 			g.rows++
 			n--
@@ -119,7 +125,8 @@ func (g *grown) copyAway() {
 	if err := backup.Write(ctx, g.s, &archive, backup.Info{}); err != nil {
 		g.tb.Fatalf("after %v: %v", g.did, err)
 	}
-	if m, err := backup.VerifyRows(ctx, bytes.NewReader(archive.Bytes()), g.tb.TempDir()); err != nil || m.Rows["scheduled"] != int64(g.rows) {
+	m, err := backup.VerifyRows(ctx, bytes.NewReader(archive.Bytes()), g.tb.TempDir())
+	if err != nil || m.Rows["scheduled"] != int64(g.rows) {
 		g.tb.Fatalf("after %v: %v, %v", g.did, m.Rows, err)
 	}
 	place := filepath.Join(g.tb.TempDir(), "restored")
@@ -148,7 +155,8 @@ func TestCopiesOfEachShape(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r, err := migrate.Copy(t.Context(), g.s, to, migrate.Options{Final: true}); err != nil || !r.Finished || r.Rows < int64(g.rows) {
+			r, err := migrate.Copy(t.Context(), g.s, to, migrate.Options{Final: true})
+			if err != nil || !r.Finished || r.Rows < int64(g.rows) {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if err := errors.Join(to.Close(), g.s.Close()); err != nil {

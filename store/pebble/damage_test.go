@@ -18,7 +18,8 @@ import (
 )
 
 func TestDamage(t *testing.T) {
-	storetest.Damage(t, openShaped, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") }, shapes...)
+	harmless := func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") }
+	storetest.Damage(t, openShaped, harmless, shapes...)
 }
 
 // logged creates a store with acknowledged rows in its log, each in a separate batch, and returns the files

@@ -76,5 +76,6 @@ func (s *Store) checkTable(t *lsm.SSTableInfo) (err error) {
 }
 
 func hasTable(levels [][]lsm.SSTableInfo, t *lsm.SSTableInfo) bool {
-	return slices.ContainsFunc(slices.Concat(levels...), func(o lsm.SSTableInfo) bool { return o.BackingSSTNum == t.BackingSSTNum })
+	same := func(o lsm.SSTableInfo) bool { return o.BackingSSTNum == t.BackingSSTNum }
+	return slices.ContainsFunc(slices.Concat(levels...), same)
 }

@@ -32,7 +32,8 @@ func TestACopyThatFailsIsNoDamage(t *testing.T) {
 	}
 	defer s.Close()
 	writeOne(t, s, "a")
-	if err := s.Checkpoint(t.Context(), "store/copy"); err == nil || !strings.Contains(err.Error(), "checkpoint to store/copy") {
+	err = s.Checkpoint(t.Context(), "store/copy")
+	if err == nil || !strings.Contains(err.Error(), "checkpoint to store/copy") {
 		t.Error(err)
 	}
 	if err := errors.Join(s.Corrupted(), s.Examine(t.Context())); err != nil {
@@ -54,7 +55,8 @@ func TestFilesOfACopyAreNotNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs := s.room.fs(s.notes)
-	for _, name := range []string{"000099.log", "MANIFEST-000098", "marker.manifest.000009.MANIFEST-000098", "MANIFEST-000098"} {
+	const manifest = "MANIFEST-000098"
+	for _, name := range []string{"000099.log", manifest, "marker.manifest.000009." + manifest, manifest} {
 		f, err := fs.Create("store/copy/"+name, vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
@@ -109,9 +111,10 @@ func TestExamineReadsTheDisk(t *testing.T) {
 		if err := change(tables[0], b); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Examine(t.Context()); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(tables[0])) ||
-			!errors.Is(s.Corrupted(), rouse.ErrCorrupt) {
-			t.Errorf("%s: %v; the store tells of %v", what, err, s.Corrupted())
+		err = s.Examine(t.Context())
+		if told := s.Corrupted(); !errors.Is(err, rouse.ErrCorrupt) || !errors.Is(told, rouse.ErrCorrupt) ||
+			!strings.Contains(err.Error(), filepath.Base(tables[0])) {
+			t.Errorf("%s: %v; the store tells of %v", what, err, told)
 		}
 		_ = s.Close()
 	}

@@ -89,7 +89,7 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 				t.Errorf("%s: there is only log %d", shape.Name, last)
 			}
 		}
-		t.Logf("%s: of the logs %v %v are replayed, the last one ends with revision %d", shape.Name, x.logs, logs, log.revision)
+		t.Logf("%s: of the logs %v %v are replayed, up to revision %d", shape.Name, x.logs, logs, log.revision)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -210,7 +210,8 @@ func (s *Store) Examine(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.life.RUnlock()
-	db, err := sql.Open("sqlite", dsn(s.path, []string{"query_only(true)", "busy_timeout(5000)"})) // without pages in memory
+	// The connection is a new one: it has no pages in memory.
+	db, err := sql.Open("sqlite", dsn(s.path, []string{"query_only(true)", "busy_timeout(5000)"}))
 	if err != nil {
 		return err
 	}
