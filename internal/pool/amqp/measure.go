@@ -29,9 +29,9 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 			every = min(every, limit/4)
 		}
 	}
-	every = max(every, m.Timing.Settle/10) // the numbers change no more often than that
-	var slowest time.Duration              // of the calls whose answers may still be in the cache
-	var slow time.Time                     // when that was
+	every = max(every, m.Timing.Settle/5) // the numbers change no more often than that
+	var slowest time.Duration             // of the calls whose answers may still be in the cache
+	var slow time.Time                    // when that was
 	for {
 		began := time.Now()
 		load, err := c.count(ctx)
