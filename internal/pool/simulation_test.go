@@ -142,9 +142,9 @@ func (w *simulation) measure(ctx context.Context, term *Term) {
 	}
 }
 
-// checkHeld fails if a call is made for a key although its workers hold a request that the term knows of: by a
-// report, or by a count that was passed to it when the counts certainly covered the request. The caller holds
-// the mutex.
+// checkHeld fails if a call is made for a key although its workers hold a request that the term knows of: by
+// a report, or by a count that was passed to it when the counts certainly covered the request. The caller
+// holds the mutex.
 func (w *simulation) checkHeld(call, key string, byCount bool) {
 	q := w.queues[key]
 	if q == nil || w.stops {
