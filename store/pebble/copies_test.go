@@ -94,15 +94,22 @@ func (g *grown) restart() {
 // verify checks that a store has all rows, and looks healthy.
 func (g *grown) verify(what string, s rouse.Store) {
 	g.tb.Helper()
+	if err := errors.Join(g.findRows(s), s.(rouse.Checked).Corrupted()); err != nil {
+		g.tb.Fatalf("%s: after %v: %v", what, g.did, err)
+	}
+}
+
+// findRows returns an error unless a store has all rows.
+func (g *grown) findRows(s rouse.Store) error {
 	next := 0
 	for q := (rouse.Query{Limit: 5000}); ; {
 		page, err := s.List(g.tb.Context(), q)
 		if err != nil {
-			g.tb.Fatalf("%s: after %v: %v", what, g.did, err)
+			return err
 		}
 		for i := range page.Rows {
 			if name := page.Rows[i].Key.Name; name != nameOf(next) {
-				g.tb.Fatalf("%s: after %v: row %d is %s", what, g.did, next, name)
+				return fmt.Errorf("row %d is %s", next, name)
 			}
 			next++
 		}
@@ -111,9 +118,10 @@ func (g *grown) verify(what string, s rouse.Store) {
 		}
 		q.After = *page.Next
 	}
-	if told := s.(rouse.Checked).Corrupted(); next != g.rows || told != nil {
-		g.tb.Fatalf("%s: after %v: %d rows of %d, %v", what, g.did, next, g.rows, told)
+	if next != g.rows {
+		return fmt.Errorf("there are %d rows of %d", next, g.rows)
 	}
+	return nil
 }
 
 // copyAway backs the store up, verifies the archive, restores it, and copies the store into another.
@@ -231,15 +239,11 @@ func (g *grown) damage(rt *rapid.T, dir string) {
 		g.tb.Fatal(err)
 	}
 	s, err := pebble.OpenShaped(dir)
-	if err != nil {
-		if !errors.Is(err, rouse.ErrCorrupt) {
-			rt.Fatalf("after %v and damage of %s at %d: %v", g.did, name, at, err)
-		}
-		return
+	if err == nil {
+		defer s.Close()
+		err = g.findRows(s)
 	}
-	defer s.Close()
-	page, err := s.List(g.tb.Context(), rouse.Query{Limit: g.rows + 1})
-	if len(page.Rows) != g.rows && !errors.Is(err, rouse.ErrCorrupt) {
-		rt.Fatalf("after %v and damage of %s at %d: %d rows of %d, %v", g.did, name, at, len(page.Rows), g.rows, err)
+	if err != nil && !errors.Is(err, rouse.ErrCorrupt) {
+		rt.Fatalf("after %v and damage of %s at %d: %v", g.did, name, at, err)
 	}
 }

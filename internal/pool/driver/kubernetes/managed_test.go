@@ -41,7 +41,10 @@ func managed(t *testing.T, w *harness) {
 	second.end()
 
 	third := manage(t, c, queues, pool.Delays{Unbind: time.Millisecond, Stop: time.Millisecond})
-	eventually(t, "the queues are deleted", func() bool { return len(queues.keys()) == 0 })
+	eventually(t, "the queues are deleted", func() bool {
+		third.term.Loads(nil, time.Now(), 0) // there are no requests
+		return len(queues.keys()) == 0
+	})
 	if workers := list(t, third.driver); len(workers) > 0 {
 		t.Errorf("queues are gone before %+v", workers)
 	}
