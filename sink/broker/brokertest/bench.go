@@ -36,7 +36,7 @@ func Benchmark(b *testing.B, p broker.Publisher, url, target string, raw func(n 
 		}
 	}
 	renew()
-	for end := time.Now().Add(time.Minute); ; { // until it is connected
+	for end := time.Now().Add(patience); ; { // until it is connected
 		var o rouse.Outcome
 		s.Deliver(b.Context(), fires[:1], func(_ int, got rouse.Outcome) { o = got })
 		if o.Verdict == rouse.Done {

@@ -63,7 +63,7 @@ type Harness struct {
 }
 
 // patience bounds waits.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // Run runs the cases.
 func Run(t *testing.T, h Harness) {

@@ -77,13 +77,16 @@ type bench struct {
 	dir string
 }
 
+// patience bounds waits, so that a hang fails with a message. Nothing is judged by it.
+const patience = 2 * time.Minute
+
 func (h Harness) bench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	b.d = h.New(t, map[string]string{dirVariable: b.dir})
 	t.Cleanup(func() {
 		_ = os.Remove(filepath.Join(b.dir, "stay"))
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := b.d.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -172,7 +175,7 @@ func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []d
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		list := b.list()
 		alive := b.alive()
 		up := !slices.ContainsFunc(list, func(w driver.Worker) bool { return w.State == driver.Running && !slices.Contains(alive, w.ID) })

@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestContract(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{Drain: 2 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
+	drivertest.Run(t, drivertest.Harness{Drain: 8 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
 		env["GORACE"] = "atexit_sleep_ms=0" // otherwise the race detector delays the end of a process by a second
-		d, err := New(Config{Pool: "p", Command: []string{os.Args[0]}, Env: env, Drain: 2 * time.Second, FirstPause: 20 * time.Millisecond,
+		d, err := New(Config{Pool: "p", Command: []string{os.Args[0]}, Env: env, Drain: 8 * time.Second, FirstPause: 20 * time.Millisecond,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)

@@ -103,10 +103,10 @@ func TestContract(t *testing.T) {
 			if way == "bus" {
 				address = i.bus()
 			}
-			drivertest.Run(t, drivertest.Harness{Drain: 2 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
+			drivertest.Run(t, drivertest.Harness{Drain: 8 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
 				env["GORACE"] = "atexit_sleep_ms=0" // otherwise the race detector delays the end of a process by a second
 				c := i.config(address, i.template(env))
-				c.Drain = 2 * time.Second
+				c.Drain = 8 * time.Second
 				return leaving{open(t, c)}
 			}})
 		})
