@@ -178,7 +178,7 @@ func TestCopiesOfEachShape(t *testing.T) {
 // in between, and checks that each can be copied, verified, restored and opened, with all rows. After a
 // change of a file, it has all rows, too, or is refused.
 func TestAnyHealthyStoreLooksHealthy(t *testing.T) {
-	poll.Checks(t, 5)
+	poll.Checks(t, 2)
 	shapes := append(pebble.OwnShapes, storetest.Shapes...)
 	rapid.Check(t, func(rt *rapid.T) {
 		g := &grown{tb: t, dir: filepath.Join(t.TempDir(), "store")}
@@ -191,8 +191,9 @@ func TestAnyHealthyStoreLooksHealthy(t *testing.T) {
 			}
 		}
 		what := rapid.SampledFrom(slices.Sorted(maps.Keys(acts)))
-		for range rapid.IntRange(1, 4).Draw(rt, "steps") {
-			n := rapid.SampledFrom([]int{100, 5_000, 50_000 - g.rows}).Draw(rt, "at most")
+		for range rapid.IntRange(1, 3).Draw(rt, "steps") {
+			n := rapid.SampledFrom([]int{100, 1_000, 5_000, 50_000}).Draw(rt, "at most")
+			n = min(n, max(100, 50_000-g.rows))
 			n = rapid.IntRange(1, n).Draw(rt, "rows")
 			g.write(n, 1+n/rapid.IntRange(1, 40).Draw(rt, "batches"))
 			acts[what.Draw(rt, "then")]()
