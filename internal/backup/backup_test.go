@@ -198,33 +198,35 @@ func TestABackupHasAllThatWasAcknowledgedBefore(t *testing.T) {
 		const each = 7 // rows in a call
 		var acked atomic.Int64
 		wrote := make(chan struct{}, 1)
-		stop := make(chan struct{})
+		rounds := make(chan struct{}, len(storetest.Shapes)) // in each of which some calls are made, on a fast machine, too
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				var changes []rouse.Change
-				for j := range each {
-					r := row(fmt.Sprintf("b%06d-%d", i, j), rouse.StateScheduled)
-					changes = append(changes, rouse.Change{Key: r.Key, If: rouse.NoRow, To: &r})
-				}
-				if _, err := s.Apply(context.Background(), changes); err != nil {
-					t.Error(err)
-					close(wrote)
-					return
-				}
-				acked.Store(int64(i + 1))
-				select {
-				case wrote <- struct{}{}:
-				default:
+			defer close(wrote)
+			i := 0
+			for range rounds {
+				for range 400 {
+					var changes []rouse.Change
+					for j := range each {
+						r := row(fmt.Sprintf("b%06d-%d", i, j), rouse.StateScheduled)
+						changes = append(changes, rouse.Change{Key: r.Key, If: rouse.NoRow, To: &r})
+					}
+					if _, err := s.Apply(context.Background(), changes); err != nil {
+						t.Error(err)
+						return
+					}
+					i++
+					acked.Store(int64(i))
+					select {
+					case wrote <- struct{}{}:
+					default:
+					}
 				}
 			}
 		})
+		defer wg.Wait()
+		defer close(rounds)
 		for round, shape := range storetest.Shapes {
+			rounds <- struct{}{}
 			shape.Make(t, s)
 			<-wrote
 			least := acked.Load()
@@ -251,8 +253,6 @@ func TestABackupHasAllThatWasAcknowledgedBefore(t *testing.T) {
 				t.Fatalf("%d rows of %d are due, %v", len(claimed.Rows), len(rows), err)
 			}
 		}
-		close(stop)
-		wg.Wait()
 	})
 }
 
