@@ -107,7 +107,7 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 	if was.Revision, was.Token = 0, 0; was.Key.Fire == "" {
 		was.Generation = 0
 	}
-	if was.Normalize(now) != nil {
+	if was.State() == rouse.StateDead || was.Normalize(now) != nil { // the import of a dead letter keeps it for as long as a new one
 		return false
 	}
 	a, b := was.Row(), t.Row()

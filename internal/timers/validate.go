@@ -84,6 +84,7 @@ func (ts *Timers) wouldBe(ctx context.Context, w rewriting, t *rouse.Timer, alon
 	res = PutResult{Timer: *t, Replaced: true, Unchanged: r.Unchanged, Notes: r.Notes}
 	if r.To != nil {
 		res.Timer = *r.To
+		res.Timer.Revision = 0
 	}
 	if alone {
 		res.Next, err = nextOf(ctx, ts, &res.Timer)
