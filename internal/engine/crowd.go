@@ -261,8 +261,9 @@ func (c *crowds) noteDead(key rouse.Key) {
 
 // letter is a dead letter that may be deleted.
 type letter struct {
-	key rouse.Key
-	due rouse.Instant
+	key      rouse.Key
+	revision uint64
+	due      rouse.Instant
 }
 
 // oldestDead returns up to n dead letters of a timer or a namespace, the oldest ones, in memory of up to
@@ -282,7 +283,7 @@ func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n, most int) (le
 		}
 		seen += len(page.Rows)
 		for i := range page.Rows {
-			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
+			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Revision, page.Rows[i].Due})
 		}
 		if len(letters) >= n+maxDrop {
 			keep()
@@ -312,14 +313,21 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 		for part := range slices.Chunk(old, dropPage) {
 			items := make([]*Write, len(part))
 			for i := range part {
-				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
+				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: part[i].revision}} // else it was redriven
 			}
-			if _, err := w.do(ctx, items); err != nil {
+			out, err := w.do(ctx, items)
+			if err != nil {
 				return err
+			}
+			dropped := 0
+			for i := range out {
+				if out[i].Applied {
+					dropped++
+				}
 			}
 			n -= len(part)
 			c.mu.Lock()
-			c.total.Dropped += uint64(len(part))
+			c.total.Dropped += uint64(dropped)
 			c.mu.Unlock()
 			c.opts.Events.limited(name, key)
 		}

@@ -160,3 +160,48 @@ func TestDeadLettersAreKeptByTheAgeThatHoldsNow(t *testing.T) {
 		}
 	})
 }
+
+// TestATrimLeavesARedrivenDeadLetter: dead letters are redriven between the list of those to trim and their
+// deletion.
+func TestATrimLeavesARedrivenDeadLetter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		inner := mem.New()
+		store := &hookedStore{Store: inner}
+		reject := func(context.Context, rouse.Fire) rouse.Outcome {
+			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
+		}
+		h := start(t, store, &recorder{answer: reject}, timers.Options{Engine: engine.Options{DeadPerTimer: 10}})
+		h.put("a", "@every 1m")
+		time.Sleep(10*time.Minute + time.Second)
+		var redriven []string
+		store.set(func() {
+			store.before = func(changes []rouse.Change) error {
+				for _, c := range changes {
+					if c.Key.Fire == "" || c.To != nil || c.Keep || len(redriven) > 0 {
+						continue
+					}
+					rows, _ := inner.Get(context.Background(), []rouse.Key{c.Key})
+					tm, err := rouse.DecodeTimer(&rows[0])
+					if err != nil {
+						t.Error(err)
+					}
+					now, _ := inner.Now(context.Background())
+					tm = tm.Redrive(now.Add(time.Hour))
+					row := tm.Row()
+					if _, err := inner.Apply(context.Background(), []rouse.Change{{Key: c.Key, If: rows[0].Revision, To: &row}}); err != nil {
+						t.Error(err)
+					}
+					redriven = append(redriven, c.Key.Fire)
+				}
+				return nil
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		if len(redriven) != 1 {
+			t.Fatalf("%d dead letters were redriven before they were trimmed", len(redriven))
+		}
+		if got, err := h.Get(t.Context(), rouse.Key{Namespace: "n", Name: "a", Fire: redriven[0]}); err != nil || !got.Live {
+			t.Errorf("the redriven one: %+v, %v", got.Live, err)
+		}
+	})
+}
