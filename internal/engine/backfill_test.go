@@ -62,3 +62,46 @@ func TestBackfillLeavesToTheTimerWhatIsItsOwn(t *testing.T) {
 		h.wantOneRecordEach("a")
 	})
 }
+
+// TestABackfillGoesNotBeyondMaxOccurrences: the timer has ended, and is kept.
+func TestABackfillGoesNotBeyondMaxOccurrences(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(240 * time.Hour)
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		from := h.Now()
+		limited := func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 3, -1 }
+		h.put("every", "@every 1h", limited) // at 1:00, 2:00 and 3:00 after from
+		h.put("cron", "30 * * * *", limited) // at 0:30, 1:30 and 2:30
+		h.put("going", "0 0 * * *", limited) // not ended
+		h.put("many", "*/10 * * * *", func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 1_000_000, -1 })
+		time.Sleep(26 * time.Hour)
+		for _, c := range []struct {
+			name        string
+			since       time.Duration
+			count, left uint64
+		}{
+			{"every", 0, 3, 0}, {"every", 90 * time.Minute, 2, 0}, {"every", 3 * time.Hour, 1, 0}, {"every", 10 * time.Hour, 0, 0},
+			{"cron", 0, 3, 0}, {"cron", -2 * time.Hour, 5, 0}, {"cron", 90 * time.Minute, 2, 0}, {"cron", 10 * time.Hour, 0, 0},
+			{"going", -24 * time.Hour, 3, 0}, {"many", 25 * time.Hour, 6, 0},
+		} {
+			b, err := h.Backfill(ctx, key(c.name), from.Add(c.since), from.Add(26*time.Hour), true)
+			if err != nil || b.Count != c.count || b.Waiting != c.left || len(b.First) != int(c.count) {
+				t.Errorf("%s from %v: %d occurrences, %d waiting, %d first ones, %v; want %d", c.name, c.since, b.Count, b.Waiting, len(b.First), err, c.count)
+			}
+		}
+		if _, err := h.Backfill(ctx, key("every"), from, h.Now(), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		n := 0
+		for _, f := range h.sink.got() {
+			if f.Name == "every" {
+				n++
+			}
+		}
+		if n != 3+3 {
+			t.Errorf("%d fires, want 3 of the schedule and 3 of the backfill", n)
+		}
+	})
+}

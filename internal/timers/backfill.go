@@ -60,6 +60,9 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	if len(due) > MaxBackfill {
 		return b, rouse.Refuse("from", from.String(), fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
 	}
+	if due, err = within(ctx, &t, s, due); err != nil {
+		return b, err
+	}
 	b.Count = uint64(len(due))
 	b.First = due[:min(len(due), 100)]
 	for _, c := range b.First {
@@ -110,6 +113,60 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 		b.Waiting += n
 	}
 	return b, nil
+}
+
+// within returns those of the due times that are not beyond the MaxOccurrences-th of the timer. A timer that
+// goes on has not reached it. The schedule counts from where the timer's generation began; what was due before
+// that does not count.
+func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.Coming) ([]rouse.Coming, error) {
+	left := t.Spec.MaxOccurrences
+	if left == 0 || t.Due != rouse.Never || len(due) == 0 {
+		return due, nil
+	}
+	if first := due[0].Due; first > t.Anchor {
+		n, err := countUntil(ctx, t, s, first-1, left)
+		if err != nil {
+			return nil, err
+		}
+		left -= n
+	}
+	for i := range due {
+		switch {
+		case due[i].Due <= t.Anchor:
+		case left == 0:
+			return due[:i], nil
+		default:
+			left--
+		}
+	}
+	return due, nil
+}
+
+// countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more than
+// maxLookSteps.
+func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant, most uint64) (n uint64, err error) {
+	if c, is := s.(rouse.Counted); is {
+		if n, _, ok := c.Between(t.Anchor, until); ok {
+			return min(n, most), nil
+		}
+	}
+	for spent, from := 0, t.Anchor; n < most; n++ {
+		next, ok, steps := rouse.Look(s, from)
+		spent += steps
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case steps > rouse.MaxScheduleSteps:
+			return 0, rouse.TooCostly(&t.Spec, from)
+		case !ok || next > until:
+			return n, nil
+		case spent > maxLookSteps:
+			return 0, rouse.Refuse("name", t.Key.Name, fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
+				"give a range closer to its first occurrence, or create a timer that is due now for each occurrence")
+		}
+		from = next
+	}
+	return n, nil
 }
 
 // backfillBytes bounds the rows of one write.
