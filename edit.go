@@ -334,8 +334,10 @@ func (t *Timer) Normalize(now Instant) error {
 	}
 	t.Token = 0
 	if t.Key.Fire != "" {
-		t.Visible = Never
-		if t.Live {
+		switch {
+		case !t.Live:
+			t.Visible = Never
+		case !t.Asked || t.Attempts != 0 || t.Visible < now || t.Visible > MaxInstant: // else it starts then, at the rate of its backfill
 			t.Visible = now
 		}
 		return nil

@@ -311,6 +311,8 @@ type Backfill struct {
 	From   Time `json:"from"`  // the first due time
 	Until  Time `json:"until"` // before this one; not after now
 	DryRun bool `json:"dry_run,omitzero" schema:"default=false"`
+	// at most so many start in a second, 0.01 to 10,000; left out, all start now
+	PerSecond float64 `json:"per_second,omitzero"`
 }
 
 // Backfilled is the answer to Backfill.

@@ -99,10 +99,10 @@ var operations = []operation{
 	{what: "backfill backwards", method: "POST", path: "timers/a:backfill", body: `{"from":"2021-01-01T00:00:00Z","until":"2020-01-01T00:00:00Z"}`,
 		args: []string{"backfill", "a", "--from", "2021-01-01T00:00:00Z", "--until", "2020-01-01T00:00:00Z", "--dry-run"}, refusal: refusal{"until", "is not after from, "},
 		words: func(ctx context.Context, e *timers.Timers) error {
-			return timerOf(e.Backfill(ctx, theTimer, rouse.MinInstant+2, rouse.MinInstant+1, true))
+			return timerOf(e.Backfill(ctx, theTimer, timers.BackfillRequest{From: rouse.MinInstant + 2, Until: rouse.MinInstant + 1, DryRun: true}))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
-			return timerOf(c.Backfill(ctx, "default", "a", rouse.MinInstant+2, rouse.MinInstant+1, true))
+			return timerOf(c.Backfill(ctx, "default", "a", client.BackfillRequest{From: rouse.MinInstant + 2, Until: rouse.MinInstant + 1, DryRun: true}))
 		}},
 	{what: "explain", method: "GET", path: "timers/%20a:explain", args: []string{"explain", " a"}, refusal: spaced,
 		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Explain(ctx, badName, 0)) },

@@ -103,7 +103,7 @@ func TestOverlapLimitCountsNoBackfilledRows(t *testing.T) {
 		sink := narrow(1, time.Hour)
 		h := begin(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxOverlap: most}})
 		h.put("a", "* * * * *", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
-		if _, err := h.Backfill(t.Context(), key("a"), h.Now().Add(-time.Hour), h.Now(), false); err != nil {
+		if _, err := h.Backfill(t.Context(), key("a"), timers.BackfillRequest{From: h.Now().Add(-time.Hour), Until: h.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		detached := rouse.Query{Namespace: "n", Name: "a", States: []rouse.State{rouse.StateFiring}, Limit: 1000}

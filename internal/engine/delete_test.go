@@ -88,7 +88,7 @@ func TestGoneOfWhatAClientAskedForEndsNoTimer(t *testing.T) {
 		if err := h.Redrive(ctx, dead); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Backfill(ctx, key("a"), h.Now().Add(-time.Hour), h.Now(), false); err != nil {
+		if _, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: h.Now().Add(-time.Hour), Until: h.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

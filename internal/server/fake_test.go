@@ -377,19 +377,22 @@ func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifR
 	return timers.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
 }
 
-func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
-	if err := rouse.CheckRange(from, until); err != nil {
+func (f *fake) Backfill(_ context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error) {
+	if err := rouse.CheckRange(r.From, r.Until); err != nil {
 		return timers.Backfilled{}, err
 	}
-	first := upcoming(from, 2)
+	first := upcoming(r.From, 2)
 	out := timers.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
+	if r.PerSecond == 0.5 {
+		out.Waiting = 2
+	}
 	change := func(t *rouse.Timer) error {
 		for _, c := range first {
 			out.FireIDs = append(out.FireIDs, nextFireID(t, c.Due))
 		}
 		return nil
 	}
-	if dryRun {
+	if r.DryRun {
 		t, err := f.Get(context.Background(), key)
 		return out, cmp.Or(err, change(&t))
 	}

@@ -12,6 +12,13 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
+// BackfillRequest selects the occurrences of a backfill.
+type BackfillRequest struct {
+	From, Until rouse.Instant // due from From on and before Until
+	DryRun      bool          // only count them
+	PerSecond   float64       // start at most so many in a second, one after the other; 0: all now
+}
+
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64         // occurrences of the range
@@ -24,16 +31,17 @@ type Backfilled struct {
 // MaxBackfill bounds the occurrences of one backfill.
 const MaxBackfill = 10_000
 
-// Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire
-// ids that they had or would have had. Each becomes a row next to the timer; an existing row, in flight or a
-// dead letter, is left alone. An interrupted backfill can be repeated: with an Idempotency-Key it goes on
-// where it was. With dryRun it only counts.
-func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
+// Backfill fires the occurrences that the timer's schedule had in a range, with the fire ids that they had or
+// would have had. Each becomes a row next to the timer; an existing row, in flight or a dead letter, is left
+// alone. All rows are written when it returns, each with the time of its first attempt: the rate needs nothing
+// that stays running. An interrupted backfill can be repeated: with an Idempotency-Key it goes on where it was.
+func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest) (Backfilled, error) {
 	var b Backfilled
-	if dryRun {
+	from, until := r.From, r.Until
+	if r.DryRun {
 		audit.Checks(ctx)
 	}
-	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until), checkRate(r.PerSecond)); err != nil {
 		return b, err
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {
@@ -69,9 +77,9 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
 	}
 	reached := t.Due
-	o := asks(ctx, key.Namespace, "backfill", from, until)
+	o := asks(ctx, key.Namespace, "backfill", from, until, r.PerSecond)
 	var was *mark
-	if o != nil && !dryRun {
+	if o != nil && !r.DryRun {
 		if was, err = o.done(ctx, ts, key); err != nil {
 			return b, err
 		}
@@ -92,10 +100,11 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	}
 	sample := t.Row()
 	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
+	starts := starting{now: now, perSecond: r.PerSecond}
 	for len(due) > 0 {
 		part := due[:min(len(due), most)]
 		due = due[len(part):]
-		if dryRun {
+		if r.DryRun {
 			n, err := ts.already(ctx, &t, part)
 			if err != nil {
 				return b, err
@@ -106,7 +115,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 		if o != nil {
 			o.Due, o.N = reached, o.N+uint64(len(part))
 		}
-		n, err := ts.backfill(ctx, &t, part, now, o)
+		n, err := ts.backfill(ctx, &t, part, &starts, o)
 		if err != nil {
 			return b, err
 		}
@@ -172,13 +181,28 @@ func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rou
 // backfillBytes bounds the rows of one write.
 const backfillBytes = 4 << 20
 
+// starting is when the occurrences of a backfill start.
+type starting struct {
+	now       rouse.Instant
+	perSecond float64 // 0: all start now
+	n         int     // that start before the next one
+}
+
+// next returns when the i-th of those that follow starts.
+func (s *starting) next(i int) rouse.Instant {
+	if s.perSecond == 0 {
+		return s.now
+	}
+	return s.now.Add(time.Duration(float64(s.n+i) / s.perSecond * float64(time.Second)))
+}
+
 // backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
 // conditional on the timer: no occurrence begins after its timer was deleted or replaced.
-func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant, o *once) (waiting uint64, err error) {
+func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting, o *once) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
-		side := t.Backfill(c.Due, now)
+		side := t.Backfill(c.Due, starts.now)
 		rows[i], keys[i] = side.Row(), side.Key
 	}
 	for range maxTries {
@@ -189,6 +213,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		c := rouse.Change{Key: t.Key, If: t.Revision, Keep: true}
 		for i := range rows {
 			if there[i].Revision == 0 {
+				rows[i].Visible = starts.next(len(c.Also))
 				c.Also = append(c.Also, rows[i])
 			}
 		}
@@ -212,6 +237,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			if o != nil {
 				o.More += waiting
 			}
+			starts.n += len(begun)
 			return waiting, out[0].Err
 		}
 		latest, err := ts.Get(ctx, t.Key)

@@ -45,9 +45,6 @@ const (
 	bulkPage     = 500
 	maxBulkNames = 1000
 	maxBulkFails = 100
-
-	// Bounds of BulkRequest.PerSecond.
-	minBulkRate, maxBulkRate = 0.01, 10_000
 )
 
 // bulkActions has the states of rows that each action applies to.
@@ -183,12 +180,11 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	if r.ErrorContains != "" && states[0] != rouse.StateDead {
 		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
 	}
-	switch n := r.PerSecond; {
-	case n == 0:
-	case r.Action != "redrive":
+	if n := r.PerSecond; n != 0 && r.Action != "redrive" {
 		return q, rouse.Refuse("per_second", fmt.Sprint(n), "does not go with "+r.Action, "use it with redrive")
-	case !(n >= minBulkRate && n <= maxBulkRate):
-		return q, rouse.Refuse("per_second", fmt.Sprint(n), "is out of bounds", fmt.Sprintf("give %v to %d, or leave it out", minBulkRate, maxBulkRate))
+	}
+	if err := checkRate(r.PerSecond); err != nil {
+		return q, err
 	}
 	q.Limit = bulkPage
 	return q, nil

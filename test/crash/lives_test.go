@@ -160,7 +160,7 @@ func (l *load) backfill(name string, from, until rouse.Instant) {
 	l.asks(name)
 	e := history.Backfill{Timer: name, From: harness.Moment(from), Until: harness.Moment(until)}
 	e.T0, e.T1, e.Res = l.Call("backfill "+name, func(ctx context.Context) error {
-		_, err := l.Client.Backfill(ctx, "", name, from, until, false)
+		_, err := l.Client.Backfill(ctx, "", name, client.BackfillRequest{From: from, Until: until})
 		return err
 	})
 	l.Write(e)

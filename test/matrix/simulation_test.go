@@ -297,7 +297,7 @@ func (w *simulation) backfill(name string, from, until time.Duration) {
 		return
 	}
 	ev.From, ev.Until = moment(a), moment(b)
-	_, err = w.engine.Backfill(context.Background(), key(name), a, b, false)
+	_, err = w.engine.Backfill(context.Background(), key(name), timers.BackfillRequest{From: a, Until: b})
 	ev.T1, ev.Res = w.now(), result(err)
 	w.note(ev)
 }

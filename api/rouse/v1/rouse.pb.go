@@ -6598,6 +6598,7 @@ type BackfillRequest struct {
 	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // first due time
 	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // before this one; not after now
 	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	PerSecond     float64                `protobuf:"fixed64,6,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // at most so many start in a second, 0.01 to 10,000; 0: all start now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6665,6 +6666,13 @@ func (x *BackfillRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *BackfillRequest) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
 }
 
 type BackfillResponse struct {
@@ -12432,13 +12440,15 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x03ttl\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12'\n" +
 	"\x0fmax_occurrences\x18\n" +
 	" \x01(\x04R\x0emaxOccurrences\x121\n" +
-	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\"\x90\x01\n" +
+	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\"\xaf\x01\n" +
 	"\x0fBackfillRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
 	"\afrom_ms\x18\x03 \x01(\x03R\x06fromMs\x12\x19\n" +
 	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\x12\x17\n" +
-	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"j\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x06 \x01(\x01R\tperSecond\"j\n" +
 	"\x10BackfillResponse\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12&\n" +
