@@ -358,9 +358,9 @@ func (t *Timer) Normalize(now Instant) error {
 	return nil
 }
 
-// repeatAttempt makes an attempt that was in progress elsewhere, accepted or stored as spent, one that is still
-// to be made, because its outcome is not known here. So does one more attempt of an occurrence that has used
-// all that its policy allows. The occurrence stays the one in progress.
+// repeatAttempt makes an attempt that was in progress elsewhere, accepted or stored as spent, one that is
+// still to be made, because its outcome is not known here. So does one more attempt of an occurrence that has
+// used all that its policy allows. The occurrence stays the one in progress.
 func (t *Timer) repeatAttempt(now Instant) {
 	out := t.Token != 0 || len(t.Failures) < min(int(t.Attempts), MaxFailures)
 	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most {

@@ -322,6 +322,18 @@ type Backfilled struct {
 	Fires   []Coming `json:"fires"`   // the first hundred
 }
 
+// Redrive gives a dead letter new attempts.
+type Redrive struct {
+	// with the target, payload, headers and policies that its timer has now, instead of those that it had
+	// when it died
+	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
+}
+
+// Redriven is the answer to Redrive.
+type Redriven struct {
+	Target string `json:"target"` // that it goes to
+}
+
 // Import writes timers, dead letters and calendars as lists returned them, with their state.
 type Import struct {
 	// for timers whose name is taken

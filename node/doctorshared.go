@@ -140,7 +140,7 @@ func (d doctor) deadLetters(ctx context.Context, r *report) {
 			more = "at least "
 		}
 		last := &page.Records[0]
-		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
+		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
 		return
 	}
 	r.ok("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)

@@ -108,13 +108,17 @@ var operations = []operation{
 		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Explain(ctx, badName, 0)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Explain(ctx, "default", " a", 0)) }},
 	{what: "redrive without a fire", refusal: refusal{"fire_id", "is missing"},
-		words: func(ctx context.Context, e *timers.Timers) error { return e.Redrive(ctx, theTimer) },
-		grpc:  func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "") }},
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Redrive(ctx, theTimer, false)) },
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Redrive(ctx, "default", "a", "", false))
+		}},
 	{what: "redrive of no fire", method: "POST", path: "timers/a/dead/x:redrive", refusal: refusal{"fire_id", "is no fire id"},
 		words: func(ctx context.Context, e *timers.Timers) error {
-			return e.Redrive(ctx, rouse.Key{Namespace: "default", Name: "a", Fire: "x"})
+			return timerOf(e.Redrive(ctx, rouse.Key{Namespace: "default", Name: "a", Fire: "x"}, false))
 		},
-		grpc: func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "x") }},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Redrive(ctx, "default", "a", "x", false))
+		}},
 	{what: "list by a bad prefix", method: "GET", path: "timers?prefix=%07", args: []string{"list", "--prefix", "\a"},
 		refusal: refusal{"prefix", "contains the control character U+0007"},
 		words: func(ctx context.Context, e *timers.Timers) error {

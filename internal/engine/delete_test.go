@@ -85,7 +85,7 @@ func TestGoneOfWhatAClientAskedForEndsNoTimer(t *testing.T) {
 		made := h.put("a", "0 * * * *", func(p *timers.Put) { p.Spec.Target = "test:new" })
 		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Gone} }))
 		dead := rouse.Key{Namespace: "n", Name: "a", Fire: rouse.FireID("n", "a", old.Generation, old.Due, false)}
-		if err := h.Redrive(ctx, dead); err != nil {
+		if _, err := h.Redrive(ctx, dead, false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: h.Now().Add(-time.Hour), Until: h.Now()}); err != nil {

@@ -254,12 +254,15 @@ func (f *fake) Report(_ context.Context, key rouse.Key, r timers.Report) (deadli
 	return deadline, err
 }
 
-func (f *fake) Redrive(_ context.Context, key rouse.Key) error {
+func (f *fake) Redrive(_ context.Context, key rouse.Key, current bool) (target string, err error) {
 	if err := rouse.CheckFireID(key.Fire); err != nil {
-		return err
+		return "", err
 	}
-	_, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
-	return err
+	t, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
+	if current {
+		return "now:", err
+	}
+	return t.Spec.Target, err
 }
 
 func (f *fake) Purge(ctx context.Context, key rouse.Key) error {

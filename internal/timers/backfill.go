@@ -33,8 +33,9 @@ const MaxBackfill = 10_000
 
 // Backfill fires the occurrences that the timer's schedule had in a range, with the fire ids that they had or
 // would have had. Each becomes a row next to the timer; an existing row, in flight or a dead letter, is left
-// alone. All rows are written when it returns, each with the time of its first attempt: the rate needs nothing
-// that stays running. An interrupted backfill can be repeated: with an Idempotency-Key it goes on where it was.
+// alone. All rows are written when it returns, each with the time of its first attempt: the rate needs
+// nothing that stays running. An interrupted backfill can be repeated: with an Idempotency-Key it goes on
+// where it was.
 func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest) (Backfilled, error) {
 	var b Backfilled
 	from, until := r.From, r.Until
@@ -125,8 +126,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 }
 
 // within returns those of the due times that are not beyond the MaxOccurrences-th of the timer. A timer that
-// goes on has not reached it. The schedule counts from where the timer's generation began; what was due before
-// that does not count.
+// goes on has not reached it. The schedule counts from where the timer's generation began; what was due
+// before that does not count.
 func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.Coming) ([]rouse.Coming, error) {
 	left := t.Spec.MaxOccurrences
 	if left == 0 || t.Due != rouse.Never || len(due) == 0 {
@@ -151,8 +152,8 @@ func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.C
 	return due, nil
 }
 
-// countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more than
-// maxLookSteps.
+// countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more
+// than maxLookSteps.
 func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant, most uint64) (n uint64, err error) {
 	if c, is := s.(rouse.Counted); is {
 		if n, _, ok := c.Between(t.Anchor, until); ok {

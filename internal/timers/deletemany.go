@@ -65,8 +65,8 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	return errs
 }
 
-// deleteGone is Delete of a timer whose target answered Gone to an occurrence of a generation. If the timer has
-// another generation, it stays: it may have another target.
+// deleteGone is Delete of a timer whose target answered Gone to an occurrence of a generation. If the timer
+// has another generation, it stays: it may have another target.
 func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint64) error {
 	defer ts.Engine.Freeze(key)()
 	replaced := false

@@ -190,7 +190,8 @@ func (l *load) redrive(name string, made *rouse.Timer) {
 	e := history.Redrive{Timer: name, Gen: l.StampOf(made).Gen, Due: harness.Moment(made.Due)}
 	id := rouse.FireID(made.Key.Namespace, name, made.Generation, made.Due, false)
 	e.T0, e.T1, e.Res = l.Call("redrive "+name, func(ctx context.Context) error {
-		return l.Client.Redrive(ctx, "", name, id)
+		_, err := l.Client.Redrive(ctx, "", name, id, false)
+		return err
 	})
 	l.Write(e)
 }

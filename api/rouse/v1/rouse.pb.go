@@ -7407,18 +7407,19 @@ func (x *Load) GetKey() string {
 }
 
 type BulkRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                    // of pause and skip
-	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                  // of pause
-	When          *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                        // of reschedule
-	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                     // not 0: at most so many
-	ErrorContains string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"` // of redrive and purge: only dead letters whose last error contains it
-	PerSecond     float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`           // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Filter          *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	Action          string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
+	DryRun          bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Reason          string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                              // of pause and skip
+	UntilMs         int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                            // of pause
+	When            *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                                  // of reschedule
+	Limit           uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                               // not 0: at most so many
+	ErrorContains   string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"`           // of redrive and purge: only dead letters whose last error contains it
+	PerSecond       float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`                     // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
+	WithCurrentSpec bool                   `protobuf:"varint,10,opt,name=with_current_spec,json=withCurrentSpec,proto3" json:"with_current_spec,omitempty"` // of redrive: with the target, payload, headers and policies that their timers have now
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *BulkRequest) Reset() {
@@ -7514,6 +7515,13 @@ func (x *BulkRequest) GetPerSecond() float64 {
 	return 0
 }
 
+func (x *BulkRequest) GetWithCurrentSpec() bool {
+	if x != nil {
+		return x.WithCurrentSpec
+	}
+	return false
+}
+
 type BulkProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Matched       uint64                 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // so far
@@ -7522,6 +7530,7 @@ type BulkProgress struct {
 	Failures      []*BulkFailure         `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"` // new ones, at most a hundred in all
 	Names         []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`       // of a dry run: what would be changed, the first thousand; over all namespaces, as "namespace/name"
 	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`        // the last message
+	Targets       []*BulkTarget          `protobuf:"bytes,7,rep,name=targets,proto3" json:"targets,omitempty"`   // of redrive, with done: where the dead letters go
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7598,6 +7607,65 @@ func (x *BulkProgress) GetDone() bool {
 	return false
 }
 
+func (x *BulkProgress) GetTargets() []*BulkTarget {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+type BulkTarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // empty: those beyond the first twenty
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkTarget) Reset() {
+	*x = BulkTarget{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkTarget) ProtoMessage() {}
+
+func (x *BulkTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
+func (*BulkTarget) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+}
+
+func (x *BulkTarget) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *BulkTarget) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type BulkFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -7610,7 +7678,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7622,7 +7690,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7635,7 +7703,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -7677,7 +7745,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7689,7 +7757,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7702,7 +7770,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -7735,7 +7803,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7747,7 +7815,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7760,7 +7828,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -7783,7 +7851,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7795,7 +7863,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7808,7 +7876,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -7856,7 +7924,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7868,7 +7936,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7881,7 +7949,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Day) GetDate() string {
@@ -7910,7 +7978,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7922,7 +7990,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7935,7 +8003,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -7978,7 +8046,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7990,7 +8058,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8003,7 +8071,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8044,7 +8112,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8056,7 +8124,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8069,7 +8137,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8095,7 +8163,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8107,7 +8175,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8120,7 +8188,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8139,7 +8207,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8151,7 +8219,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8164,7 +8232,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8184,7 +8252,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8196,7 +8264,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8209,7 +8277,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8234,7 +8302,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8246,7 +8314,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8259,7 +8327,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 type BackupRequest struct {
@@ -8270,7 +8338,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8282,7 +8350,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8295,7 +8363,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 type BackupChunk struct {
@@ -8307,7 +8375,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8319,7 +8387,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8332,7 +8400,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8350,7 +8418,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8362,7 +8430,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8375,7 +8443,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 type AdvanceClockRequest struct {
@@ -8389,7 +8457,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8401,7 +8469,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8414,7 +8482,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -8450,7 +8518,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8462,7 +8530,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8475,7 +8543,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -8514,7 +8582,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8526,7 +8594,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8539,7 +8607,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 type ListNodesResponse struct {
@@ -8551,7 +8619,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8563,7 +8631,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8576,7 +8644,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -8605,7 +8673,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8617,7 +8685,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8630,7 +8698,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *Node) GetId() string {
@@ -8719,7 +8787,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8731,7 +8799,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8744,7 +8812,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -8808,7 +8876,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8820,7 +8888,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8833,7 +8901,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -8876,7 +8944,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8888,7 +8956,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8901,7 +8969,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -8941,7 +9009,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8953,7 +9021,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8966,7 +9034,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -8985,7 +9053,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8997,7 +9065,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9010,7 +9078,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9050,7 +9118,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9062,7 +9130,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9075,7 +9143,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9240,7 +9308,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9252,7 +9320,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9265,7 +9333,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9329,7 +9397,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9341,7 +9409,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9354,7 +9422,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9414,7 +9482,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9426,7 +9494,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9439,7 +9507,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Record) GetNamespace() string {
@@ -9606,7 +9674,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9618,7 +9686,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9631,7 +9699,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -9711,7 +9779,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9723,7 +9791,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9736,7 +9804,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -9792,7 +9860,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9804,7 +9872,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9817,7 +9885,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -9855,7 +9923,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9867,7 +9935,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9880,7 +9948,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -9937,7 +10005,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9949,7 +10017,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9962,7 +10030,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10014,7 +10082,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10026,7 +10094,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10039,7 +10107,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10137,7 +10205,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10149,7 +10217,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10162,7 +10230,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10195,7 +10263,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10207,7 +10275,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10220,7 +10288,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10241,7 +10309,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10253,7 +10321,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10266,7 +10334,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10301,7 +10369,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10313,7 +10381,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10326,7 +10394,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10360,7 +10428,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10372,7 +10440,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10385,7 +10453,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10403,17 +10471,19 @@ func (x *FollowRecordsResponse) GetDropped() uint64 {
 }
 
 type RedriveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	FireId        string                 `protobuf:"bytes,3,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	FireId    string                 `protobuf:"bytes,3,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`
+	// With the target, payload, headers and policies that its timer has now, instead of those that it had when it died.
+	WithCurrentSpec bool `protobuf:"varint,4,opt,name=with_current_spec,json=withCurrentSpec,proto3" json:"with_current_spec,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10425,7 +10495,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10438,7 +10508,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -10462,15 +10532,23 @@ func (x *RedriveRequest) GetFireId() string {
 	return ""
 }
 
+func (x *RedriveRequest) GetWithCurrentSpec() bool {
+	if x != nil {
+		return x.WithCurrentSpec
+	}
+	return false
+}
+
 type RedriveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // that it goes to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10482,7 +10560,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10495,7 +10573,14 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+}
+
+func (x *RedriveResponse) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
 }
 
 type PurgeRequest struct {
@@ -10509,7 +10594,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10521,7 +10606,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10534,7 +10619,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -10566,7 +10651,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10578,7 +10663,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10591,7 +10676,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 type SubscribeRequest struct {
@@ -10609,7 +10694,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10621,7 +10706,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10634,7 +10719,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -10719,7 +10804,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10731,7 +10816,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10744,7 +10829,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -10778,7 +10863,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10790,7 +10875,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10803,7 +10888,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -10901,7 +10986,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10913,7 +10998,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10926,7 +11011,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -10964,7 +11049,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10976,7 +11061,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10989,7 +11074,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *Called) GetId() string {
@@ -11049,7 +11134,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11061,7 +11146,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11074,7 +11159,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11124,7 +11209,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11136,7 +11221,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11149,7 +11234,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11192,7 +11277,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11204,7 +11289,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11217,7 +11302,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11253,7 +11338,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11265,7 +11350,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11278,7 +11363,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11319,7 +11404,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11331,7 +11416,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11344,7 +11429,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11376,7 +11461,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11388,7 +11473,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11401,7 +11486,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -11436,7 +11521,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11448,7 +11533,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11461,7 +11546,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -11488,7 +11573,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11500,7 +11585,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11513,7 +11598,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Peer) GetId() string {
@@ -11553,7 +11638,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11565,7 +11650,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11578,7 +11663,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -11705,7 +11790,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11717,7 +11802,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11730,7 +11815,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -11841,7 +11926,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11853,7 +11938,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11866,7 +11951,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12506,7 +12591,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Load\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\x9b\x02\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xc7\x02\n" +
 	"\vBulkRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
@@ -12517,14 +12602,21 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12%\n" +
 	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\x12\x1d\n" +
 	"\n" +
-	"per_second\x18\t \x01(\x01R\tperSecond\"\xb7\x01\n" +
+	"per_second\x18\t \x01(\x01R\tperSecond\x12*\n" +
+	"\x11with_current_spec\x18\n" +
+	" \x01(\bR\x0fwithCurrentSpec\"\xe7\x01\n" +
 	"\fBulkProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x04R\x06failed\x121\n" +
 	"\bfailures\x18\x04 \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\"\x85\x01\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\x12.\n" +
+	"\atargets\x18\a \x03(\v2\x14.rouse.v1.BulkTargetR\atargets\":\n" +
+	"\n" +
+	"BulkTarget\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"\x85\x01\n" +
 	"\vBulkFailure\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\afire_id\x18\x02 \x01(\tR\x06fireId\x12+\n" +
@@ -12754,12 +12846,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"per_second\x18\x03 \x01(\rR\tperSecond\"]\n" +
 	"\x15FollowRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped\"[\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped\"\x87\x01\n" +
 	"\x0eRedriveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
-	"\afire_id\x18\x03 \x01(\tR\x06fireId\"\x11\n" +
-	"\x0fRedriveResponse\"Y\n" +
+	"\afire_id\x18\x03 \x01(\tR\x06fireId\x12*\n" +
+	"\x11with_current_spec\x18\x04 \x01(\bR\x0fwithCurrentSpec\")\n" +
+	"\x0fRedriveResponse\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\"Y\n" +
 	"\fPurgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -12980,7 +13074,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 176)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13090,85 +13184,86 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*Load)(nil),                     // 105: rouse.v1.Load
 	(*BulkRequest)(nil),              // 106: rouse.v1.BulkRequest
 	(*BulkProgress)(nil),             // 107: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),              // 108: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),            // 109: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 110: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 111: rouse.v1.Calendar
-	(*Day)(nil),                      // 112: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 113: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 114: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 115: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 116: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 117: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 118: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 119: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 120: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 121: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 122: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 123: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 124: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 125: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 126: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 127: rouse.v1.Node
-	(*AuditFilter)(nil),              // 128: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 129: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 130: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 131: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 132: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 133: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 134: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 135: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 136: rouse.v1.Record
-	(*RecordFilter)(nil),             // 137: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 138: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 139: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 140: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 141: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 142: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 143: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 144: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 145: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 146: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 147: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 148: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 149: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 150: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 151: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 152: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 153: rouse.v1.Leave
-	(*CallRequest)(nil),              // 154: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 155: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 156: rouse.v1.Called
-	(*Open)(nil),                     // 157: rouse.v1.Open
-	(*Settle)(nil),                   // 158: rouse.v1.Settle
-	(*Answer)(nil),                   // 159: rouse.v1.Answer
-	(*Failure)(nil),                  // 160: rouse.v1.Failure
-	(*Extension)(nil),                // 161: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 162: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 163: rouse.v1.Peers
-	(*Peer)(nil),                     // 164: rouse.v1.Peer
-	(*Fire)(nil),                     // 165: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 166: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 167: rouse.v1.ReportResponse
-	nil,                              // 168: rouse.v1.Namespace.CountsEntry
-	nil,                              // 169: rouse.v1.Grant.LabelsEntry
-	nil,                              // 170: rouse.v1.Spec.LabelsEntry
-	nil,                              // 171: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 172: rouse.v1.Filter.LabelsEntry
-	nil,                              // 173: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 174: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 175: rouse.v1.Open.LabelsEntry
-	nil,                              // 176: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 177: google.protobuf.Duration
+	(*BulkTarget)(nil),               // 108: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 109: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),            // 110: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 111: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 112: rouse.v1.Calendar
+	(*Day)(nil),                      // 113: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 114: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 115: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 116: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 117: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 118: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 119: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 120: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 121: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 122: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 123: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 124: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 125: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 126: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 127: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 128: rouse.v1.Node
+	(*AuditFilter)(nil),              // 129: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 130: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 131: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 132: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 133: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 134: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 135: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 136: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 137: rouse.v1.Record
+	(*RecordFilter)(nil),             // 138: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 139: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 140: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 141: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 142: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 143: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 144: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 145: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 146: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 147: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 148: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 149: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 150: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 151: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 152: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 153: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 154: rouse.v1.Leave
+	(*CallRequest)(nil),              // 155: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 156: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 157: rouse.v1.Called
+	(*Open)(nil),                     // 158: rouse.v1.Open
+	(*Settle)(nil),                   // 159: rouse.v1.Settle
+	(*Answer)(nil),                   // 160: rouse.v1.Answer
+	(*Failure)(nil),                  // 161: rouse.v1.Failure
+	(*Extension)(nil),                // 162: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 163: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 164: rouse.v1.Peers
+	(*Peer)(nil),                     // 165: rouse.v1.Peer
+	(*Fire)(nil),                     // 166: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 167: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 168: rouse.v1.ReportResponse
+	nil,                              // 169: rouse.v1.Namespace.CountsEntry
+	nil,                              // 170: rouse.v1.Grant.LabelsEntry
+	nil,                              // 171: rouse.v1.Spec.LabelsEntry
+	nil,                              // 172: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 173: rouse.v1.Filter.LabelsEntry
+	nil,                              // 174: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 175: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 176: rouse.v1.Open.LabelsEntry
+	nil,                              // 177: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 178: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	177, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	177, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	178, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	178, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	168, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	169, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13184,12 +13279,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	169, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	170, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	177, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	178, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -13198,244 +13293,245 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	66,  // 33: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
 	65,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
 	64,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	170, // 36: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	171, // 36: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	70,  // 37: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	71,  // 38: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	69,  // 39: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 40: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	177, // 41: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	177, // 42: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	177, // 43: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	178, // 40: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	178, // 41: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	178, // 42: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	178, // 43: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	68,  // 44: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	177, // 45: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	177, // 46: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	177, // 47: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	177, // 48: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	177, // 49: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	177, // 50: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	177, // 51: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	171, // 52: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	177, // 53: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	178, // 45: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	178, // 46: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	178, // 47: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	178, // 48: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	178, // 49: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	178, // 50: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	178, // 51: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	172, // 52: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	178, // 53: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	67,  // 54: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 55: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	73,  // 56: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	74,  // 57: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	177, // 58: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	177, // 59: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	177, // 60: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	178, // 58: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	178, // 59: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	178, // 60: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 61: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	76,  // 62: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	67,  // 63: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	78,  // 64: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	79,  // 65: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	172, // 66: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	173, // 66: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	81,  // 67: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	63,  // 68: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	81,  // 69: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	94,  // 70: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	69,  // 71: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 72: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	177, // 73: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	178, // 72: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	178, // 73: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	100, // 74: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	99,  // 75: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	63,  // 76: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	136, // 77: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	137, // 77: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
 	100, // 78: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	81,  // 79: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	100, // 80: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	81,  // 81: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	177, // 82: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	178, // 82: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	105, // 83: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	81,  // 84: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	94,  // 85: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	108, // 86: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	79,  // 87: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	63,  // 88: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	111, // 89: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 90: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	78,  // 91: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	112, // 92: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	112, // 93: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	111, // 94: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	111, // 95: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	177, // 96: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	177, // 97: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	127, // 98: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	128, // 99: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 100: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	128, // 101: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 102: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	177, // 103: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	67,  // 104: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	100, // 105: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	66,  // 106: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	173, // 107: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	137, // 108: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	136, // 109: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	137, // 110: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	177, // 111: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	142, // 112: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	177, // 113: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	177, // 114: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	145, // 115: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	136, // 116: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	136, // 117: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	157, // 118: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	158, // 119: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	153, // 120: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	177, // 121: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	177, // 122: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	177, // 123: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	177, // 124: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	174, // 125: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	177, // 126: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 127: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	175, // 128: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	160, // 129: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	161, // 130: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	159, // 131: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	177, // 132: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	177, // 133: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	165, // 134: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	163, // 135: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	164, // 136: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	164, // 137: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	176, // 138: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	160, // 139: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	177, // 140: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	72,  // 141: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	75,  // 142: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	75,  // 143: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	80,  // 144: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	82,  // 145: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	84,  // 146: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	86,  // 147: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	88,  // 148: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	89,  // 149: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	90,  // 150: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	92,  // 151: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	93,  // 152: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	95,  // 153: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	97,  // 154: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	101, // 155: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	103, // 156: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	106, // 157: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	109, // 158: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	134, // 159: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	138, // 160: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	140, // 161: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	143, // 162: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	146, // 163: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	148, // 164: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	150, // 165: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	113, // 166: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	115, // 167: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	116, // 168: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	118, // 169: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	3,   // 170: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 171: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 172: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 173: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 174: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 175: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	120, // 176: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	122, // 177: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	123, // 178: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	125, // 179: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	129, // 180: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	131, // 181: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	152, // 182: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	166, // 183: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 184: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 185: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 186: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 187: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 188: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 189: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 190: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 191: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 192: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 193: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 194: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 195: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 196: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 197: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 198: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 199: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 200: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 201: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 202: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	154, // 203: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	155, // 204: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 205: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	77,  // 206: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	77,  // 207: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 208: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	83,  // 209: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	85,  // 210: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	87,  // 211: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 212: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 213: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	91,  // 214: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 215: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 216: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	96,  // 217: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	98,  // 218: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	102, // 219: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	104, // 220: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	107, // 221: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	110, // 222: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	135, // 223: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	139, // 224: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	141, // 225: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	144, // 226: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	147, // 227: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	149, // 228: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	151, // 229: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	114, // 230: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	111, // 231: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	117, // 232: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	119, // 233: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	2,   // 234: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 235: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 236: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 237: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 238: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 239: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	121, // 240: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	124, // 241: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	124, // 242: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	126, // 243: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	130, // 244: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	132, // 245: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	162, // 246: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	167, // 247: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 248: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 249: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 250: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 251: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 252: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 253: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 254: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 255: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 256: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 257: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 258: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 259: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 260: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 261: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 262: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 263: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 264: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 265: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 266: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	156, // 267: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	156, // 268: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	205, // [205:269] is the sub-list for method output_type
-	141, // [141:205] is the sub-list for method input_type
-	141, // [141:141] is the sub-list for extension type_name
-	141, // [141:141] is the sub-list for extension extendee
-	0,   // [0:141] is the sub-list for field type_name
+	109, // 86: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	108, // 87: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	79,  // 88: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	63,  // 89: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	112, // 90: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 91: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	78,  // 92: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	113, // 93: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	113, // 94: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	112, // 95: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	112, // 96: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	178, // 97: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	178, // 98: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	128, // 99: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	129, // 100: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	134, // 101: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	129, // 102: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	134, // 103: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	178, // 104: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	67,  // 105: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	100, // 106: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	66,  // 107: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	174, // 108: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	138, // 109: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	137, // 110: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	138, // 111: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	178, // 112: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	143, // 113: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	178, // 114: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	178, // 115: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	146, // 116: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	137, // 117: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	137, // 118: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	158, // 119: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	159, // 120: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	154, // 121: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	178, // 122: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	178, // 123: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	178, // 124: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	178, // 125: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	175, // 126: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	178, // 127: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 128: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	176, // 129: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	161, // 130: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	162, // 131: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	160, // 132: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	178, // 133: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	178, // 134: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	166, // 135: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	164, // 136: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	165, // 137: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	165, // 138: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	177, // 139: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	161, // 140: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	178, // 141: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	72,  // 142: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	75,  // 143: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	75,  // 144: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	80,  // 145: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	82,  // 146: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	84,  // 147: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	86,  // 148: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	88,  // 149: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	89,  // 150: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	90,  // 151: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	92,  // 152: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	93,  // 153: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	95,  // 154: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	97,  // 155: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	101, // 156: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	103, // 157: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	106, // 158: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	110, // 159: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	135, // 160: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	139, // 161: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	141, // 162: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	144, // 163: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	147, // 164: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	149, // 165: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	151, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	114, // 167: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	116, // 168: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	117, // 169: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	119, // 170: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	3,   // 171: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 172: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 173: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 174: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 175: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 176: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	121, // 177: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	123, // 178: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	124, // 179: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	126, // 180: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	130, // 181: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	132, // 182: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	153, // 183: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	167, // 184: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 185: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 186: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 187: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 188: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 189: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 190: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 191: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 192: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 193: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 194: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 195: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 196: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 197: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 198: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 199: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 200: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 201: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 202: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 203: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	155, // 204: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	156, // 205: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 206: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	77,  // 207: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	77,  // 208: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 209: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	83,  // 210: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	85,  // 211: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	87,  // 212: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 213: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 214: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	91,  // 215: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 216: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 217: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	96,  // 218: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	98,  // 219: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	102, // 220: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	104, // 221: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	107, // 222: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	111, // 223: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	136, // 224: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	140, // 225: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	142, // 226: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	145, // 227: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	148, // 228: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	150, // 229: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	152, // 230: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	115, // 231: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	112, // 232: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	118, // 233: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	120, // 234: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	2,   // 235: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 236: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 237: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 238: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 239: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 240: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	122, // 241: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	125, // 242: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	125, // 243: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	127, // 244: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	131, // 245: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	133, // 246: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	163, // 247: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	168, // 248: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 249: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 250: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 251: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 252: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 253: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 254: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 255: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 256: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 257: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 258: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 259: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 260: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 261: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 262: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 263: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 264: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 265: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 266: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 267: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	157, // 268: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	157, // 269: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	206, // [206:270] is the sub-list for method output_type
+	142, // [142:206] is the sub-list for method input_type
+	142, // [142:142] is the sub-list for extension type_name
+	142, // [142:142] is the sub-list for extension extendee
+	0,   // [0:142] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -13447,13 +13543,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[150].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[151].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[164].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[165].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -13465,7 +13561,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   175,
+			NumMessages:   176,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

@@ -527,6 +527,13 @@ export interface BulkFailure {
   fire_id?: string;
 }
 
+/** A target that dead letters were redriven to. */
+export interface BulkTarget {
+  count: number;
+  /** Left out: those beyond the first twenty. */
+  target?: string;
+}
+
 /** How far a Bulk has come. */
 export interface BulkProgress {
   /** So far. */
@@ -537,6 +544,8 @@ export interface BulkProgress {
   failures?: BulkFailure[];
   /** Of a dry run: what would be changed, the first thousand. */
   names?: string[];
+  /** Of redrive, with done: where the dead letters go. */
+  targets?: BulkTarget[];
   /** Nothing comes after this. */
   done?: boolean;
   /** What ended it before its end; nothing comes after this, either. */

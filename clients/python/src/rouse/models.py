@@ -12,6 +12,7 @@ __all__ = [
     "Backfilled",
     "BulkFailure",
     "BulkProgress",
+    "BulkTarget",
     "Calendar",
     "CalendarPut",
     "CalendarRule",
@@ -622,6 +623,15 @@ class BulkFailure:
 
 
 @dataclass
+class BulkTarget:
+    """A target that dead letters were redriven to."""
+
+    count: int
+    target: Optional[str] = None
+    """Left out: those beyond the first twenty."""
+
+
+@dataclass
 class BulkProgress:
     """How far a Bulk has come."""
 
@@ -633,6 +643,8 @@ class BulkProgress:
     """New ones, at most a hundred in all."""
     names: Optional[list[str]] = None
     """Of a dry run: what would be changed, the first thousand."""
+    targets: Optional[list[BulkTarget]] = None
+    """Of redrive, with done: where the dead letters go."""
     done: Optional[bool] = None
     """Nothing comes after this."""
     problem: Optional[Problem] = None
