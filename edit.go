@@ -303,7 +303,7 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	to.Bucket, to.Created = t.Bucket, t.Created
 	to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
 	to.Succeeded, to.Overdue = t.Succeeded, t.Overdue
-	if t.Paused && t.PauseCause != PauseScheduleCost { // another schedule is the cure of that one
+	if t.Paused && t.PauseCause != PauseScheduleCost && t.PauseCause != PauseScheduleInvalid { // another schedule is the cure of that one
 		to.pauseAs(t)
 		to.Visible = to.rest()
 	}

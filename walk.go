@@ -1,7 +1,5 @@
 package rouse
 
-import "fmt"
-
 // Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences
 // are skipped over without being counted where the policy allows; otherwise a later step continues.
 type Budgeted interface{ Exhausted() bool }
@@ -46,7 +44,7 @@ func (w walk) settled(log []Record) Step {
 		log = append(log, w.catchUp()...)
 	}
 	if t.Due == UnknownDue {
-		t.stop(PauseScheduleCost, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+		t.stopUnknown(w.s)
 	}
 	if t.Over() {
 		if t.Spec.Keep == 0 || t.Key.Fire != "" {

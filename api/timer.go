@@ -21,7 +21,7 @@ type Timer struct {
 	State       string `json:"state" schema:"State"`
 	PauseReason string `json:"pause_reason,omitzero"`
 	// why it is paused, for programs; requested: a client asked for it
-	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable"`
+	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable|schedule_invalid"`
 	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
 	Created    Time      `json:"created,omitzero"`
 	Updated    Time      `json:"updated,omitzero"`

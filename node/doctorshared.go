@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -197,8 +198,17 @@ func (d doctor) paused(ctx context.Context, r *report) {
 			whole = append(whole, list[i].Name)
 		}
 	}
+	page, failed := d.n.store.List(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}, Limit: doctorPaused})
+	var themselves []string
+	for i := range page.Rows {
+		if t, err := d.n.timers.Read(&page.Rows[i]); err == nil && t.PauseCause != rouse.PauseRequested {
+			themselves = append(themselves, fmt.Sprintf("%s/%s (%s)", t.Key.Namespace, t.Key.Name, t.PauseCause))
+		}
+	}
 	switch {
-	case r.failed(err):
+	case r.failed(cmp.Or(err, failed)):
+	case len(themselves) > 0:
+		r.warn("see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume", "timers paused themselves: %s", names(themselves))
 	case len(whole) > 0:
 		r.warn("resume them with rouse resume, unless that is intended", "every timer is paused in %s", names(whole))
 	default:

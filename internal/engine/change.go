@@ -64,7 +64,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			return rouse.Change{}, errLater
 		}
 		var err error
-		if sched, err = s.opts.Schedules.Metered(t); err != nil {
+		if sched, err = s.opts.Schedules.Settling(t); err != nil {
 			return rouse.Change{}, err // without the schedule, the step would end the timer
 		}
 	}

@@ -369,7 +369,7 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts
-		s, err := ts.schedules.Metered(t)
+		s, err := ts.schedules.Settling(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}

@@ -11,7 +11,8 @@ import (
 
 // Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id, and returns
 // the target that it goes to. A dead letter has the target, payload and policies that its timer had when it
-// died; with current, it takes those that its timer has now. If it is in flight already, Redrive does nothing.
+// died; with current, it takes those that its timer has now. If it is in flight already, Redrive does
+// nothing.
 func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (target string, err error) {
 	if err := forFires(key); err != nil {
 		return "", err
@@ -31,8 +32,8 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 	return t.Spec.Target, err
 }
 
-// takeCurrentSpec gives a dead letter what its timer has by now, except for when it is due. A notice takes the
-// target of notices only. The caller needs the verb for the timer, too.
+// takeCurrentSpec gives a dead letter what its timer has by now, except for when it is due. A notice takes
+// the target of notices only. The caller needs the verb for the timer, too.
 func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 	key := rouse.Key{Namespace: dead.Key.Namespace, Name: dead.Key.Name}
 	t, err := ts.get(ctx, access.DeadRedrive, key)

@@ -248,7 +248,7 @@ export interface Timer {
   throttle?: Throttle;
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
-  pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable";
+  pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "schedule_invalid";
   /** When the pause ends by itself. */
   pause_until?: Time;
   created?: Time;

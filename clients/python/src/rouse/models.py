@@ -314,7 +314,7 @@ class Timer:
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
     pause_reason: Optional[str] = None
-    pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable"]] = None
+    pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
     pause_until: Optional[datetime] = None
     """When the pause ends by itself."""

@@ -164,6 +164,8 @@ public record Timer(
         SCHEDULE_COST("schedule_cost"),
         /** unreadable. */
         UNREADABLE("unreadable"),
+        /** schedule_invalid. */
+        SCHEDULE_INVALID("schedule_invalid"),
         /** A word of a later server, which this version does not know. */
         UNRECOGNIZED("unrecognized");
 
