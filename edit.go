@@ -509,7 +509,9 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 			t.Due = max(now, old.Anchor.Add(c.Every)) // Anchor is when the last one was due
 		}
 	}
+	t.Created = min(t.Created, now) // the clock may have been ahead, and is right again
 	if c.Every != 0 {
+		t.Due = min(t.Due, now.Add(c.Every))
 		t.Anchor = t.Due
 		spec.Keep = c.Every
 	}
