@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestMergeAfterTheClockWasAhead: the last call was made by a clock that was hours ahead and is right again. No
-// wait is longer than the one that was asked for.
+// TestMergeAfterTheClockWasAhead: the last call was made by a clock that was hours ahead and is right again.
+// No wait is longer than the one that was asked for.
 func TestMergeAfterTheClockWasAhead(t *testing.T) {
 	now := At(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
 	ahead := now.Add(8 * time.Hour)
