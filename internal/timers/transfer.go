@@ -136,7 +136,7 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision, t.Token = ts.placed(t.Key, t.Spec.Target), 0, 0
+	t.Bucket, t.Revision = ts.placed(t.Key, t.Spec.Target), 0
 	if err := t.Normalize(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}
