@@ -63,6 +63,8 @@ var states = []state{
 	{name: "put off", at: 135 * sec, rules: noSubscriber(2, 150*sec)},
 	{name: "put off, two", at: 195 * sec, rules: noSubscriber(2, 210*sec)},
 	{name: "jittered", at: 130 * sec, edit: func(s *rouse.Spec) { s.Jitter = 30 * sec }},
+	{name: "jittered behind another", at: 130 * sec, edit: func(s *rouse.Spec) { s.Jitter = 30 * sec }, // which ends before it is to be sent
+		rules: []rule{{due: 1, until: 119 * sec, verdict: rouse.Done, at: 125 * sec}}, only: "wait, skip"},
 	{name: "waiting", at: 195 * sec, rules: []rule{{due: 2, until: 200 * sec, verdict: rouse.Done, at: 220 * sec}}, only: "wait, skip"}, // none waits under allow
 	{name: "waiting for a run", at: 135 * sec, steps: []action{{verb: "run", at: 110 * sec}},
 		rules: []rule{{run: true, until: 115 * sec, verdict: rouse.Done, at: 155 * sec}}, only: "wait, skip"},
@@ -73,6 +75,8 @@ var states = []state{
 	{name: "in flight, is rejected", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Rejected, at: 160 * sec}}},
 	{name: "retried", at: 135 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Failed}}},
 	{name: "accepted", at: 135 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}}, steps: []action{{verb: "report", at: 160 * sec}}},
+	{name: "accepted, last attempt", at: 135 * sec, edit: func(s *rouse.Spec) { s.Retry.Attempts = 1 },
+		rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}}, steps: []action{{verb: "report", at: 160 * sec}}},
 	{name: "backfilled", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 130 * sec, verdict: rouse.Failed}},
 		steps: []action{{verb: "backfill", at: 100 * sec}}},
 	{name: "backfilled, in flight", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 150 * sec, verdict: rouse.Done, at: 165 * sec}},
@@ -87,7 +91,7 @@ var states = []state{
 		steps: []action{{verb: "pause", at: 130 * sec, until: pauseEnd, reason: "before"}}},
 	{name: "between two pauses", at: 225 * sec, rules: noSubscriber(3, 230*sec), steps: []action{
 		{verb: "pause", at: 100 * sec, until: 170 * sec}, {verb: "pause", at: 210 * sec, until: pauseEnd, reason: "before"}}},
-	{name: "ended", at: 135 * sec, edit: func(s *rouse.Spec) { s.MaxOccurrences, s.Keep = 2, -1 }},
+	{name: "ended", at: 255 * sec, edit: func(s *rouse.Spec) { s.MaxOccurrences, s.Keep = 2, -1 }},
 }
 
 // operation is what is done to the timer. The times of its steps count from that of the operation.
@@ -164,7 +168,7 @@ func senseless(st *state, op *operation, p policy) string {
 		return "there is no dead letter; one whose row is live is left alone, which the redriven state shows"
 	case calendar && st.name == "ended":
 		return "no time is left that a calendar could move"
-	case calendar && st.name == "jittered":
+	case calendar && strings.HasPrefix(st.name, "jittered"):
 		return "such a timer has a fixed start, and so the same times as a put off one"
 	case strings.HasPrefix(op.name, "gone of") && (dead || strings.HasPrefix(st.name, "backfilled") || st.name == "redriven"):
 		return "a row of the first occurrence exists, so that a backfill leaves it alone"
@@ -175,10 +179,11 @@ func senseless(st *state, op *operation, p policy) string {
 // play returns the scripted timer of a cell.
 func (st *state) play(op *operation, p policy, begin rouse.Instant) *play {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(op.name)
-	if st.name == "jittered" {
+	pl := &play{cell: name}
+	if strings.HasPrefix(st.name, "jittered") {
 		name = jitteredName(name, begin)
 	}
-	pl := &play{name: name}
+	pl.name = name
 	edit := func(s *rouse.Spec) {
 		*s = rouse.Spec{Schedule: "@every 1m", Target: "matrix:" + name, Payload: []byte("first"), Overlap: p.overlap, Misfire: p.misfire,
 			Labels: map[string]string{"cell": name}, Retry: rouse.Retry{Attempts: 4, Interval: retryIn, Factor: 1, Max: retryIn, Jitter: -1}}
@@ -300,7 +305,7 @@ func (st *state) cells(t *testing.T, s *site, p policy) (cells int) {
 	})
 	for _, pl := range plays {
 		cells++
-		t.Run(pl.name, func(t *testing.T) { pl.mustBeRight(t, s, p, crashed) })
+		t.Run(pl.cell, func(t *testing.T) { pl.mustBeRight(t, s, p, crashed) })
 	}
 	return cells
 }

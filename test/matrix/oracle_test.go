@@ -346,6 +346,9 @@ func (o *oracle) begin(x *expected) {
 func (o *oracle) finish(x *expected, v rouse.Verdict) {
 	x.flying, x.accepted = false, false
 	retry := o.spec.Retry.Effective()
+	if x.cut != (ending{}) && o.away { // the node that ended its timer did not know that an attempt was in flight
+		defer func() { x.fate = append(x.fate, x.cut) }()
+	}
 	switch {
 	case v == rouse.Done:
 		x.end(fired)
@@ -568,6 +571,11 @@ func (o *oracle) lookAgain() {
 	}
 }
 
+// mayBeOut reports whether the first that waits may be in flight, as far as another node can know.
+func (o *oracle) mayBeOut(first *expected) bool {
+	return first.at <= o.now && !slices.ContainsFunc(o.list, func(x *expected) bool { return o.own(x) && x.begun() && !x.manual })
+}
+
 // stored is how many attempts a row has as spent: one in flight is not yet.
 func (x *expected) stored() int {
 	if x.flying {
@@ -592,8 +600,9 @@ func (o *oracle) pause(reason string, until rouse.Instant) effect {
 		return nothing
 	case !o.paused:
 		o.paused, o.from = true, o.now
-		for _, x := range o.waiting() {
+		for i, x := range o.waiting() {
 			x.early = 0
+			x.sent = i == 0 && o.away && o.mayBeOut(x)
 		}
 	}
 	o.reason, o.until = reason, until
@@ -619,8 +628,8 @@ func (o *oracle) skip(n int) effect {
 		switch {
 		case n == 0:
 			return edited
-		case i == 0 && o.away && x.at <= o.now && !x.blocked:
-			continue // it may be in flight on another node
+		case i == 0 && o.away && o.mayBeOut(x):
+			continue // it counts as in flight
 		case x.blocked && o.spec.Overlap == rouse.OverlapSkip:
 			x.end(byWish, overlap)
 		default:

@@ -64,7 +64,8 @@ type scene struct {
 
 // play is one timer: what is scripted about it, and what was seen of it.
 type play struct {
-	name     string
+	cell     string
+	name     string // of the timer
 	script   script
 	steps    []action
 	begin    rouse.Instant
