@@ -176,8 +176,8 @@ func senseless(st *state, op *operation, p policy) string {
 	return ""
 }
 
-// play returns the scripted timer of a cell.
-func (st *state) play(op *operation, p policy, begin rouse.Instant) *play {
+// with returns the scripted timer of a cell.
+func (st *state) with(op *operation, p policy, begin rouse.Instant) *play {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(op.name)
 	pl := &play{cell: name}
 	if strings.HasPrefix(st.name, "jittered") {
@@ -266,74 +266,72 @@ func jitteredName(name string, begin rouse.Instant) string {
 
 // TestCells runs every operation in every state.
 func TestCells(t *testing.T) {
-	cells := 0
 	for i := range sites {
 		for _, o := range []rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip, rouse.OverlapAllow} {
 			for _, m := range []rouse.Misfire{rouse.MisfireAll, rouse.MisfireLatest} {
 				for k := range states {
 					st, s, p := &states[k], &sites[i], policy{o, m}
-					t.Run(fmt.Sprintf("%s/%s/%v", s.name, st.name, p), func(t *testing.T) { cells += st.cells(t, s, p) })
+					t.Run(fmt.Sprintf("%s/%s/%v", s.name, st.name, p), func(t *testing.T) {
+						t.Parallel()
+						st.play(t, s, p)
+					})
 				}
 			}
 		}
 	}
-	t.Logf("%d cells", cells)
 }
 
-// cells runs all operations in a state, and judges each.
-func (st *state) cells(t *testing.T, s *site, p policy) (cells int) {
+// play runs all operations in a state, and judges each.
+func (st *state) play(t *testing.T, s *site, p policy) {
 	var plays []*play
-	var begin, crashed rouse.Instant
+	var begin rouse.Instant
+	var crashes []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		w := newScene(s, evening.Add(-5*time.Second))
 		begin = rouse.At(evening)
 		for i := range operations {
 			if op := &operations[i]; senseless(st, op, p) == "" {
-				plays = append(plays, st.play(op, p, begin))
+				plays = append(plays, st.with(op, p, begin))
 			}
 		}
 		if len(plays) == 0 {
 			w.stop()
 			return
 		}
-		var crashAt time.Duration
 		if s.restart {
-			crashAt = st.at - 2*sec
-			crashed = begin.Add(crashAt)
+			crashes = []time.Duration{st.at - 2*sec}
 		}
-		w.perform(t, plays, begin, crashAt, theEnd)
+		w.perform(t, plays, begin, crashes, theEnd)
 	})
 	for _, pl := range plays {
-		cells++
-		t.Run(pl.cell, func(t *testing.T) { pl.mustBeRight(t, s, p, crashed) })
+		t.Run(pl.cell, func(t *testing.T) {
+			if list := pl.complaints(s, crashes, theEnd); len(list) > 0 {
+				t.Errorf("%d complaints:\n%s", len(list), strings.Join(list[:min(len(list), 12)], "\n"))
+				if testing.Verbose() {
+					t.Log(pl.story())
+				}
+			}
+		})
 	}
-	return cells
 }
 
-// mustBeRight judges a play by each choice that the table leaves.
-func (pl *play) mustBeRight(t *testing.T, s *site, p policy, crashed rouse.Instant) {
+// complaints judges a play by each choice that the table leaves; it is right by one of them.
+func (pl *play) complaints(s *site, crashes []time.Duration, end time.Duration) (best []string) {
 	late := 2 * sec
 	if s.other {
 		late = 12 * sec
 	}
-	var best []string
 	for i, choice := range []oracle{{}, {away: true}, {forgets: true}} {
-		if choice.away && !s.other || choice.forgets && !s.restart {
+		if choice.away && !s.other || choice.forgets && len(crashes) == 0 {
 			continue
 		}
 		choice.key, choice.script, choice.days, choice.next = key(pl.name), pl.script, map[string][]rouse.Date{}, rouse.Never
-		list := pl.judge(&choice, crashed, pl.begin.Add(theEnd), late)
-		if len(list) == 0 {
-			return
-		}
+		list := pl.judge(&choice, crashes, pl.begin.Add(end), late)
 		if i == 0 || len(list) < len(best) {
 			best = list
 		}
 	}
-	t.Errorf("%d complaints:\n%s", len(best), strings.Join(best[:min(len(best), 12)], "\n"))
-	if testing.Verbose() {
-		t.Log(pl.story())
-	}
+	return best
 }
 
 // story tells what was seen of a play.

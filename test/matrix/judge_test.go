@@ -29,19 +29,23 @@ func (j *judgement) complain(format string, args ...any) {
 	j.list = append(j.list, fmt.Sprintf(format, args...))
 }
 
-// judge returns what is wrong with a play. crashed is when its node crashed; 0 is never.
-func (p *play) judge(o *oracle, crashed, end rouse.Instant, late time.Duration) []string {
+// judge returns what is wrong with a play whose node crashed at times after the beginning.
+func (p *play) judge(o *oracle, crashes []time.Duration, end rouse.Instant, late time.Duration) []string {
 	j := &judgement{oracle: o, play: p, end: end, late: late}
+	crash := func(before rouse.Instant) {
+		for len(crashes) > 0 && p.begin.Add(crashes[0]) <= before {
+			o.advance(p.begin.Add(crashes[0]))
+			o.crash()
+			crashes = crashes[1:]
+		}
+	}
 	for i := range p.calls {
 		c := &p.calls[i]
-		if crashed != 0 && crashed <= c.began {
-			o.advance(crashed)
-			o.crash()
-			crashed = 0
-		}
+		crash(c.began)
 		o.advance(c.began)
 		j.follow(c)
 	}
+	crash(end)
 	o.advance(end)
 	j.records()
 	j.attempts()
@@ -103,8 +107,8 @@ func (j *judgement) follow(c *call) {
 	case "calendar":
 		eff = o.calendar(o.key.Name, s.days)
 	case "report":
-		if eff = elsewhere; !o.report(rouse.Done) {
-			eff = refused
+		if eff = refused; c.fire != nil && o.report(fireName{j.generation(c.fire.Generation), c.fire.Due, c.fire.Manual}) {
+			eff = elsewhere
 		}
 	case "gone": // the script does it
 		eff = elsewhere
@@ -312,6 +316,12 @@ func (j *judgement) attempts() {
 		if id := rouse.FireID(namespace, a.Name, a.Generation, a.Due, a.Manual); a.ID != id {
 			j.complain("the fire due %s has the id %s, want %s", clockTime(a.Due), a.ID, id)
 		}
+		if j.redriven(n) { // a dead letter has what it died with, and outlives its generation
+			if a.verdict != rouse.Deferred {
+				got[n] = append(got[n], a)
+			}
+			continue
+		}
 		if g.over != 0 && a.at > g.over {
 			j.complain("an attempt of generation %d, due %s, began at %s, after it was over", g.number, clockTime(a.Due), clockTime(a.at))
 		}
@@ -359,6 +369,11 @@ func times(list []rouse.Instant) (texts []string) {
 		texts = append(texts, clockTime(i))
 	}
 	return texts
+}
+
+// redriven reports whether a dead letter of the occurrence was redriven.
+func (j *judgement) redriven(n fireName) bool {
+	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool { return x.redriven && n == fireName{x.gen, x.due, x.manual} })
 }
 
 func planned(list []start) (texts []string) {

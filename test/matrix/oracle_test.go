@@ -387,11 +387,11 @@ func (o *oracle) finish(x *expected, v rouse.Verdict) {
 	}
 }
 
-// report is what the receiver of an accepted attempt reports; false if there is none.
-func (o *oracle) report(v rouse.Verdict) bool {
+// report ends an accepted attempt well; false if it is not in progress.
+func (o *oracle) report(n fireName) bool {
 	for _, x := range o.list {
-		if x.accepted {
-			o.finish(x, v)
+		if x.accepted && n == (fireName{x.gen, x.due, x.manual}) {
+			o.finish(x, rouse.Done)
 			return true
 		}
 	}
@@ -661,13 +661,18 @@ func (o *oracle) backfill(from, until rouse.Instant) effect {
 	if !o.alive {
 		return refused
 	}
-	made := 0
-	for due, ok := o.gen.schedule.Next(from - 1); ok && due < until && due < o.next; due, ok = o.gen.schedule.Next(due) {
+	made, reached := 0, o.next // those that the timer is still at, or before, fire by themselves
+	for _, x := range o.list {
+		if o.own(x) && !x.manual {
+			reached = min(reached, x.due)
+		}
+	}
+	for due, ok := o.gen.schedule.Next(from - 1); ok && due < until && due < reached; due, ok = o.gen.schedule.Next(due) {
 		if made++; o.spec.MaxOccurrences != 0 && made > int(o.spec.MaxOccurrences) {
 			break
 		}
 		if slices.ContainsFunc(o.list, func(x *expected) bool { return x.due == due && x.gen == o.gen && !x.manual && (!x.over || x.letter()) }) {
-			continue // the timer is at it, or a row of it exists
+			continue // a row of it exists
 		}
 		o.list = append(o.list, &expected{gen: o.gen, due: due, asked: true, detached: true})
 	}

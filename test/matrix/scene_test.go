@@ -85,6 +85,8 @@ type arrival struct {
 	at      rouse.Instant
 	post    int
 	verdict rouse.Verdict
+
+	reported bool // of one that was accepted
 }
 
 // call is an operation as its caller saw it.
@@ -94,6 +96,7 @@ type call struct {
 	before, after *rouse.Timer // nil: there was none
 	err           error
 	due           rouse.Instant // of a run
+	fire          *rouse.Fire   // that a report was about
 	result        *timers.PutResult
 	mark          int // how many arrivals there were
 }
@@ -177,7 +180,7 @@ func (p *post) take(ctx context.Context, f rouse.Fire) rouse.Outcome {
 	}
 	a := pl.script(f.Due, f.Manual, int(f.Attempt), now)
 	w.mu.Lock()
-	pl.arrivals = append(pl.arrivals, arrival{f, string(f.Spec.Payload), f.Spec.Target, now, p.number, a.verdict})
+	pl.arrivals = append(pl.arrivals, arrival{Fire: f, payload: string(f.Spec.Payload), target: f.Spec.Target, at: now, post: p.number, verdict: a.verdict})
 	w.mu.Unlock()
 	if wait := a.until.Sub(now); a.until > now {
 		select {
@@ -313,14 +316,9 @@ func (w *scene) do(p *play, s *action, begin rouse.Instant) {
 		}
 		_, _, c.err = n.PutCalendar(ctx, rouse.Calendar{Namespace: namespace, Name: p.name, Days: days})
 	case "report":
-		w.mu.Lock()
-		at := slices.IndexFunc(p.arrivals, func(a arrival) bool { return a.verdict == rouse.Accepted })
-		var f rouse.Fire
-		if at >= 0 {
-			f = p.arrivals[at].Fire
-		}
-		w.mu.Unlock()
-		if c.err = rouse.ErrNotFound; f.ID != "" {
+		f := w.unreported(p)
+		if c.err = rouse.ErrNotFound; f != nil {
+			c.fire = f
 			_, c.err = n.Report(ctx, k, timers.Report{FireID: f.ID, Token: f.Token, Outcome: rouse.Outcome{Verdict: rouse.Done}})
 		}
 	case "gone": // the script does it
@@ -332,8 +330,21 @@ func (w *scene) do(p *play, s *action, begin rouse.Instant) {
 	p.calls = append(p.calls, c)
 }
 
+// unreported returns the latest attempt that was accepted and not reported; nil if there is none.
+func (w *scene) unreported(p *play) *rouse.Fire {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range slices.Backward(p.arrivals) {
+		if a := &p.arrivals[i]; a.verdict == rouse.Accepted && !a.reported {
+			a.reported = true
+			return &a.Fire
+		}
+	}
+	return nil
+}
+
 // perform lets all plays happen, beginning with their creation, and reads what there is at the end.
-func (w *scene) perform(t *testing.T, plays []*play, begin rouse.Instant, crashAt, end time.Duration) {
+func (w *scene) perform(t *testing.T, plays []*play, begin rouse.Instant, crashes []time.Duration, end time.Duration) {
 	type moment struct {
 		at time.Duration
 		do []func()
@@ -352,8 +363,8 @@ func (w *scene) perform(t *testing.T, plays []*play, begin rouse.Instant, crashA
 			add(p.steps[i].at, func() { w.do(p, &p.steps[i], begin) })
 		}
 	}
-	if crashAt != 0 {
-		add(crashAt, w.crash)
+	for _, at := range crashes {
+		add(at, w.crash)
 	}
 	for _, m := range moments {
 		w.sleepUntil(begin.Add(m.at))
