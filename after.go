@@ -89,10 +89,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			to.Waited(cause, from, to.Visible)
 		}
 		if to.Paused && to.Attempts == 0 && !occ.Manual {
-			if to.Began == 0 {
-				to.Began = sent // it is in progress: a pause does not skip it
-			}
-			to.Visible = to.rest()
+			to.Visible = to.rest(now)
 		}
 		return Step{To: &to}
 	case Accepted:
@@ -131,7 +128,8 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		o.Detail = fmt.Sprintf("the deadline of %v has passed: %s", t.Spec.Deadline, t.LastError)
 		return to.die(occ, CauseDeadline, o, sent, now, s)
 	case Gone:
-		return Step{Log: []Record{to.ended(occ, o, sent, now)}}
+		log := []Record{to.ended(occ, o, sent, now)}
+		return Step{Log: append(log, t.CutOff(now, s, &occ, CauseDeleted, "ended by its target")...)}
 	}
 	record := to.ended(occ, o, sent, now)
 	var also []Timer
@@ -191,6 +189,7 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
 	dead.Due, dead.Runs, dead.Manual, dead.Skips = occ.Due, nil, occ.Manual, 0
 	dead.unpause() // the pause is the timer's
+	dead.Pauses = nil
 	if occ.Manual {
 		dead.Runs = []Instant{occ.Due}
 	}
@@ -204,7 +203,7 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	stops := t.buried(occ)
 	step := t.advance(occ, now, s)
 	if stops && step.To != nil {
-		step.To.stopAfterDead(detail(o))
+		step.To.stopAfterDead(now, detail(o))
 	}
 	step.Detached = &dead
 	step.Log = append([]Record{record}, step.Log...)
@@ -236,18 +235,10 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	if occ.Manual {
 		t.Runs = slices.DeleteFunc(slices.Clone(t.Runs), func(r Instant) bool { return r == occ.Due })
 	} else {
-		t.Due = w.following(t.Due, t.Passed+1)
-		t.Passed++
-		if t.Skips > 0 {
-			log = w.skip(&t.Skips, "asked for")
-		}
-		if t.PassTo != 0 {
-			log = append(log, w.passPause(t.PassTo)...)
-			t.PassTo = 0
-		}
-		if t.Spec.Overlap == OverlapSkip && began != 0 {
-			log = append(log, w.skipOverlapped(began)...)
-		}
+		log = w.leave()
+	}
+	if t.Spec.Overlap == OverlapSkip && began != 0 {
+		log = append(log, w.skipOverlapped(began)...)
 	}
 	step := w.settled(log)
 	if !occ.Manual { // an occurrence that waits longer than this one was in progress waited for the ones before, too
@@ -286,19 +277,23 @@ func (w walk) skipOverlapped(began Instant) (log []Record) {
 	}
 	w.t.Backlog.To = w.now
 	skip := func() {
-		log = append(log, w.pass(w.now, EndSkipped, func(cur, _ Instant) (why why) {
-			if cur >= w.t.Backlog.From && cur <= w.now {
-				why.text, why.cause, why.other = "overlap: an earlier occurrence was in progress", CauseOverlapped, w.b.occ
+		log = append(log, w.pass(w.now, func(cur, _ Instant) why {
+			at := w.t.SentAt(cur)
+			switch {
+			case w.inPause(cur):
+				return paused
+			case at >= w.t.Backlog.From && at <= w.now:
+				return why{EndSkipped, "overlap: an earlier occurrence was in progress", CauseOverlapped, w.b.occ}
 			}
-			return why
+			return why{}
 		})...)
 	}
 	skip()
-	if !w.t.Paused && w.t.Due < w.t.Backlog.From {
+	if !w.t.Paused && w.t.SentAt(w.t.Due) < w.t.Backlog.From {
 		log = append(log, w.catchUp()...)
 		skip() // what the misfire policy has kept may be one of them
 	}
-	if w.t.Due >= w.t.Backlog.From {
+	if w.t.SentAt(w.t.Due) >= w.t.Backlog.From {
 		w.t.Backlog = Span{}
 	}
 	return log
@@ -307,7 +302,7 @@ func (w walk) skipOverlapped(began Instant) (log []Record) {
 // end keeps the row of a timer whose schedule has ended until its time is over.
 func (t *Timer) end(now Instant) {
 	t.unpause()
-	t.Skips, t.Visible = 0, Never
+	t.Skips, t.Pauses, t.Visible = 0, nil, Never
 	if t.Spec.Keep > 0 {
 		t.Visible = now.Add(t.Spec.Keep)
 	}
@@ -322,11 +317,12 @@ func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.
 // reason.
 var UnknownDue = MaxInstant
 
-// rest returns when a timer with no attempt in progress needs attention.
-func (t *Timer) rest() Instant {
+// rest returns when a timer with no attempt in progress needs attention. A run is asked for now: its due
+// time, which names it, is later only if the store's clock was ahead.
+func (t *Timer) rest(now Instant) Instant {
 	switch {
 	case len(t.Runs) > 0:
-		return t.Runs[0]
+		return min(t.Runs[0], now)
 	case t.Paused:
 		return t.pauseEnds()
 	}

@@ -29,7 +29,7 @@ const (
 	partCalendar             // Spec.Calendar
 	partRetry                // Retry.Factor and GiveUp
 	partPolicy               // Within, Overlap, Deadline, Priority, Keep
-	partProgress             // Until, Skips, PassTo, Backlog, Began, Passed
+	partProgress             // Until, Skips, Backlog, Began, Passed
 	partFailures             // Failures
 	partDetached             // Live, Asked
 	partCritical             // Criticality
@@ -39,6 +39,7 @@ const (
 	partPause                // PauseAfter, ConsecutiveDead, PauseCause
 	partTrace                // Trace
 	partExpect               // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
+	partPauses               // PausedAt, Pauses
 	partAll      = 1<<iota - 1
 )
 
@@ -125,7 +126,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partCalendar, len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != 0)
 	has(partRetry, s.Retry.Factor != 0 || s.Retry.GiveUp != 0)
 	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
-	has(partProgress, t.Until != 0 || t.Skips != 0 || t.PassTo != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
+	has(partProgress, t.Until != 0 || t.Skips != 0 || t.plainPause() && t.PausedAt != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
 	has(partDetached, t.Live || t.Asked)
 	has(partCritical, s.Criticality != 0)
@@ -134,8 +135,16 @@ func (t *Timer) parts() (parts uint64) {
 	has(partPause, s.PauseAfter != 0 || t.ConsecutiveDead != 0 || t.PauseCause != 0)
 	has(partTrace, t.Trace != nil)
 	has(partExpect, s.Expect.Any() || t.Succeeded != 0 || t.ExpectFrom != 0 || t.Overdue != 0 || t.Notice != 0)
+	has(partPauses, t.PausedAt != 0 && !t.plainPause() || len(t.Pauses) > 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
+}
+
+// plainPause reports whether the timer is paused and has no occurrence in progress. Where earlier versions
+// kept the end of the last pause while an occurrence was in progress, it has the beginning of this one. So
+// they can read it; a row with a partPauses they cannot.
+func (t *Timer) plainPause() bool {
+	return t.Paused && t.Attempts == 0 && t.Began == 0 && len(t.Pauses) == 0
 }
 
 func (t *Timer) appendParts(b []byte) []byte {
@@ -163,7 +172,11 @@ func (t *Timer) appendParts(b []byte) []byte {
 		}
 	}
 	if parts&partProgress != 0 {
-		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(t.PassTo), int64(t.Backlog.From), int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
+		paused := Instant(0)
+		if t.plainPause() {
+			paused = t.PausedAt
+		}
+		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(paused), int64(t.Backlog.From), int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -215,6 +228,13 @@ func (t *Timer) appendParts(b []byte) []byte {
 		}
 		b = append(b, byte(t.Notice))
 	}
+	if parts&partPauses != 0 {
+		b = binary.AppendVarint(b, int64(t.PausedAt))
+		b = binary.AppendUvarint(b, uint64(len(t.Pauses)))
+		for _, p := range t.Pauses {
+			b = binary.AppendVarint(binary.AppendVarint(b, int64(p.From)), int64(p.To))
+		}
+	}
 	return b
 }
 
@@ -240,9 +260,17 @@ func (t *Timer) readParts(d *decoder) {
 		s.Priority, s.Keep = Priority(d.Varint()), time.Duration(d.Varint())
 	}
 	if parts&partProgress != 0 {
-		t.Until, t.Skips, t.PassTo = Instant(d.Varint()), uint32(d.Varint()), Instant(d.Varint())
+		t.Until, t.Skips = Instant(d.Varint()), uint32(d.Varint())
+		paused := Instant(d.Varint())
 		t.Backlog = Span{Instant(d.Varint()), Instant(d.Varint())}
 		t.Began, t.Passed = Instant(d.Varint()), uint64(d.Varint())
+		switch {
+		case paused == 0:
+		case t.plainPause():
+			t.PausedAt = paused
+		default:
+			t.Pauses = PausedUntil(paused)
+		}
 	}
 	if parts&partFailures != 0 {
 		t.Failures = d.failures()
@@ -276,6 +304,15 @@ func (t *Timer) readParts(d *decoder) {
 		s.Expect = Expect{Every: time.Duration(d.Varint()), Grace: time.Duration(d.Varint()), Notify: d.Text()}
 		t.Succeeded, t.ExpectFrom, t.Overdue = Instant(d.Varint()), Instant(d.Varint()), Instant(d.Varint())
 		t.Notice = Notice(d.Byte())
+	}
+	if parts&partPauses != 0 {
+		t.PausedAt = Instant(d.Varint())
+		if n := d.Count(2); n > 0 {
+			t.Pauses = make([]Span, n)
+			for i := range t.Pauses {
+				t.Pauses[i] = Span{Instant(d.Varint()), Instant(d.Varint())}
+			}
+		}
 	}
 }
 

@@ -41,7 +41,13 @@ func drawTimer(t *rapid.T) Timer {
 		s.Retry.Factor, s.Retry.GiveUp = rapid.Float64Range(1, 9).Draw(t, "factor"), span("give up")
 		s.Within, s.Overlap, s.Deadline = span("within"), Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")), span("deadline")
 		s.Priority, s.Keep = Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), span("keep")
-		tm.PassTo, tm.Backlog = inst("pass to"), Span{inst("from"), inst("to")}
+		tm.Backlog = Span{inst("from"), inst("to")}
+		for range rapid.IntRange(0, MaxPauses).Draw(t, "pauses") {
+			tm.Pauses = append(tm.Pauses, Span{inst("from"), inst("to")})
+		}
+		if tm.Paused {
+			tm.PausedAt = inst("paused at")
+		}
 		tm.Until, tm.Skips, tm.Began, tm.Passed = inst("until"), rapid.Uint32().Draw(t, "skips"), inst("began"), uint64(rapid.Uint32().Draw(t, "passed"))
 		for range rapid.IntRange(0, 3).Draw(t, "failures") {
 			tm.Failures = append(tm.Failures, Attempt{Sent: inst("sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,

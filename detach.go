@@ -7,11 +7,15 @@ import "fmt"
 func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 	to := *t
 	w := walk{t: &to, now: now, s: s}
-	log := w.pass(now, EndSkipped, func(cur, _ Instant) (why why) {
-		if cur <= now {
-			why.text, why.cause = fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), CauseOverlapLimit
+	limit := why{ending: EndSkipped, text: fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), cause: CauseOverlapLimit}
+	log := w.pass(now, func(cur, _ Instant) why {
+		switch {
+		case cur > now:
+			return why{}
+		case w.inPause(cur):
+			return paused
 		}
-		return why
+		return limit
 	})
 	step := w.settled(log)
 	if step.To != nil && step.To.Visible != Never {
@@ -28,14 +32,12 @@ func (t *Timer) Detach(now Instant, s Schedule) Step {
 	side.Waits = t.Waits
 	to := *t
 	w := walk{t: &to, now: now, s: s}
-	to.Due = w.following(t.Due, t.Passed+1)
-	to.Passed++
+	log := w.leave()
 	to.Ended++
-	to.Updated = t.Updated
 	if to.Due > now {
 		to.Waits = nil
 	}
-	step := w.settled(nil)
+	step := w.settled(log)
 	step.Detached = &side
 	return step
 }
@@ -47,7 +49,7 @@ func (t *Timer) detached(due, now Instant) Timer {
 	side.Due, side.Runs, side.Skips = due, nil, 0
 	side.unpause()
 	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
-	side.Live, side.Asked, side.Waits, side.Backlog = true, false, nil, Span{}
+	side.Live, side.Asked, side.Waits, side.Backlog, side.Pauses = true, false, nil, Span{}, nil
 	side.Visible, side.Updated = now, now
 	return side
 }

@@ -44,7 +44,7 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 		return Timer{}, err
 	}
 	t.Due = due
-	t.Visible = t.rest()
+	t.Visible = t.rest(now)
 	if spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
@@ -111,13 +111,16 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	if t.Over() {
 		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
 	}
+	if !t.Paused {
+		t.PausedAt = now
+	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
 	switch {
 	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these continue
 	case t.Attempts != 0:
 		t.Visible = t.pauseEnds()
 	default:
-		t.Visible = t.rest()
+		t.Visible = t.rest(now)
 	}
 	return nil
 }
@@ -129,10 +132,10 @@ func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 
 // PauseOver reports whether the timer's pause has ended by itself at now.
 func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
 
-// Resume ends a pause. Occurrences of a recurring timer that came due during the pause are skipped, and the
-// returned record lists them. A one-shot timer whose time has passed fires at once. A schedule that ended
-// during the pause leaves the timer Over. If busy, the scheduled occurrence at Due is in flight and is not
-// skipped.
+// Resume ends a pause. Occurrences of a recurring timer that came due after its beginning are skipped, and
+// the returned record lists them; one that was due before goes on by its policies. A one-shot timer whose
+// time has passed fires at once. A schedule that ended during the pause leaves the timer Over. If busy, the
+// scheduled occurrence at Due is in flight and is not skipped.
 func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if !t.Paused {
 		return Step{To: t}
@@ -141,28 +144,27 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due == UnknownDue {
 		t.Due = w.following(now, t.Passed) // its calendars may have changed since
 	}
-	t.waitedForPause(min(now, t.pauseEnds()))
+	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())} // what comes due after the end of a pause fires, however late that end is noticed
+	if t.Due <= pause.From || !t.Spec.Recurring() {
+		t.waitedForPause(pause)
+	}
+	t.remember(pause)
 	if t.Spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
-	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
 	t.unpause()
-	t.Updated = now
+	t.Updated = max(now, t.Updated)
 	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
-		t.PassTo = until // when it has ended, those that came due during the pause are passed over
 		switch {
 		case t.Token != 0:
 		case begun:
 			t.Visible = now
 		default:
-			t.Visible = t.rest()
+			t.Visible = t.rest(now)
 		}
 		return Step{To: t}
 	}
-	var log []Record
-	if t.Spec.Recurring() {
-		log = w.passPause(until)
-	}
+	log := w.passPauses()
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: t, Log: log}
 	}
@@ -171,36 +173,26 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 
 // unpause ends the pause, and resets the count of dead letters.
 func (t *Timer) unpause() {
-	t.Paused, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, "", 0, PauseRequested, 0
+	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, 0, "", 0, PauseRequested, 0
 }
 
 // pauseAs pauses the timer as another one is.
 func (t *Timer) pauseAs(other *Timer) {
-	t.Paused, t.Reason, t.Until, t.PauseCause = true, other.Reason, other.Until, other.PauseCause
+	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause = true, other.PausedAt, other.Reason, other.Until, other.PauseCause
 }
 
-// waitedForPause records a pause that is over as the wait of a timer's only occurrence. A wait after the
-// pause may be recorded already.
-func (t *Timer) waitedForPause(until Instant) {
-	from := t.SentAt(t.Due)
-	if t.Spec.Recurring() || t.Due == Never || from >= until {
+// waitedForPause records a pause that is over as the wait of the next occurrence. A wait after the pause may
+// be recorded already.
+func (t *Timer) waitedForPause(pause Span) {
+	from := max(t.SentAt(t.Due), pause.From)
+	if t.Due == Never || from >= pause.To {
 		return
 	}
-	if len(t.Waits) > 0 && len(t.Waits) < MaxWaits && t.Waits[0].From >= until {
-		t.Waits = append([]Wait{{CausePaused, from, until}}, t.Waits...)
+	if len(t.Waits) > 0 && len(t.Waits) < MaxWaits && t.Waits[0].From >= pause.To {
+		t.Waits = append([]Wait{{CausePaused, from, pause.To}}, t.Waits...)
 		return
 	}
-	t.Waited(CausePaused, from, until)
-}
-
-// passPause skips the occurrences that came due until the end of a pause.
-func (w walk) passPause(until Instant) []Record {
-	return w.pass(until, EndSkipped, func(cur, _ Instant) (why why) {
-		if cur <= until {
-			why.text, why.cause = "paused", CausePaused
-		}
-		return why
-	})
+	t.Waited(CausePaused, from, pause.To)
 }
 
 // Skip skips the next count occurrences, and returns the step with their record. If busy, the scheduled
@@ -218,12 +210,12 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 		to.Skips += count
 		return Step{To: &to}, nil
 	}
-	why := "asked for"
+	text := "asked for"
 	if reason != "" {
-		why += ": " + Shorten(reason, MaxDetail-16)
+		text += ": " + Shorten(reason, MaxDetail-16)
 	}
 	w := walk{t: &to, now: now, s: s}
-	log := w.skip(&count, why)
+	log := append(w.passPauses(), w.skip(&count, text)...)
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: &to, Log: log}, nil
 	}
@@ -234,12 +226,12 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 func (w walk) skip(n *uint32, text string) []Record {
 	left := *n
 	*n = 0
-	log := w.pass(0, EndSkipped, func(Instant, Instant) (gone why) {
-		if left > 0 {
-			left--
-			gone.text, gone.cause = text, CauseSkippedByRequest
+	log := w.pass(0, func(Instant, Instant) why {
+		if left == 0 {
+			return why{}
 		}
-		return gone
+		left--
+		return why{ending: EndSkipped, text: text, cause: CauseSkippedByRequest}
 	})
 	if left > 0 && w.t.Due != Never && len(log) > 0 {
 		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left), MaxDetail)
@@ -248,29 +240,36 @@ func (w walk) skip(n *uint32, text string) []Record {
 }
 
 // Run asks for a fire now, in addition to the schedule: it never uses up an occurrence. It returns the run's
-// due time, which names it. An occurrence in progress is before it, and is tried again at once if it waited
-// for the end of a pause.
-func (t *Timer) Run(now Instant) (Instant, error) {
+// due time, which names it. With OverlapAllow the run is a row next to the timer, which is returned, too.
+// Otherwise it takes its turn: an occurrence in progress is before it, and is tried again at once if it
+// waited for the end of a pause.
+func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 	if len(t.Runs) >= MaxRuns {
-		return 0, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
+		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
 	}
-	due := max(now, t.Updated+1) // no earlier run, even an ended one, had this due time
+	due = max(now, t.Updated+1) // no earlier run, even an ended one, had this due time
 	if n := len(t.Runs); n > 0 && due <= t.Runs[n-1] {
 		due = t.Runs[n-1] + 1
 	}
 	if due == t.Due { // keeps the two apart for receivers that look at due times only
 		due++
 	}
+	t.Updated = due
+	if t.Spec.Overlap == OverlapAllow {
+		run := t.detached(due, now)
+		run.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)
+		run.Manual, run.Runs = true, []Instant{due}
+		return due, &run, nil
+	}
 	parked := t.Attempts != 0 && t.Token == 0 && t.parks()
 	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
-	t.Updated = due
 	switch {
 	case t.Attempts == 0:
-		t.Visible = t.rest()
+		t.Visible = t.rest(now)
 	case parked:
 		t.Visible = now
 	}
-	return due, nil
+	return due, nil, nil
 }
 
 // Redrive returns the row that gives a dead letter a new set of attempts: the same occurrence, with the same
@@ -288,26 +287,6 @@ func (t *Timer) Backfill(due, now Instant) Timer {
 	side := t.detached(due, now)
 	side.Asked = true
 	return side
-}
-
-// Reschedule returns the timer with another spec that differs only in when it is due, from its first due time
-// after now on. Its payload, policies, labels and count of ended occurrences stay; a new generation begins.
-func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
-	if len(t.Runs) > 0 {
-		return Timer{}, fmt.Errorf("a run of it is waiting or in progress: %w", ErrConflict)
-	}
-	to, err := NewTimer(t.Key, spec, now, now, s)
-	if err != nil {
-		return Timer{}, err
-	}
-	to.Bucket, to.Created = t.Bucket, t.Created
-	to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
-	to.Succeeded, to.Overdue = t.Succeeded, t.Overdue
-	if t.Paused && t.PauseCause != PauseScheduleCost { // another schedule is the cure of that one
-		to.pauseAs(t)
-		to.Visible = to.rest()
-	}
-	return to, nil
 }
 
 // Normalize brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its
@@ -347,7 +326,7 @@ func (t *Timer) Normalize(now Instant) error {
 	case t.Attempts != 0:
 		t.Visible = now
 	default:
-		t.Visible = t.rest()
+		t.Visible = t.rest(now)
 	}
 	return nil
 }
@@ -373,7 +352,7 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}, {"pass_to", t.PassTo},
+	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
 		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {
 			if err := within(at.field, at.at); err != nil {
@@ -386,11 +365,18 @@ func (t *Timer) checkState() error {
 			return err
 		}
 	}
+	for i, p := range t.Pauses {
+		if p.To <= p.From || i > 0 && p.From < t.Pauses[i-1].To || p.To > MaxInstant {
+			return Refuse("pauses", p.From.String()+" to "+p.To.String(), "is no pause after the one before", copied)
+		}
+	}
 	switch detached := t.Key.Fire != ""; {
 	case len(t.Runs) > MaxRuns:
 		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
 	case t.Skips > MaxSkips:
 		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many", "skip at most "+strconv.Itoa(MaxSkips))
+	case len(t.Pauses) > MaxPauses:
+		return Refuse("pauses", strconv.Itoa(len(t.Pauses)), "are too many", "give the latest "+strconv.Itoa(MaxPauses))
 	case len(t.Waits) > MaxWaits:
 		return Refuse("waits", strconv.Itoa(len(t.Waits)), "are too many", "give the latest "+strconv.Itoa(MaxWaits))
 	case len(t.Failures) > MaxFailures:
@@ -424,15 +410,27 @@ func (t *Timer) detachedRuns() []Instant {
 }
 
 // Replan moves a timer whose next occurrence is not due yet to the first occurrence after now of its current
-// schedule, and reports whether that is a different one. A timer that would have none stays as it is.
+// schedule, because a calendar has changed, and reports whether anything is different. A timer that has none
+// left waits for another change (PauseCalendar), and one that waited for it goes on.
 func (t *Timer) Replan(now Instant, s Schedule) bool {
-	due := walk{t: t, now: now, s: s}.following(now, t.Passed)
-	if due == Never || due == UnknownDue || due == t.Due {
+	if !t.Spec.Recurring() || t.Due <= now || t.Due == Never || t.Attempts != 0 && !t.Manual {
 		return false
 	}
-	t.Due = due
-	if t.Attempts == 0 {
-		t.Visible = t.rest()
+	was, waits := t.Due, t.Paused && t.PauseCause == PauseCalendar
+	w := walk{t: t, now: now, s: s}
+	t.Due = w.following(now, t.Passed)
+	switch {
+	case t.Due == Never && w.lacksDays():
+		if w.awaitCalendar(); waits {
+			return false
+		}
+	case t.Due == was:
+		return false
+	case waits && t.Due < UnknownDue:
+		t.unpause()
+	}
+	if t.Attempts == 0 { // a run in progress continues
+		w.settled(nil)
 	}
 	return true
 }
@@ -497,6 +495,6 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 			t.pauseAs(old)
 		}
 	}
-	t.Visible = t.rest()
+	t.Visible = t.rest(now)
 	return t
 }

@@ -9,7 +9,7 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 		return false
 	}
 	w := walk{t: t, now: now, s: s}
-	return w.gone(t.Due, w.following(t.Due, t.Passed+1)) != ""
+	return w.gone(t.Due, w.unpaused(w.following(t.Due, t.Passed+1))) != ""
 }
 
 // CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. The
@@ -40,23 +40,9 @@ func (w walk) gone(cur, next Instant) string {
 	return ""
 }
 
-// catchUp moves Due past the occurrences that the misfire policy or the deadline ends, and returns their
-// records.
+// catchUp moves Due past the occurrences that came due in a pause, or that the misfire policy or the deadline
+// ends, and returns their records.
 func (w walk) catchUp() []Record {
-	if first := w.t.Due; first <= w.t.PassTo { // it may be out; what follows came due in a pause, and is no misfire
-		log := w.pass(0, EndMissed, func(cur, next Instant) (why why) {
-			if cur == first {
-				why = w.missed(cur, next)
-			}
-			return why
-		})
-		if w.t.Due == first {
-			return log
-		}
-		log = append(log, w.passPause(w.t.PassTo)...)
-		w.t.PassTo = 0
-		return append(log, w.catchUp()...)
-	}
 	// near is before all occurrences that may be kept: too many to count are jumped over up to there.
 	near := w.now
 	if w.t.Spec.Misfire == MisfireWithin {
@@ -64,16 +50,24 @@ func (w walk) catchUp() []Record {
 	} else if w.t.Spec.Misfire == MisfireAll {
 		near = w.now.Add(-w.t.Spec.Deadline - w.t.Spec.Jitter)
 	}
-	return w.pass(near, EndMissed, w.missed)
+	return w.pass(near, func(cur, next Instant) why {
+		if w.inPause(cur) {
+			return paused
+		}
+		return w.missed(cur, w.unpaused(next))
+	})
 }
 
-// missed returns why the misfire policy or the deadline ends the occurrence cur, with next after it.
-func (w walk) missed(cur, next Instant) (why why) {
+// missed returns why the misfire policy or the deadline ends the occurrence cur; next is the first one after
+// it that no pause skips.
+func (w walk) missed(cur, next Instant) why {
 	if cur > w.now {
-		return why
+		return why{}
 	}
-	if why.text = w.gone(cur, next); why.text != "" {
-		why.cause, why.other = w.late(cur)
+	text := w.gone(cur, next)
+	if text == "" {
+		return why{}
 	}
-	return why
+	cause, other := w.late(cur)
+	return why{EndMissed, text, cause, other}
 }

@@ -15,9 +15,11 @@ const (
 	PauseDeadLetters                    // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
 	PauseScheduleCost                   // finding its next occurrence takes more than MaxScheduleSteps
 	PauseUnreadable                     // its row is invalid
+	PauseCalendar                       // its calendars leave no occurrence
 )
 
-var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable"}
+var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
+	PauseCalendar: "calendar"}
 
 func (c PauseCause) String() string {
 	if int(c) >= len(pauseCauseNames) {
@@ -37,9 +39,10 @@ func ParsePauseCause(name string) (PauseCause, error) {
 	return 0, Refuse("pause_cause", name, "is no cause of a pause", "send what a list returned")
 }
 
-// stop pauses a timer for a cause that no client asked for. It lasts until a client resumes the timer.
-func (t *Timer) stop(c PauseCause, reason string) {
-	t.Paused, t.Until, t.Reason, t.PauseCause = true, 0, reason, c
+// stop pauses a timer from now on for a cause that no client asked for. It lasts until a client resumes the
+// timer.
+func (t *Timer) stop(c PauseCause, now Instant, reason string) {
+	t.Paused, t.PausedAt, t.Until, t.Reason, t.PauseCause = true, now, 0, reason, c
 }
 
 // buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the
@@ -54,7 +57,7 @@ func (t *Timer) buried(occ Occurrence) bool {
 
 // stopAfterDead pauses a timer whose latest occurrence ended as a dead letter with that detail, unless
 // nothing is left of it.
-func (t *Timer) stopAfterDead(latest string) {
+func (t *Timer) stopAfterDead(now Instant, latest string) {
 	if t.Paused || t.Over() {
 		return
 	}
@@ -62,6 +65,6 @@ func (t *Timer) stopAfterDead(latest string) {
 	if t.ConsecutiveDead == 1 {
 		n = "its last occurrence ended as a dead letter"
 	}
-	t.stop(PauseDeadLetters, Shorten(n+": "+latest, MaxDetail))
-	t.Visible = t.rest()
+	t.stop(PauseDeadLetters, now, Shorten(n+": "+latest, MaxDetail))
+	t.Visible = t.rest(now)
 }

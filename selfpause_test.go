@@ -91,7 +91,7 @@ func TestWhatIsNoDeadLetterOfTheScheduleDoesNotPause(t *testing.T) {
 	t.Run("runs", func(t *testing.T) {
 		l := aLife(t, 1)
 		for range 3 {
-			due, err := l.Run(l.Due - 1000)
+			due, _, err := l.Run(l.Due - 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,11 +144,12 @@ func TestACauseOfAPauseIsOfAClosedSet(t *testing.T) {
 func TestAnotherScheduleKeepsThePause(t *testing.T) {
 	for cause, kept := range map[PauseCause]bool{PauseRequested: true, PauseDeadLetters: true, PauseScheduleCost: false} {
 		tm, s := recurring(MisfireLatest)
-		tm.stop(cause, "why")
-		to, err := tm.Reschedule(tm.Spec, tm.Due, s)
+		tm.stop(cause, tm.Due, "why")
+		r, err := tm.Rewrite(tm.Spec, Rewriting{Sure: tm.Due, Now: tm.Due, Old: s, New: s, Restart: true, What: "replaced"})
 		if err != nil {
 			t.Fatal(err)
 		}
+		to := r.To
 		if to.Paused != kept || kept && (to.PauseCause != cause || to.Reason != "why" || to.Visible != Never) {
 			t.Errorf("%v: %+v", cause, to)
 		}

@@ -67,6 +67,7 @@ type Timer struct {
 	Paused     bool
 	PauseCause PauseCause // why it is paused, for programs; Reason has the details, for people
 	Reason     string
+	PausedAt   Instant // when the pause began; 0: it is not paused, or was by a version that did not keep this
 	Until      Instant // when the pause ends by itself; 0 is never
 	Created    Instant
 	Updated    Instant // by a client
@@ -76,7 +77,7 @@ type Timer struct {
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
-	PassTo  Instant   // occurrences due until then came due in a pause: skipped when the one in progress has ended; 0 is none
+	Pauses  []Span    // pauses that are over, oldest first, at most MaxPauses: what came due after From, until To, is skipped when its turn comes
 	Backlog Span      // occurrences due in it came due while another one was in progress; empty when none of them is left
 	Waits   []Wait    // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
 

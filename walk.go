@@ -1,6 +1,9 @@
 package rouse
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences
 // are skipped over without being counted where the policy allows; otherwise a later step continues.
@@ -39,14 +42,31 @@ func (w walk) following(cur Instant, passed uint64) Instant {
 	return Never
 }
 
+// leave moves Due past its occurrence, which has ended or is detached, then past those that came due in a
+// pause and those that are to be skipped, and returns their records.
+func (w walk) leave() []Record {
+	t := w.t
+	t.Due = w.following(t.Due, t.Passed+1)
+	t.Passed++
+	log := w.passPauses()
+	if t.Skips > 0 {
+		log = append(log, w.skip(&t.Skips, "asked for")...)
+	}
+	return log
+}
+
 // settled returns the step to a timer with no attempt in progress, after applying the misfire policy.
 func (w walk) settled(log []Record) Step {
 	t := w.t
 	if !t.Paused && t.Due < w.now {
 		log = append(log, w.catchUp()...)
 	}
-	if t.Due == UnknownDue {
-		t.stop(PauseScheduleCost, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+	t.Pauses = slices.DeleteFunc(slices.Clone(t.Pauses), func(p Span) bool { return p.To < t.Due })
+	switch {
+	case t.Due == UnknownDue && !t.Paused:
+		t.stop(PauseScheduleCost, w.now, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+	case t.Due == Never && w.lacksDays():
+		w.awaitCalendar()
 	}
 	if t.Over() {
 		if t.Spec.Keep == 0 || t.Key.Fire != "" {
@@ -55,8 +75,96 @@ func (w walk) settled(log []Record) Step {
 		t.end(w.now)
 		return Step{To: t, Log: log}
 	}
-	t.Visible = t.rest()
+	t.Visible = t.rest(w.now)
 	return Step{To: t, Log: log}
+}
+
+// lacksDays reports whether it is its calendars that leave the timer no occurrence: neither its end nor its
+// maximum of occurrences is reached.
+func (w walk) lacksDays() bool {
+	s := &w.t.Spec
+	return w.t.Key.Fire == "" && s.Recurring() && len(s.Calendar.Off)+len(s.Calendar.Only) > 0 &&
+		(s.MaxOccurrences == 0 || w.t.Passed < s.MaxOccurrences) && w.now < s.ends(w.t.Anchor)
+}
+
+// awaitCalendar lets a timer without a next occurrence wait until one of its calendars changes (Replan), or
+// until its end.
+func (w walk) awaitCalendar() {
+	t := w.t
+	t.Due = UnknownDue
+	if t.Paused && t.PauseCause != PauseCalendar {
+		return // when that pause ends, it waits for its calendars if they are the same
+	}
+	t.stop(PauseCalendar, w.now, "its calendars leave no day for it: change them, or replace the timer or reschedule it")
+	if end := t.Spec.ends(t.Anchor); end != Never {
+		t.Until = end
+	}
+}
+
+// MaxPauses bounds the pauses that a timer remembers: what came due in older ones is late, not skipped.
+const MaxPauses = 8
+
+// PausedUntil returns the pause of which only the end is known, as earlier versions kept it: what is due
+// until then is skipped when the occurrence in progress has ended.
+func PausedUntil(to Instant) []Span { return []Span{{MinInstant, to}} }
+
+// remember keeps a pause that is over until the occurrences that came due in it have had their turn.
+func (t *Timer) remember(pause Span) {
+	if !t.Spec.Recurring() || t.Due > pause.To || pause.To <= pause.From {
+		return
+	}
+	list := append(slices.Clip(t.Pauses), pause)
+	t.Pauses = list[max(0, len(list)-MaxPauses):]
+}
+
+// paused is why an occurrence ends that came due in a pause.
+var paused = why{ending: EndSkipped, text: "paused", cause: CausePaused}
+
+// inPause reports whether an occurrence came due in a pause that is over.
+func (w walk) inPause(due Instant) bool {
+	_, in := w.pauseOf(due)
+	return in
+}
+
+func (w walk) pauseOf(due Instant) (pause Span, in bool) {
+	for _, p := range w.t.Pauses {
+		if p.From < due && due <= p.To {
+			return p, true
+		}
+	}
+	return Span{}, false
+}
+
+// unpaused returns due, which follows the timer's next occurrence, or the first one after it that no pause
+// skips.
+func (w walk) unpaused(due Instant) Instant {
+	passed := w.t.Passed + 1
+	for due < UnknownDue {
+		pause, in := w.pauseOf(due)
+		if !in {
+			break
+		}
+		if w.t.Spec.MaxOccurrences != 0 { // each counts
+			passed++
+			due = w.following(due, passed)
+			continue
+		}
+		due = w.following(pause.To, passed)
+	}
+	return due
+}
+
+// passPauses skips the next occurrences as long as they came due in a pause.
+func (w walk) passPauses() []Record {
+	if len(w.t.Pauses) == 0 {
+		return nil
+	}
+	return w.pass(w.t.Pauses[len(w.t.Pauses)-1].To, func(cur, _ Instant) why {
+		if w.inPause(cur) {
+			return paused
+		}
+		return why{}
+	})
 }
 
 // late returns why an occurrence is ended without an attempt: another one was in progress at its due time, or
@@ -81,15 +189,16 @@ func (w walk) late(due Instant) (c Cause, other Occurrence) {
 
 // why is why an occurrence is given up; the zero why keeps it.
 type why struct {
-	text  string
-	cause Cause
-	other Occurrence // of CauseOverlapped
+	ending Ending
+	text   string
+	cause  Cause
+	other  Occurrence // of CauseOverlapped
 }
 
 // pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
-// run with the same reason. All occurrences before near are ended, so that it can jump over them if they are
-// too many to count.
-func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []Record {
+// run with the same reason. Those before near are ended for one reason between two of the times of changes,
+// so that it can jump over them if they are too many to count.
+func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
 	t := w.t
 	var log []Record
 	var last why
@@ -105,7 +214,7 @@ func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []R
 			break
 		}
 		if len(log) == 0 || why != last {
-			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: why.ending, Cause: why.cause,
 				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target, Ended: w.now})
 			n, last, jumped = 0, why, false
 		}
@@ -116,14 +225,14 @@ func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []R
 			run.Count = uint32(n)
 			t.Passed++
 			t.Ended++
-			if e == EndMissed {
+			if why.ending == EndMissed {
 				t.Missed++
 			}
-			if more, until := w.countUntil(next, near, func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
+			if more, until := w.countUntil(next, w.nextChange(next, near), func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
 				counted := min(more, uint64(max(missedCount-n, 0)))
 				n += int(counted)
 				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
-				if e == EndMissed {
+				if why.ending == EndMissed {
 					t.Missed += counted
 				}
 				if run.Count = uint32(n); counted < more {
@@ -134,7 +243,7 @@ func (w walk) pass(near Instant, e Ending, gone func(cur, next Instant) why) []R
 		} else if !jumped {
 			run.Count, jumped = 0, true
 			if next != Never {
-				next = jump(next, near, w.s)
+				next = jump(next, w.nextChange(next, near), w.s)
 			}
 		}
 		t.Due = next
@@ -150,11 +259,6 @@ func (w walk) countUntil(next, near Instant, alike func(cur, next Instant) bool)
 	if !ok || w.t.Spec.MaxOccurrences != 0 {
 		return 0, 0
 	}
-	for _, change := range w.changes() { // between two changes, those that are given up for one reason are in a row
-		if change >= next {
-			near = min(near, change)
-		}
-	}
 	for next < near {
 		all, end, ok := c.Between(next-1, near)
 		if !ok || all < 2 {
@@ -168,13 +272,24 @@ func (w walk) countUntil(next, near Instant, alike func(cur, next Instant) bool)
 	return 0, 0
 }
 
-// changes are the times at which the reason for giving up occurrences changes.
-func (w walk) changes() []Instant {
-	list := []Instant{w.b.From - 1}
-	for _, wait := range w.t.Waits {
-		list = append(list, wait.From-1, wait.To)
+// nextChange returns near, or the first time from next on at which the reason for giving up occurrences
+// changes.
+func (w walk) nextChange(next, near Instant) Instant {
+	at := func(change Instant) {
+		if change >= next {
+			near = min(near, change)
+		}
 	}
-	return list
+	at(w.b.From - 1)
+	for _, wait := range w.t.Waits {
+		at(wait.From - 1)
+		at(wait.To)
+	}
+	for _, pause := range w.t.Pauses {
+		at(pause.From)
+		at(pause.To)
+	}
+	return near
 }
 
 // jump returns the last occurrence but one that is due at near or before, so that the last one is handled

@@ -118,7 +118,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
-		Fired: 17, Dead: 18, Missed: 19, PassTo: at(20), Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
+		Fired: 17, Dead: 18, Missed: 19, PausedAt: at(20), Pauses: []rouse.Span{{From: at(20), To: at(21)}}, Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
 		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: at(23), ExpectFrom: at(24), Overdue: at(25), Notice: rouse.NoticeRecovered}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: at(1), OtherManual: true, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
 		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
@@ -129,7 +129,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		not        []string // fields of the word that this one cannot have, or that no form has
 		nor        []string // fields of the form that are not the word's
 	}{
-		{timer, ours, []string{"Bucket", "Paused", "Token", "Trace"}, []string{"Spec.PayloadBase64", "Next", "InFlight"}},
+		{timer, ours, []string{"Bucket", "Paused", "Token", "Trace"}, []string{"Spec.PayloadBase64", "Next", "InFlight", "Unchanged", "Notes"}},
 		{record, RecordOf(&record), nil, nil},
 		{calendar, CalendarOf(&calendar), nil, nil},
 		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},

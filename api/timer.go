@@ -22,6 +22,7 @@ type Timer struct {
 	PauseReason string `json:"pause_reason,omitzero"`
 	// why it is paused, for programs; requested: a client asked for it
 	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable"`
+	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
 	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
 	Created    Time      `json:"created,omitzero"`
 	Updated    Time      `json:"updated,omitzero"`
@@ -43,9 +44,10 @@ type Timer struct {
 	Dead       uint64    `json:"dead,omitzero"`      // how many of them ended as dead letters, counted like fired
 	Missed     uint64    `json:"missed,omitzero"`    // how many of them were missed, counted like fired
 	Passed     uint64    `json:"passed,omitzero"`    // occurrences of the schedule that have ended: what max_occurrences counts
-	// occurrences due until then came due in a pause: they are skipped when the one in progress has ended
-	PassTo  Time  `json:"pass_to,omitzero"`
-	Backlog *Span `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
+	// the end of the last of pauses
+	PassTo  Time   `json:"pass_to,omitzero"`
+	Pauses  []Span `json:"pauses,omitempty"` // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Backlog *Span  `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
 	// of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	Answer *Answer `json:"answer,omitzero"`
 	FireID string  `json:"fire_id,omitzero" schema:"FireID"` // of a row next to a timer
@@ -67,6 +69,11 @@ type Timer struct {
 	// may still arrive. in answers to creates only: an attempt of the generation that was replaced had
 	// started and may still arrive
 	InFlight bool `json:"in_flight,omitzero"`
+
+	// Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing
+	// timer: nothing of it differed, and nothing was written
+	Unchanged bool     `json:"unchanged,omitzero"`
+	Notes     []string `json:"notes,omitempty"` // in answers to writes of an existing timer: what of it could not be kept
 }
 
 // Span is a time from From on until To, both included.
@@ -84,12 +91,15 @@ type Answer struct {
 // TimerOf returns the JSON form of a timer, or of a row next to one.
 func TimerOf(t *rouse.Timer) Timer {
 	o := Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecOf(&t.Spec), Generation: t.Generation, Revision: t.Revision,
-		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
+		State: t.State().String(), PauseReason: t.Reason, PausedAt: TimeOf(t.PausedAt), PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
-		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire,
+		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, FireID: t.Key.Fire,
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue), Notice: t.Notice.String()}
+	for _, p := range t.Pauses {
+		o.Pauses, o.PassTo = append(o.Pauses, Span{TimeOf(p.From), TimeOf(p.To)}), TimeOf(p.To)
+	}
 	if t.Backlog != (rouse.Span{}) {
 		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
 	}
@@ -133,14 +143,20 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		return rouse.Timer{}, rouse.Refuse("fire_id", o.FireID, "does not go with state "+o.State, "rows in state firing or dead have one, timers do not")
 	}
 	t := rouse.Timer{Key: rouse.Key{Namespace: o.Namespace, Name: o.Name, Fire: o.FireID}, Generation: o.Generation, Revision: o.Revision,
-		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
+		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, PausedAt: o.PausedAt.Instant(), Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
-		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring,
+		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring,
 		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted,
 		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant()}
 	if t.Notice, err = rouse.ParseNotice(o.Notice); err != nil {
 		return rouse.Timer{}, err
+	}
+	for _, p := range o.Pauses {
+		t.Pauses = append(t.Pauses, rouse.Span{From: p.From.Instant(), To: p.To.Instant()})
+	}
+	if o.PassTo != 0 && len(t.Pauses) == 0 {
+		t.Pauses = rouse.PausedUntil(o.PassTo.Instant())
 	}
 	if b := o.Backlog; b != nil {
 		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
@@ -258,6 +274,8 @@ type Created struct {
 	Revision   uint64   `json:"revision,omitzero"`
 	Due        Time     `json:"due,omitzero"`
 	InFlight   bool     `json:"in_flight,omitzero"` // as in Timer
+	Unchanged  bool     `json:"unchanged,omitzero"` // as in Timer
+	Notes      []string `json:"notes,omitempty"`    // as in Timer
 	Problem    *Problem `json:"problem,omitzero"`
 }
 

@@ -60,7 +60,7 @@ func TestARedrivenDeadLetterIsNotDeleted(t *testing.T) {
 					now, _ := inner.Now(context.Background())
 					if c.Key.Fire != "" {
 						tm = tm.Redrive(now)
-					} else if _, err := tm.Run(now); err != nil {
+					} else if _, _, err := tm.Run(now); err != nil {
 						t.Error(err)
 					}
 					row := tm.Row()

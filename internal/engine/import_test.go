@@ -79,7 +79,8 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		}
 		if rapid.Bool().Draw(t, "behind") {
 			from := someTime(t, "behind from")
-			tm.PassTo, tm.Backlog = someTime(t, "pass to"), rouse.Span{From: from, To: from + rouse.Instant(rapid.Int64Range(0, 1e6).Draw(t, "behind for"))}
+			tm.Pauses = rouse.PausedUntil(someTime(t, "pass to") + 1)
+			tm.Backlog = rouse.Span{From: from, To: from + rouse.Instant(rapid.Int64Range(0, 1e6).Draw(t, "behind for"))}
 		}
 	}
 	begun := func() {

@@ -129,7 +129,7 @@ func created(c *rousev1.Created, r *timers.PutResult) {
 		return
 	}
 	c.Generation, c.Revision, c.DueMs = r.Timer.Generation, r.Timer.Revision, rousev1.InstantToProto(r.Timer.Due)
-	c.InFlight = r.InFlight
+	c.InFlight, c.Unchanged, c.Notes = r.InFlight, r.Unchanged, r.Notes
 }
 
 // modes are the names of what a batch does with existing timers.
@@ -186,7 +186,8 @@ func outcome(name string, r *timers.PutResult) api.Created {
 	if r.Err != nil {
 		return failed(name, r.Err)
 	}
-	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight,
+		Unchanged: r.Unchanged, Notes: r.Notes}
 }
 
 func failed(name string, err error) api.Created {

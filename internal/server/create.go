@@ -160,7 +160,7 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 		return nil, err
 	}
 	t := rousev1.TimerToProto(&res.Timer)
-	t.InFlight = res.InFlight
+	t.InFlight, t.Unchanged, t.Notes = res.InFlight, res.Unchanged, res.Notes
 	for _, at := range res.Next {
 		t.NextMs = append(t.NextMs, int64(at))
 	}

@@ -233,7 +233,7 @@ func (f *fake) Resume(_ context.Context, key rouse.Key) (rouse.Timer, error) {
 }
 
 func (f *fake) RunNow(_ context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
-	t, err := f.edit(key, func(t *rouse.Timer) (err error) { due, err = t.Run(epoch); return err })
+	t, err := f.edit(key, func(t *rouse.Timer) (err error) { due, _, err = t.Run(epoch); return err })
 	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, err
 }
 

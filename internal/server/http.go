@@ -215,7 +215,7 @@ func (c *call) put(status int, res *timers.PutResult) error {
 		h.Set("Location", api.TimerPath(t.Key.Namespace, t.Key.Name))
 	}
 	body := api.TimerOf(t)
-	body.InFlight = res.InFlight
+	body.InFlight, body.Unchanged, body.Notes = res.InFlight, res.Unchanged, res.Notes
 	for _, at := range res.Next {
 		body.Next = append(body.Next, api.TimeOf(at))
 	}

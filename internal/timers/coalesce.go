@@ -77,7 +77,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		}
 		w := &engine.Write{Change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
 		if old != nil {
-			w.Change.Log = ts.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
+			w.Change.Log = ts.cutOff(old, rouse.CauseReplaced, "replaced by a newer call")
 		}
 		if o != nil {
 			if err := o.leave(ts, &w.Change, t.Bucket); err != nil {

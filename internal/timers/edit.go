@@ -76,7 +76,7 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	d.InFlight = out.inFlight
 	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
 	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
-		detached, failed := ts.deleteDetached(ctx, key, rouse.AnyRevision, nil)
+		detached, failed := ts.deleteDetached(ctx, key, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
 		case failed != nil:
@@ -90,37 +90,69 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
 func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
-	step := rouse.Step{Log: ts.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
+	step := rouse.Step{Log: ts.cutOff(t, rouse.CauseDeleted, "deleted")}
 	if t.Spec.Expect.Any() && t.Key.Fire == "" { // it finds that its timer is gone
 		step.Also = []rouse.Timer{t.Expectation(ts.Engine.Latest())}
 	}
 	return step
 }
 
-// deleteDetached removes the detached occurrences of a timer: those of generations before the given one,
-// except for the keys to keep. It returns the latest generation that it removed an occurrence of, 0 for none,
-// and whether an attempt of one of them is in flight.
-func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
+// eachDetached calls do for each row next to a timer that is on its way.
+func (ts *Timers) eachDetached(ctx context.Context, key rouse.Key, do func(ctx context.Context, t *rouse.Timer) error) error {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
-		return swept, err
+		return err
 	}
-	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
-	err = ts.each(access.AsSystem(ctx), q, func(t *rouse.Timer) error {
-		if t.Generation >= generation || keep[t.Key] {
+	ctx = access.AsSystem(ctx)
+	return ts.each(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}, func(t *rouse.Timer) error {
+		if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
+			return err
+		}
+		return nil
+	})
+}
+
+// deleteDetached removes the rows next to a timer that are on their way and not of its present generation,
+// but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
+// that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
+func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, keep map[rouse.Key]bool) (swept Deleted, err error) {
+	var now *rouse.Row
+	err = ts.eachDetached(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
+		if now == nil {
+			rows, err := ts.store.Get(ctx, []rouse.Key{key})
+			if err != nil {
+				return err
+			}
+			now = &rows[0]
+		}
+		if keep[t.Key] || now.Revision != 0 && t.Generation == now.Generation {
 			return nil
 		}
-		d, err := ts.Delete(access.AsSystem(ctx), t.Key, 0)
-		swept.InFlight = swept.InFlight || d.InFlight
-		switch {
-		case err == nil:
+		d, err := ts.Delete(ctx, t.Key, 0)
+		if swept.InFlight = swept.InFlight || d.InFlight; err == nil {
 			swept.Generation = max(swept.Generation, d.Generation)
-		case errors.Is(err, rouse.ErrNotFound): // it has ended in the meantime
-			err = nil
 		}
 		return err
 	})
 	return swept, err
+}
+
+// amendDetached gives the rows next to a timer that are on their way, and of its generation, the timer's
+// spec.
+func (ts *Timers) amendDetached(ctx context.Context, of *rouse.Timer) error {
+	return ts.eachDetached(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
+		if t.Generation != of.Generation || t.Notice != 0 {
+			return nil
+		}
+		_, err := ts.edit(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
+			if !t.Live {
+				return rouse.Step{Keep: true}, nil
+			}
+			t.Spec = of.Spec
+			return rouse.Step{To: t}, nil
+		})
+		return err
+	})
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
@@ -130,11 +162,10 @@ func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until
 	}
 	o := asks(ctx, key.Namespace, "pause", reason, until)
 	return ts.editTimer(ctx, access.TimersPause, key, o, func(t *rouse.Timer) (rouse.Step, error) {
-		now := ts.Engine.Latest()
-		if ts.opts.Engine.Shared && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
-			t.Began = now // it may be out with another node: then it is in progress, and the pause does not skip it
+		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) && t.Until == until {
+			return rouse.Step{Keep: true}, nil
 		}
-		err := t.Pause(reason, until, now)
+		err := t.Pause(reason, until, ts.Engine.Latest())
 		return rouse.Step{To: t}, err
 	})
 }
@@ -211,51 +242,26 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	if validate {
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
-	defer ts.Engine.Freeze(key)()
-	o := asks(ctx, key.Namespace, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
-	out, err := ts.edit(ctx, access.TimersReschedule, key, ifRevision, o, func(t *rouse.Timer) (rouse.Step, error) {
-		to, err := rescheduled(ts, t, &when)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		res.Timer = to
-		step := rouse.Step{To: &to, Log: ts.cutOffTimer(t, rouse.CauseReplaced, "rescheduled while it was being tried")}
-		if to.Spec.Expect.Any() { // it may be expected earlier now
-			step.Also = []rouse.Timer{to.Expectation(ts.Engine.Latest())}
-		}
-		return step, nil
-	})
-	if err != nil {
-		return res, err
-	}
-	if out.before != nil {
-		res.Timer = *out.timer
-		ts.access.Redact(ctx, &res.Timer)
-		return res, nil
-	}
-	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
-	detached, err := ts.deleteDetached(ctx, key, out.revision, nil)
-	res.InFlight = res.InFlight || detached.InFlight
-	ts.access.Redact(ctx, &res.Timer)
-	return res, err
+	w := ts.rescheduling(key, &when)
+	w.ifRevision, w.asks = ifRevision, asks(ctx, key.Namespace, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
+	return ts.rewrite(ctx, w)
 }
 
-// rescheduled returns a timer with another schedule.
-func rescheduled(ts *Timers, t *rouse.Timer, when *rouse.Spec) (rouse.Timer, error) {
-	spec := t.Spec
-	spec.SetWhen(when)
-	if err := spec.Check(); err != nil {
-		return rouse.Timer{}, err
-	}
-	now := ts.Engine.Latest()
-	s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: t.Key, Anchor: now})
-	if err == nil {
-		err = ts.checkEvery(t.Key.Namespace, &spec, now, s)
-	}
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return t.Reschedule(spec, now, s)
+// rescheduling gives a timer another schedule.
+func (ts *Timers) rescheduling(key rouse.Key, when *rouse.Spec) rewriting {
+	return rewriting{key: key, verb: access.TimersReschedule, what: "rescheduled",
+		spec: func(t *rouse.Timer) (rouse.Spec, error) {
+			spec := t.Spec
+			spec.SetWhen(when)
+			return spec, spec.Check()
+		},
+		compile: func(spec *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) {
+			s, err := ts.schedules.Parse(spec, rouse.ScheduleInput{Key: key, Anchor: now})
+			if err == nil {
+				err = ts.checkEvery(key.Namespace, spec, now, s)
+			}
+			return s, err
+		}}
 }
 
 // RunNow asks for a fire now, in addition to the schedule, and returns its id and due time.
@@ -266,11 +272,14 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	o := asks(ctx, key.Namespace, "run")
 	var generation uint64
 	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
-		due, err = t.Run(ts.Engine.Latest())
+		var side *rouse.Timer
+		if err = ts.roomForRun(ctx, t); err == nil {
+			due, side, err = t.Run(ts.Engine.Latest())
+		}
 		if generation = t.Generation; o != nil {
 			o.Due, o.N = due, generation
 		}
-		return rouse.Step{To: t}, err
+		return rouse.Step{To: t, Detached: side}, err
 	})
 	if out.before != nil { // the timer may have ended with the run
 		due, generation, err = out.before.Due, out.before.N, nil
@@ -279,6 +288,21 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 		return "", 0, err
 	}
 	return rouse.FireID(key.Namespace, key.Name, generation, due, true), due, nil
+}
+
+// roomForRun refuses a run of a timer that has as many next to it as it may.
+func (ts *Timers) roomForRun(ctx context.Context, t *rouse.Timer) error {
+	runs := 0
+	err := ts.eachDetached(ctx, t.Key, func(_ context.Context, side *rouse.Timer) error {
+		if side.Manual && side.Generation == t.Generation {
+			runs++
+		}
+		return nil
+	})
+	if err == nil && runs >= rouse.MaxRuns {
+		err = rouse.Refuse("name", t.Key.Name, strconv.Itoa(runs)+" runs of this timer are on their way already", "wait for them to end")
+	}
+	return err
 }
 
 // Report is what the receiver of an accepted fire reports: the outcome (Done, Failed, Rejected, or Deferred
@@ -468,6 +492,9 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 			return edited{}, err
 		}
 		w := &engine.Write{}
+		if step.Keep && o == nil && len(step.Log) == 0 { // it is as it should be
+			return edited{revision: read}, nil
+		}
 		if step.To != nil && step.To.Generation == was.Generation {
 			if ts.Engine.Contested(&was, stored, in) {
 				if fenced, err = ts.Engine.Fence(ctx, &was, stored); err != nil {

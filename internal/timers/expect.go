@@ -70,19 +70,6 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 	}
 }
 
-// stillOverdue gives a timer that may replace another what its success is told by: a timer that is overdue is
-// so until it succeeds.
-func (ts expecting) stillOverdue(ctx context.Context, t *rouse.Timer) error {
-	rows, err := ts.store.Get(ctx, []rouse.Key{t.Key})
-	if err != nil || rows[0].Revision == 0 {
-		return err
-	}
-	if was, err := ts.Read(&rows[0]); err == nil {
-		t.Succeeded, t.Overdue = was.Succeeded, was.Overdue
-	}
-	return nil
-}
-
 // look returns when a timer is to be looked at next.
 func (ts expecting) look(t *rouse.Timer, s rouse.Schedule, now rouse.Instant) rouse.Instant {
 	if t.Overdue != 0 {

@@ -3,6 +3,7 @@ package timers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,8 +21,8 @@ type Mode uint8
 
 const (
 	CreateOnly      Mode = iota // rouse.ErrExists
-	CreateOrReplace             // replace; a new generation begins
-	ReplaceOnly                 // rouse.ErrNotFound for a name that is not taken
+	CreateOrReplace             // the timer gets the new spec, as rouse.Timer.Rewrite has it
+	ReplaceOnly                 // as CreateOrReplace, but rouse.ErrNotFound for a name that is not taken
 )
 
 // Put is a timer to write. Its key has no Fire; its spec is checked by Put.
@@ -29,20 +30,22 @@ type Put struct {
 	Key        rouse.Key
 	Spec       rouse.Spec
 	Mode       Mode
-	IfRevision uint64      // not 0: only if the timer has this revision, else rouse.ErrConflict
-	asks       string      // what the put is, to tell it from others with the same Idempotency-Key; empty: its spec
-	by         access.Verb // not empty: the caller may write a part of the namespace by it, so that each version that is replaced is checked
-	Validate   bool        // it is only checked, and nothing is written; of all puts of a call or none
-	Given      bool        // the caller does not change the data of Spec and the result any more: the engine may keep it
+	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
+	Restart    bool   // an existing timer starts over, even if its due times are the same
+	asks       string // what the put is, to tell it from others with the same Idempotency-Key; empty: its spec
+	Validate   bool   // it is only checked, and nothing is written; of all puts of a call or none
+	Given      bool   // the caller does not change the data of Spec and the result any more: the engine may keep it
 }
 
 // PutResult is the result of one Put.
 type PutResult struct {
-	Timer    rouse.Timer
-	Replaced bool            // there was a timer of that name before
-	InFlight bool            // an attempt of its generation had started and may still arrive; none starts after the answer
-	Next     []rouse.Instant // of a put that was validated alone: the next times
-	Err      error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
+	Timer     rouse.Timer
+	Replaced  bool            // there was a timer of that name before
+	Unchanged bool            // nothing of it differed, and nothing was written
+	Notes     []string        // what of it could not be kept, for people
+	InFlight  bool            // an attempt with the spec before had started and may still arrive; none starts after the answer
+	Next      []rouse.Instant // of a put that was validated alone: the next times
+	Err       error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error,
@@ -64,33 +67,87 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	results = make([]PutResult, len(puts))
 	defer notePuts(ctx, results)
+	existing, err := ts.existing(ctx, puts)
+	if err != nil {
+		return nil, err
+	}
 	backing := ts.writings.Take(len(puts))
 	items := make([]*engine.Write, 0, len(puts))
 	at := make([]int, 0, len(puts))
+	var rewrites []int
 	now := ts.Engine.Latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
-		if err := ts.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now, span); err != nil {
+		var row *rouse.Row
+		if existing != nil && existing[i].Revision != 0 {
+			row = &existing[i]
+			if _, err := ts.Read(row); err == nil {
+				rewrites = append(rewrites, i)
+				continue
+			}
+		}
+		if err := ts.prepare(ctx, &puts[i], row, &results[i].Timer, &backing[i], now, span); err != nil {
 			results[i] = PutResult{Err: err}
 			continue
 		}
 		items, at = append(items, &backing[i].Write), append(at, i)
 	}
-	if len(items) == 0 {
-		return results, nil
-	}
 	if only {
+		for _, i := range rewrites {
+			results[i] = ts.validateReplace(ctx, &puts[i], &existing[i], len(puts) == 1)
+		}
 		return results, validate(ctx, ts, puts, items, at, results)
 	}
-	if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
-		return nil, err
-	}
-	for _, i := range at {
-		if results[i].Err != nil { // if that is because the store did not answer, it may still be reading the row
-			return results, nil
+	if len(items) > 0 {
+		if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
+			return nil, err
 		}
 	}
-	ts.writings.Give(backing)
+	idle := true // if the store did not answer, it may still be reading a row
+	for _, i := range at {
+		err := results[i].Err
+		if errors.Is(err, rouse.ErrConflict) && puts[i].Mode == CreateOrReplace {
+			rewrites = append(rewrites, i) // it was created in the meantime
+		} else if err != nil {
+			idle = false
+		}
+	}
+	if idle {
+		ts.writings.Give(backing)
+	}
+	inParallel(len(rewrites), func(j int) {
+		i := rewrites[j]
+		results[i] = ts.replace(ctx, &puts[i], span)
+	})
+	for _, i := range rewrites {
+		if err := results[i].Err; errors.Is(err, rouse.ErrUnavailable) || ctx.Err() != nil {
+			return nil, cmp.Or(err, ctx.Err()) // as for creates: to be tried again
+		}
+	}
 	return results, nil
+}
+
+// existing returns the rows that puts may replace, by their places; nil if they only create.
+func (ts *Timers) existing(ctx context.Context, puts []Put) ([]rouse.Row, error) {
+	var keys []rouse.Key
+	var at []int
+	for i := range puts {
+		p := &puts[i]
+		if (p.Mode != CreateOnly || p.IfRevision != 0) && p.Key.Check() == nil {
+			keys, at = append(keys, p.Key), append(at, i)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	rows, err := ts.store.Get(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rouse.Row, len(puts))
+	for k := range rows {
+		out[at[k]] = rows[k]
+	}
+	return out, nil
 }
 
 // notePuts notes for the audit log which puts failed.
@@ -119,7 +176,7 @@ type writing struct {
 }
 
 // writePuts makes the changes of puts in one durable step, and fills in the result of each: items[j] writes
-// results[at[j]].Timer, as puts[at[j]] asks. Detached occurrences of a replaced timer end with it, except for
+// results[at[j]].Timer, as puts[at[j]] asks. Rows next to a timer that is replaced end with it, except for
 // the rows in here, which came with what replaces it.
 func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool, results []PutResult) error {
 	for j, i := range at {
@@ -134,11 +191,6 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	if items, at, err = ts.admission.admit(ctx, puts, items, at, results); err != nil || len(items) == 0 {
 		return err
 	}
-	was, release, err := ts.recordReplaced(ctx, puts, items, at)
-	if err != nil {
-		return err
-	}
-	defer release()
 	out, err := ts.Engine.Write(ctx, items)
 	if err != nil {
 		return err
@@ -147,23 +199,19 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	defer func() { reportCreated(ts.opts.Engine.Events.Created, created) }()
 	for j, r := range out {
 		p, res := &puts[at[j]], &results[at[j]]
-		if !r.Applied && r.Err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
-			if r, was[j], err = ts.putAgain(ctx, p, items[j]); err != nil {
-				return err
-			}
-		}
 		switch {
 		case r.Err != nil:
 			*res = PutResult{Err: r.Err}
 		case !r.Applied:
 			*res = PutResult{Err: refused(p, r)}
+		case res.Unchanged:
 		default:
 			created++
 			engine.Stamp(&res.Timer, r.Revision)
 			touched(ctx, p.Key, before(items[j].Change.If, r.Existed), r.Revision)
-			res.Replaced, res.InFlight = r.Existed, items[j].InFlight || was[j] != nil && ts.Engine.MayBeOut(was[j])
+			res.Replaced, res.InFlight = r.Existed, items[j].InFlight
 			if r.Existed && p.Key.Fire == "" {
-				detached, err := ts.deleteDetached(ctx, p.Key, r.Revision, here)
+				detached, err := ts.deleteDetached(ctx, p.Key, here)
 				if err != nil {
 					return err
 				}
@@ -189,128 +237,31 @@ func reportCreated(report func(n int), n int) {
 	}
 }
 
-// inProgress are the possible states of a timer with an occurrence in progress.
-var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
-
-// recordReplaced adds, to puts that may replace a timer, the record of the occurrence that they end: one that
-// was being retried, or had been accepted. It reads timers only in namespaces with such occurrences, or where
-// another node may have an attempt in flight, and holds these timers until release is called. was has the
-// timers that it found, by the indexes of items.
-func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engine.Write, at []int) (was map[int]*rouse.Timer, release func(), err error) {
-	was = map[int]*rouse.Timer{}
-	some := map[string]bool{}
-	var keys []rouse.Key
-	var which []int
-	for j, i := range at {
-		if puts[i].Mode == CreateOnly && puts[i].IfRevision == 0 {
-			continue
-		}
-		ns := puts[i].Key.Namespace
-		yes, known := some[ns]
-		if yes = yes || ts.opts.Engine.Shared; !yes && !known {
-			n, err := ts.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
-			if err != nil {
-				return nil, nil, err
-			}
-			yes = n > 0
-			some[ns] = yes
-		}
-		if yes {
-			keys, which = append(keys, puts[i].Key), append(which, j)
-		}
-	}
-	if len(keys) == 0 {
-		return was, func() {}, nil
-	}
-	release = ts.Engine.Freeze(keys...)
-	rows, err := ts.store.Get(ctx, keys)
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	for k := range rows {
-		j, row := which[k], &rows[k]
-		if want := puts[at[j]].IfRevision; want != 0 && want != row.Revision {
-			continue // it will be refused
-		}
-		if puts[at[j]].by != "" && items[j].Change.If != row.Revision {
-			continue // it will be refused, and put again
-		}
-		if was[j] = ts.replaces(items[j], row); ts.opts.Engine.Shared && puts[at[j]].Mode == CreateOrReplace {
-			items[j].Change.If = row.Revision // this version decides what may be in progress
-		}
-	}
-	return was, release, nil
-}
-
-// replaces adds to a put the record of the occurrence that it ends, taken from the stored version of the
-// timer. It returns that timer, or nil if it does not exist or cannot be read.
-func (ts *Timers) replaces(w *engine.Write, row *rouse.Row) *rouse.Timer {
-	w.Change.Log = nil
-	if row.Revision == 0 {
-		return nil
-	}
-	t, err := ts.Read(row)
-	if err != nil {
-		return nil
-	}
-	if slices.Contains(inProgress, row.State) {
-		if w.Change.Log = ts.cutOffTimer(&t, rouse.CauseReplaced, "replaced while it was being tried"); w.Change.Log != nil {
-			w.Change.If = row.Revision // the record is of this version
-		}
-	}
-	return &t
-}
-
-// cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is
-// detached because it has come due, and the requested runs. An occurrence with an attempt in flight on this
-// node is not included: it is recorded when the attempt ends.
-func (ts *Timers) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []rouse.Record) {
-	out, sending := ts.Engine.Sending(t.Key)
+// cutOff returns the records of what ends with a timer, or with a row next to one (rouse.Timer.CutOff). What
+// has an attempt in flight on this node is not among them: it is recorded when the attempt ends.
+func (ts *Timers) cutOff(t *rouse.Timer, c rouse.Cause, what string) []rouse.Record {
 	now := ts.Engine.Latest()
-	current, ok := t.Current()
-	if ok = ok && (t.Attempts != 0 || t.Key.Fire != ""); ok && (!sending || out.Due != current.Due || out.Manual != current.Manual) {
-		occ := current
-		occ.Attempt = t.Attempts
-		log = append(log, t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, now, c, why))
-	}
-	if t.Key.Fire != "" {
-		return log
-	}
-	for _, due := range t.Runs {
-		if ok && current.Manual && current.Due == due || sending && out.Manual && out.Due == due {
-			continue
-		}
-		run := rouse.Timer{Key: t.Key, Generation: t.Generation}
-		log = append(log, run.Ending(rouse.Occurrence{Due: due, Manual: true}, rouse.Outcome{Verdict: rouse.Failed}, 0, now, c, why))
-	}
-	return log
+	return t.CutOff(now, ts.scheduleOf(t), ts.sending(t.Key), c, what)
 }
 
-// putAgain replaces a timer that changed between the read and the write. was is the version that it replaced.
-func (ts *Timers) putAgain(ctx context.Context, p *Put, w *engine.Write) (r engine.Written, was *rouse.Timer, err error) {
-	for range maxTries {
-		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
-		if err != nil {
-			return r, nil, err
-		}
-		if p.by != "" && rows[0].Revision != 0 {
-			if err := ts.mayReplace(ctx, p.by, &rows[0]); err != nil {
-				r.Err = err
-				return r, nil, nil
-			}
-		}
-		was = ts.replaces(w, &rows[0])
-		w.Change.If = rows[0].Revision
-		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
-		if err != nil {
-			return r, nil, err
-		}
-		if r = out[0]; r.Err != nil || r.Applied {
-			return r, was, nil
-		}
+// scheduleOf returns the schedule of a timer, for what has been due; nil if it cannot be read.
+func (ts *Timers) scheduleOf(t *rouse.Timer) rouse.Schedule {
+	if t.Key.Fire != "" {
+		return nil
 	}
-	return r, nil, nil
+	s, err := ts.schedules.Metered(t)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// sending returns the occurrence of a row of which an attempt is out on this node; nil for none.
+func (ts *Timers) sending(key rouse.Key) *rouse.Occurrence {
+	if occ, out := ts.Engine.Sending(key); out {
+		return &occ
+	}
+	return nil
 }
 
 func refused(p *Put, r engine.Written) error {
@@ -335,22 +286,9 @@ func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Inst
 	return ts.admission.recurs(namespace, spec, from, s, any)
 }
 
-// prepare checks a put and makes its change.
-func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *writing, now rouse.Instant, span *rouse.TraceContext) error {
-	if err := ts.checkPut(ctx, p); err != nil {
-		return err
-	}
-	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
-		return err
-	}
-	was, err := ts.replacing(ctx, access.TimersCreate, p)
-	if err != nil {
-		return err
-	}
-	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
-	if err == nil {
-		err = ts.checkEvery(p.Key.Namespace, &p.Spec, now, s)
-	}
+// prepare checks a put and makes its change. old is the row that it replaces whatever is in it, nil for none.
+func (ts *Timers) prepare(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant, span *rouse.TraceContext) error {
+	s, err := ts.compile(ctx, p, now)
 	if err != nil {
 		return err
 	}
@@ -358,11 +296,6 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *writin
 		return err
 	}
 	t.Bucket, t.Trace = ts.placed(p.Key, p.Spec.Target), span
-	if t.Spec.Expect.Any() && (p.Mode != CreateOnly || p.IfRevision != 0) {
-		if err := (expecting{ts}).stillOverdue(ctx, t); err != nil {
-			return err
-		}
-	}
 	w.row = t.Row()
 	w.Change = rouse.Change{Key: p.Key, To: &w.row}
 	if x, ok := (expecting{ts}).expects(t, s); ok {
@@ -372,27 +305,35 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *writin
 		w.Timer = t
 	}
 	switch {
-	case p.IfRevision != 0:
-		w.Change.If = p.IfRevision
-	case p.Mode == CreateOnly:
-		w.Change.If = rouse.NoRow
-	case p.by != "" && p.Mode == CreateOrReplace:
-		w.Change.If = was
-	case p.Mode == CreateOrReplace:
-		w.Change.If = rouse.AnyRevision
-	default:
-		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
-		if err != nil {
+	case old != nil: // it cannot be read, or nothing is written
+		if err := ts.mayReplace(ctx, access.TimersCreate, old); err != nil {
 			return err
 		}
-		if rows[0].Revision == 0 {
-			return missing(p.Key)
+		w.Change.If = old.Revision
+		if p.IfRevision != 0 {
+			w.Change.If = p.IfRevision
 		}
-		if w.Change.If = rows[0].Revision; p.by != "" {
-			w.Change.If = was
-		}
+	case p.IfRevision != 0 || p.Mode == ReplaceOnly:
+		return missing(p.Key)
+	default:
+		w.Change.If = rouse.NoRow
 	}
 	return nil
+}
+
+// compile checks a put, and returns the schedule of its spec, anchored at now.
+func (ts *Timers) compile(ctx context.Context, p *Put, now rouse.Instant) (rouse.Schedule, error) {
+	if err := ts.checkPut(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
+		return nil, err
+	}
+	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
+	if err == nil {
+		err = ts.checkEvery(p.Key.Namespace, &p.Spec, now, s)
+	}
+	return s, err
 }
 
 // checkPut refuses a timer that is wrong, or that needs what its namespace does not have.

@@ -150,7 +150,7 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 			}
 			continue
 		}
-		if err := o.leave(ts, &items[j].Change, items[j].Change.To.Bucket); err != nil {
+		if err := o.leave(ts, &items[j].Change, res.Timer.Bucket); err != nil {
 			return nil, nil, err
 		}
 		leftItems, leftAt = append(leftItems, items[j]), append(leftAt, i)

@@ -236,25 +236,6 @@ func (ts *sight) Readable(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// replacing refuses a put over a timer that the caller may not write. If the caller may write a part of the
-// namespace only, nothing but the version was, which was checked, may be replaced.
-func (ts *sight) replacing(ctx context.Context, v access.Verb, p *Put) (was uint64, err error) {
-	if p.Mode == CreateOnly && p.IfRevision == 0 || !ts.access.Restricted(ctx, v, p.Key.Namespace) {
-		return 0, nil
-	}
-	p.by = v
-	rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
-	switch {
-	case err != nil:
-		return 0, err
-	case p.IfRevision != 0 && rows[0].Revision != 0 && rows[0].Revision != p.IfRevision:
-		return 0, conflicting(p.Key, rows[0].Revision)
-	case rows[0].Revision == 0:
-		return rouse.NoRow, nil
-	}
-	return rows[0].Revision, ts.mayReplace(ctx, v, &rows[0])
-}
-
 // mayReplace refuses a row that the caller may not write.
 func (ts *sight) mayReplace(ctx context.Context, v access.Verb, row *rouse.Row) error {
 	t, err := ts.read(row)

@@ -1,8 +1,12 @@
 package timers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
@@ -18,32 +22,100 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 	}
 	results := make([]PutResult, len(timers))
 	defer notePuts(ctx, results)
-	var items []*engine.Write
-	var at []int
 	puts := make([]Put, len(timers))
 	here := make(map[rouse.Key]bool, len(timers))
+	keys := make([]rouse.Key, len(timers))
+	left := make([]int, len(timers))
 	for i := range timers {
-		puts[i] = Put{Key: timers[i].Key, Mode: mode, asks: "import " + contents(&timers[i])}
-		here[timers[i].Key] = true
-		t, w, err := ts.imported(ctx, timers[i], &puts[i])
-		if err != nil {
-			results[i].Err = err
-			continue
+		keys[i], left[i] = timers[i].Key, i
+		puts[i] = Put{Key: keys[i], Mode: mode, asks: "import " + contents(&timers[i])}
+		here[keys[i]] = true
+	}
+	defer ts.Engine.Freeze(keys...)()
+	for range maxTries {
+		if err := ts.importSome(ctx, timers, puts, left, here, results); err != nil {
+			return nil, err
 		}
-		results[i].Timer = t
-		items, at = append(items, w), append(at, i)
-	}
-	if len(items) == 0 {
-		return results, nil
-	}
-	if err := ts.writePuts(ctx, puts, items, at, here, results); err != nil {
-		return nil, err
+		left = slices.DeleteFunc(left, func(i int) bool { // of these, another version was there when they were written
+			return mode != CreateOrReplace || !errors.Is(results[i].Err, rouse.ErrConflict)
+		})
+		if len(left) == 0 {
+			break
+		}
 	}
 	return results, nil
 }
 
-// imported checks a timer from elsewhere, and makes its change.
-func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put) (rouse.Timer, *engine.Write, error) {
+// importSome imports the timers at some places.
+func (ts *Timers) importSome(ctx context.Context, timers []rouse.Timer, puts []Put, places []int, here map[rouse.Key]bool, results []PutResult) error {
+	existing, err := ts.existing(ctx, puts)
+	if err != nil {
+		return err
+	}
+	var items []*engine.Write
+	var at []int
+	for _, i := range places {
+		var old rouse.Row
+		if existing != nil {
+			old = existing[i]
+		}
+		var w *engine.Write
+		if results[i], w = ts.imported(ctx, timers[i], &puts[i], &old); w != nil {
+			items, at = append(items, w), append(at, i)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return ts.writePuts(ctx, puts, items, at, here, results)
+}
+
+// imported checks a timer from elsewhere, and makes its change; nil if it is refused, or is what is there.
+func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
+	t, s, err := ts.acceptImport(ctx, t)
+	if err != nil {
+		return PutResult{Err: err}, nil
+	}
+	step := rouse.Step{To: &t}
+	if x, ok := (expecting{ts}).expects(&t, s); ok {
+		step.Also = []rouse.Timer{x}
+	}
+	switch {
+	case old.Revision == 0 && p.Mode == ReplaceOnly:
+		return PutResult{Err: missing(t.Key)}, nil
+	case old.Revision != 0:
+		if err := ts.mayReplace(ctx, access.TimersImport, old); err != nil {
+			return PutResult{Err: err}, nil
+		}
+		if was, err := ts.Read(old); err == nil {
+			if sameImport(was, &t, ts.Engine.Latest()) {
+				ts.access.Redact(ctx, &was)
+				res := PutResult{Timer: was, Replaced: true, Unchanged: true}
+				if access.RepeatKey(ctx) == "" {
+					return res, nil
+				}
+				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
+			}
+			step.Log = ts.cutOff(&was, rouse.CauseReplaced, "replaced by an import")
+		}
+	}
+	return PutResult{Timer: t}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
+}
+
+// sameImport reports whether a timer is as its import would have it.
+func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
+	if was.Revision, was.Token = 0, 0; was.Key.Fire == "" {
+		was.Generation = 0
+	}
+	if was.Normalize(now) != nil {
+		return false
+	}
+	a, b := was.Row(), t.Row()
+	return a.Generation == b.Generation && a.Bucket == b.Bucket && a.Due == b.Due && a.Criticality == b.Criticality && bytes.Equal(a.Body, b.Body) && maps.Equal(a.Labels, b.Labels)
+}
+
+// acceptImport checks a timer from elsewhere, and returns it as it is stored, with its schedule.
+func (ts *Timers) acceptImport(ctx context.Context, t rouse.Timer) (rouse.Timer, rouse.Schedule, error) {
 	if err := t.Key.Check(); err != nil {
 		return t, nil, err
 	}
@@ -75,34 +147,5 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put) (rouse.Ti
 	if err != nil {
 		return t, nil, err
 	}
-	was, err := ts.replacing(ctx, access.TimersImport, p)
-	if err != nil {
-		return t, nil, err
-	}
-	step := rouse.Step{To: &t}
-	if x, ok := (expecting{ts}).expects(&t, s); ok {
-		step.Also = []rouse.Timer{x}
-	}
-	c := ts.Engine.StepChange(t.Key, 0, step)
-	switch p.Mode {
-	case CreateOnly:
-		c.If = rouse.NoRow
-	case CreateOrReplace:
-		c.If = rouse.AnyRevision
-		if p.by != "" {
-			c.If = was
-		}
-	default:
-		rows, err := ts.store.Get(ctx, []rouse.Key{t.Key})
-		if err != nil {
-			return t, nil, err
-		}
-		if rows[0].Revision == 0 {
-			return t, nil, missing(t.Key)
-		}
-		if c.If = rows[0].Revision; p.by != "" {
-			c.If = was
-		}
-	}
-	return t, &engine.Write{Change: c}, nil
+	return t, s, nil
 }

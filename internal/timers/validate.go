@@ -48,21 +48,60 @@ func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 	return nil
 }
 
-// validateReschedule is Reschedule without its write.
-func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec, ifRevision uint64) (PutResult, error) {
-	res := PutResult{Replaced: true}
-	t, err := ts.get(ctx, access.TimersReschedule, key)
-	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
-		err = conflicting(key, t.Revision)
+// validateReplace is what a put onto an existing timer would make of it.
+func (ts *Timers) validateReplace(ctx context.Context, p *Put, row *rouse.Row, alone bool) PutResult {
+	res, err := PutResult{}, ts.admission.one(ctx, p.Key.Namespace, false)
+	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {
+		err = conflicting(p.Key, row.Revision)
 	}
 	if err == nil {
-		res.Timer, err = rescheduled(ts, &t, when)
+		err = ts.mayReplace(ctx, access.TimersCreate, row)
 	}
 	if err == nil {
+		var t rouse.Timer
+		if t, err = ts.Read(row); err == nil {
+			res, err = ts.wouldBe(ctx, ts.replacement(ctx, p), &t, alone)
+		}
+	}
+	if err == nil {
+		is := res.Timer.Row()
+		if err = ts.admission.grows(p.Key.Namespace, row, &is); err == nil {
+			ts.admission.returned(p.Key.Namespace, row, &is)
+		}
+	}
+	if err != nil {
+		return PutResult{Err: err}
+	}
+	return res
+}
+
+// wouldBe is the result of a rewriting that is not made.
+func (ts *Timers) wouldBe(ctx context.Context, w rewriting, t *rouse.Timer, alone bool) (res PutResult, err error) {
+	r, err := ts.rewritten(&w, t)
+	if err != nil {
+		return res, err
+	}
+	res = PutResult{Timer: *t, Replaced: true, Unchanged: r.Unchanged, Notes: r.Notes}
+	if r.To != nil {
+		res.Timer = *r.To
+	}
+	if alone {
 		res.Next, err = nextOf(ctx, ts, &res.Timer)
 	}
 	ts.access.Redact(ctx, &res.Timer)
 	return res, err
+}
+
+// validateReschedule is Reschedule without its write.
+func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec, ifRevision uint64) (PutResult, error) {
+	t, err := ts.get(ctx, access.TimersReschedule, key)
+	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
+		err = conflicting(key, t.Revision)
+	}
+	if err != nil {
+		return PutResult{}, err
+	}
+	return ts.wouldBe(ctx, ts.rescheduling(key, when), &t, true)
 }
 
 // nextOf returns the next times of a timer that is not stored.
@@ -74,6 +113,9 @@ func nextOf(ctx context.Context, ts *Timers, t *rouse.Timer) ([]rouse.Instant, e
 	count := nextShown
 	if most := t.Spec.MaxOccurrences; most != 0 {
 		count = min(count, int(most))
+	}
+	if t.Due >= rouse.UnknownDue {
+		return nil, nil
 	}
 	next := []rouse.Instant{t.Due}
 	if !t.Spec.Recurring() {

@@ -14,9 +14,12 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due), SentAtMs: InstantToProto(t.SentAt(t.Due)),
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
 		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
-		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PassToMs: int64(t.PassTo), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
+		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PausedAtMs: int64(t.PausedAt), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue), Notice: t.Notice.String()}
+	for _, s := range t.Pauses {
+		p.Pauses, p.PassToMs = append(p.Pauses, &Span{FromMs: int64(s.From), ToMs: int64(s.To)}), int64(s.To)
+	}
 	if a := t.Answer; a != nil {
 		p.Answer = &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload}
 	}
@@ -58,11 +61,17 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts, Manual: p.Manual,
 		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
 		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
-		PassTo: rouse.Instant(p.PassToMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
+		PausedAt: rouse.Instant(p.PausedAtMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
 		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted,
 		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs), Overdue: rouse.Instant(p.OverdueMs)}
 	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
 		return rouse.Timer{}, err
+	}
+	for _, s := range p.Pauses {
+		t.Pauses = append(t.Pauses, rouse.Span{From: rouse.Instant(s.GetFromMs()), To: rouse.Instant(s.GetToMs())})
+	}
+	if p.PassToMs != 0 && len(t.Pauses) == 0 {
+		t.Pauses = rouse.PausedUntil(rouse.Instant(p.PassToMs))
 	}
 	if a := p.Answer; a != nil {
 		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}

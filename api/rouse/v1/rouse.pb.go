@@ -3976,17 +3976,21 @@ type Timer struct {
 	Fired           uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
 	Dead            uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
 	Missed          uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
-	PassToMs        int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // occurrences due until then came due in a pause: they are skipped when the one in progress has ended
+	PassToMs        int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
 	BacklogFromMs   int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
 	BacklogToMs     int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
 	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost or unreadable
+	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable or calendar
 	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
 	SucceededMs     int64       `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
 	ExpectFromMs    int64       `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
 	OverdueMs       int64       `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
 	Notice          string      `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that tells expect.notify: overdue or recovered
 	NextMs          []int64     `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
+	PausedAtMs      int64       `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
+	Pauses          []*Span     `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Unchanged       bool        `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
+	Notes           []string    `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
 	Redacted        bool        `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -4309,11 +4313,91 @@ func (x *Timer) GetNextMs() []int64 {
 	return nil
 }
 
+func (x *Timer) GetPausedAtMs() int64 {
+	if x != nil {
+		return x.PausedAtMs
+	}
+	return 0
+}
+
+func (x *Timer) GetPauses() []*Span {
+	if x != nil {
+		return x.Pauses
+	}
+	return nil
+}
+
+func (x *Timer) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
+func (x *Timer) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
 func (x *Timer) GetRedacted() bool {
 	if x != nil {
 		return x.Redacted
 	}
 	return false
+}
+
+type Span struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"varint,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	ToMs          int64                  `protobuf:"varint,2,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Span) Reset() {
+	*x = Span{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Span) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Span) ProtoMessage() {}
+
+func (x *Span) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Span.ProtoReflect.Descriptor instead.
+func (*Span) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *Span) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *Span) GetToMs() int64 {
+	if x != nil {
+		return x.ToMs
+	}
+	return 0
 }
 
 type KeptAnswer struct {
@@ -4326,7 +4410,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4338,7 +4422,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4351,7 +4435,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -4380,7 +4464,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4392,7 +4476,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4405,7 +4489,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Wait) GetCause() string {
@@ -4441,7 +4525,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4453,7 +4537,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4466,7 +4550,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -4530,7 +4614,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4542,7 +4626,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4555,7 +4639,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -4745,7 +4829,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4757,7 +4841,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4770,7 +4854,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -4805,7 +4889,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +4901,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +4914,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -4869,7 +4953,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4881,7 +4965,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4894,7 +4978,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -4959,7 +5043,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5055,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5068,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -5045,7 +5129,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5057,7 +5141,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5070,7 +5154,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -5167,7 +5251,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5263,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5276,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -5219,7 +5303,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5231,7 +5315,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5244,7 +5328,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -5266,7 +5350,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5278,7 +5362,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5291,7 +5375,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -5332,7 +5416,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5344,7 +5428,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5357,7 +5441,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *NewTimer) GetName() string {
@@ -5383,7 +5467,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5395,7 +5479,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5408,7 +5492,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -5426,13 +5510,15 @@ type Created struct {
 	DueMs         int64                  `protobuf:"varint,4,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
 	Problem       *Problem               `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`                    // set: this timer was not created
 	InFlight      bool                   `protobuf:"varint,6,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // as in Timer
+	Unchanged     bool                   `protobuf:"varint,7,opt,name=unchanged,proto3" json:"unchanged,omitempty"`               // as in Timer
+	Notes         []string               `protobuf:"bytes,8,rep,name=notes,proto3" json:"notes,omitempty"`                        // as in Timer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5444,7 +5530,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5457,7 +5543,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Created) GetName() string {
@@ -5502,6 +5588,20 @@ func (x *Created) GetInFlight() bool {
 	return false
 }
 
+func (x *Created) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
+func (x *Created) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
 type Problem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // invalid, already_exists, not_found, conflict or full
@@ -5515,7 +5615,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5527,7 +5627,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5540,7 +5640,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Problem) GetCode() string {
@@ -5589,7 +5689,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5701,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5714,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -5656,7 +5756,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +5768,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5681,7 +5781,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -5767,7 +5867,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5779,7 +5879,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5792,7 +5892,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -5842,7 +5942,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5854,7 +5954,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5867,7 +5967,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -5907,7 +6007,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5919,7 +6019,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5932,7 +6032,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -5951,7 +6051,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5963,7 +6063,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5976,7 +6076,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -5997,7 +6097,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6009,7 +6109,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6022,7 +6122,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -6056,7 +6156,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6068,7 +6168,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6081,7 +6181,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -6110,7 +6210,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6122,7 +6222,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6135,7 +6235,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -6176,7 +6276,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6188,7 +6288,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6201,7 +6301,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -6228,7 +6328,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6240,7 +6340,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6253,7 +6353,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -6280,7 +6380,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6292,7 +6392,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6305,7 +6405,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -6334,7 +6434,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6346,7 +6446,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6359,7 +6459,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -6403,7 +6503,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6415,7 +6515,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6428,7 +6528,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -6486,7 +6586,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6498,7 +6598,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6511,7 +6611,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *When) GetSchedule() string {
@@ -6604,7 +6704,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6616,7 +6716,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6629,7 +6729,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -6678,7 +6778,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6690,7 +6790,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6703,7 +6803,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -6738,7 +6838,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6750,7 +6850,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6763,7 +6863,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -6801,7 +6901,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6813,7 +6913,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6826,7 +6926,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -6887,7 +6987,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6899,7 +6999,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6912,7 +7012,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Reason) GetCode() string {
@@ -6972,7 +7072,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6984,7 +7084,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6997,7 +7097,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -7061,7 +7161,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7073,7 +7173,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7086,7 +7186,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -7128,7 +7228,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7140,7 +7240,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7153,7 +7253,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -7191,7 +7291,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7203,7 +7303,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7216,7 +7316,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -7274,7 +7374,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7286,7 +7386,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7299,7 +7399,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -7349,7 +7449,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7361,7 +7461,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7374,7 +7474,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -7415,7 +7515,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7427,7 +7527,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7440,7 +7540,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -7520,7 +7620,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7532,7 +7632,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7545,7 +7645,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -7602,7 +7702,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7614,7 +7714,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7627,7 +7727,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -7669,7 +7769,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7681,7 +7781,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7694,7 +7794,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -7727,7 +7827,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7739,7 +7839,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7752,7 +7852,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -7775,7 +7875,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7787,7 +7887,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7800,7 +7900,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -7848,7 +7948,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7860,7 +7960,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7873,7 +7973,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Day) GetDate() string {
@@ -7902,7 +8002,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7914,7 +8014,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7927,7 +8027,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -7970,7 +8070,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7982,7 +8082,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7995,7 +8095,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8036,7 +8136,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8048,7 +8148,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8061,7 +8161,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8087,7 +8187,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8099,7 +8199,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8112,7 +8212,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8131,7 +8231,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8143,7 +8243,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8156,7 +8256,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8176,7 +8276,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8188,7 +8288,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8201,7 +8301,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8226,7 +8326,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8238,7 +8338,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8251,7 +8351,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 type BackupRequest struct {
@@ -8262,7 +8362,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8274,7 +8374,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8287,7 +8387,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 type BackupChunk struct {
@@ -8299,7 +8399,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8311,7 +8411,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8324,7 +8424,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8342,7 +8442,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8354,7 +8454,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8367,7 +8467,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 type AdvanceClockRequest struct {
@@ -8381,7 +8481,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8393,7 +8493,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8406,7 +8506,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -8442,7 +8542,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8454,7 +8554,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8467,7 +8567,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -8506,7 +8606,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8518,7 +8618,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8531,7 +8631,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 type ListNodesResponse struct {
@@ -8543,7 +8643,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8555,7 +8655,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8568,7 +8668,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -8597,7 +8697,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8609,7 +8709,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8622,7 +8722,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *Node) GetId() string {
@@ -8711,7 +8811,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8723,7 +8823,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8736,7 +8836,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -8800,7 +8900,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8812,7 +8912,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8825,7 +8925,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -8868,7 +8968,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8880,7 +8980,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8893,7 +8993,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -8933,7 +9033,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8945,7 +9045,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8958,7 +9058,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -8977,7 +9077,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8989,7 +9089,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9002,7 +9102,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9042,7 +9142,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9054,7 +9154,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9067,7 +9167,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9232,7 +9332,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9244,7 +9344,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9257,7 +9357,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9321,7 +9421,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9333,7 +9433,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9346,7 +9446,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9406,7 +9506,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9418,7 +9518,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9431,7 +9531,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Record) GetNamespace() string {
@@ -9598,7 +9698,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9610,7 +9710,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9623,7 +9723,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -9703,7 +9803,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9715,7 +9815,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9728,7 +9828,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -9784,7 +9884,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9796,7 +9896,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9809,7 +9909,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -9847,7 +9947,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9859,7 +9959,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9872,7 +9972,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -9929,7 +10029,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9941,7 +10041,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9954,7 +10054,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10006,7 +10106,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10018,7 +10118,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10031,7 +10131,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10129,7 +10229,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10141,7 +10241,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10154,7 +10254,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10187,7 +10287,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10199,7 +10299,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10212,7 +10312,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10233,7 +10333,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10245,7 +10345,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10258,7 +10358,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10293,7 +10393,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10305,7 +10405,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10318,7 +10418,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10352,7 +10452,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10364,7 +10464,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10377,7 +10477,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10405,7 +10505,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10417,7 +10517,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10430,7 +10530,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -10462,7 +10562,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10474,7 +10574,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10487,7 +10587,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 type PurgeRequest struct {
@@ -10501,7 +10601,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10513,7 +10613,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10526,7 +10626,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -10558,7 +10658,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10570,7 +10670,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10583,7 +10683,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 type SubscribeRequest struct {
@@ -10601,7 +10701,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10613,7 +10713,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10626,7 +10726,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -10711,7 +10811,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10723,7 +10823,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10736,7 +10836,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -10770,7 +10870,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10782,7 +10882,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10795,7 +10895,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -10893,7 +10993,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10905,7 +11005,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10918,7 +11018,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -10956,7 +11056,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10968,7 +11068,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10981,7 +11081,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *Called) GetId() string {
@@ -11041,7 +11141,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11053,7 +11153,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11066,7 +11166,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11116,7 +11216,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11128,7 +11228,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11141,7 +11241,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11184,7 +11284,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11196,7 +11296,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11209,7 +11309,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11245,7 +11345,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11257,7 +11357,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11270,7 +11370,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11311,7 +11411,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11323,7 +11423,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11336,7 +11436,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11368,7 +11468,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11380,7 +11480,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11393,7 +11493,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -11428,7 +11528,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11440,7 +11540,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11453,7 +11553,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -11480,7 +11580,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11492,7 +11592,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11505,7 +11605,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Peer) GetId() string {
@@ -11545,7 +11645,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11557,7 +11657,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11570,7 +11670,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -11697,7 +11797,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11709,7 +11809,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11722,7 +11822,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -11833,7 +11933,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11845,7 +11945,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11858,7 +11958,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12180,7 +12280,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
 	"\x11DeleteRoleRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeleteRoleResponse\"\xee\t\n" +
+	"\x12DeleteRoleResponse\"\xec\n" +
+	"\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -12233,8 +12334,16 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
 	"overdue_ms\x18) \x01(\x03R\toverdueMs\x12\x16\n" +
 	"\x06notice\x18* \x01(\tR\x06notice\x12\x17\n" +
-	"\anext_ms\x18& \x03(\x03R\x06nextMs\x12\x1a\n" +
-	"\bredacted\x18% \x01(\bR\bredacted\"I\n" +
+	"\anext_ms\x18& \x03(\x03R\x06nextMs\x12 \n" +
+	"\fpaused_at_ms\x18+ \x01(\x03R\n" +
+	"pausedAtMs\x12&\n" +
+	"\x06pauses\x18, \x03(\v2\x0e.rouse.v1.SpanR\x06pauses\x12\x1c\n" +
+	"\tunchanged\x18- \x01(\bR\tunchanged\x12\x14\n" +
+	"\x05notes\x18. \x03(\tR\x05notes\x12\x1a\n" +
+	"\bredacted\x18% \x01(\bR\bredacted\"4\n" +
+	"\x04Span\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x13\n" +
+	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"I\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
@@ -12331,7 +12440,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\x04spec\x18\x02 \x01(\v2\x0e.rouse.v1.SpecR\x04spec\"B\n" +
 	"\x13BatchCreateResponse\x12+\n" +
-	"\acreated\x18\x01 \x03(\v2\x11.rouse.v1.CreatedR\acreated\"\xba\x01\n" +
+	"\acreated\x18\x01 \x03(\v2\x11.rouse.v1.CreatedR\acreated\"\xee\x01\n" +
 	"\aCreated\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
@@ -12340,7 +12449,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x15\n" +
 	"\x06due_ms\x18\x04 \x01(\x03R\x05dueMs\x12+\n" +
 	"\aproblem\x18\x05 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x1b\n" +
-	"\tin_flight\x18\x06 \x01(\bR\binFlight\"s\n" +
+	"\tin_flight\x18\x06 \x01(\bR\binFlight\x12\x1c\n" +
+	"\tunchanged\x18\a \x01(\bR\tunchanged\x12\x14\n" +
+	"\x05notes\x18\b \x03(\tR\x05notes\"s\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x14\n" +
@@ -12970,7 +13081,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 176)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13036,129 +13147,130 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*DeleteRoleRequest)(nil),        // 61: rouse.v1.DeleteRoleRequest
 	(*DeleteRoleResponse)(nil),       // 62: rouse.v1.DeleteRoleResponse
 	(*Timer)(nil),                    // 63: rouse.v1.Timer
-	(*KeptAnswer)(nil),               // 64: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 65: rouse.v1.Wait
-	(*Attempt)(nil),                  // 66: rouse.v1.Attempt
-	(*Spec)(nil),                     // 67: rouse.v1.Spec
-	(*Expect)(nil),                   // 68: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 69: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 70: rouse.v1.Retry
-	(*Webhook)(nil),                  // 71: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 72: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 73: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 74: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 75: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 76: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 77: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 78: rouse.v1.Created
-	(*Problem)(nil),                  // 79: rouse.v1.Problem
-	(*GetRequest)(nil),               // 80: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 81: rouse.v1.Filter
-	(*ListRequest)(nil),              // 82: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 83: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 84: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 85: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 86: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 87: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 88: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 89: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 90: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 91: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 92: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 93: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 94: rouse.v1.When
-	(*BackfillRequest)(nil),          // 95: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 96: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 97: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 98: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 99: rouse.v1.Reason
-	(*Coming)(nil),                   // 100: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 101: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 102: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 103: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 104: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 105: rouse.v1.Load
-	(*BulkRequest)(nil),              // 106: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 107: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),              // 108: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),            // 109: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 110: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 111: rouse.v1.Calendar
-	(*Day)(nil),                      // 112: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 113: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 114: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 115: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 116: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 117: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 118: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 119: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 120: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 121: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 122: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 123: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 124: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 125: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 126: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 127: rouse.v1.Node
-	(*AuditFilter)(nil),              // 128: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 129: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 130: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 131: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 132: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 133: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 134: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 135: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 136: rouse.v1.Record
-	(*RecordFilter)(nil),             // 137: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 138: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 139: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 140: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 141: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 142: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 143: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 144: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 145: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 146: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 147: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 148: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 149: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 150: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 151: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 152: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 153: rouse.v1.Leave
-	(*CallRequest)(nil),              // 154: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 155: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 156: rouse.v1.Called
-	(*Open)(nil),                     // 157: rouse.v1.Open
-	(*Settle)(nil),                   // 158: rouse.v1.Settle
-	(*Answer)(nil),                   // 159: rouse.v1.Answer
-	(*Failure)(nil),                  // 160: rouse.v1.Failure
-	(*Extension)(nil),                // 161: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 162: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 163: rouse.v1.Peers
-	(*Peer)(nil),                     // 164: rouse.v1.Peer
-	(*Fire)(nil),                     // 165: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 166: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 167: rouse.v1.ReportResponse
-	nil,                              // 168: rouse.v1.Namespace.CountsEntry
-	nil,                              // 169: rouse.v1.Grant.LabelsEntry
-	nil,                              // 170: rouse.v1.Spec.LabelsEntry
-	nil,                              // 171: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 172: rouse.v1.Filter.LabelsEntry
-	nil,                              // 173: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 174: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 175: rouse.v1.Open.LabelsEntry
-	nil,                              // 176: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 177: google.protobuf.Duration
+	(*Span)(nil),                     // 64: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 65: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 66: rouse.v1.Wait
+	(*Attempt)(nil),                  // 67: rouse.v1.Attempt
+	(*Spec)(nil),                     // 68: rouse.v1.Spec
+	(*Expect)(nil),                   // 69: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 70: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 71: rouse.v1.Retry
+	(*Webhook)(nil),                  // 72: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 73: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 74: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 75: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 76: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 77: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 78: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 79: rouse.v1.Created
+	(*Problem)(nil),                  // 80: rouse.v1.Problem
+	(*GetRequest)(nil),               // 81: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 82: rouse.v1.Filter
+	(*ListRequest)(nil),              // 83: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 84: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 85: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 86: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 87: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 88: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 89: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 90: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 91: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 92: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 93: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 94: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 95: rouse.v1.When
+	(*BackfillRequest)(nil),          // 96: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 97: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 98: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 99: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 100: rouse.v1.Reason
+	(*Coming)(nil),                   // 101: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 102: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 103: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 104: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 105: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 106: rouse.v1.Load
+	(*BulkRequest)(nil),              // 107: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 108: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),              // 109: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),            // 110: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 111: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 112: rouse.v1.Calendar
+	(*Day)(nil),                      // 113: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 114: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 115: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 116: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 117: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 118: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 119: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 120: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 121: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 122: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 123: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 124: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 125: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 126: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 127: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 128: rouse.v1.Node
+	(*AuditFilter)(nil),              // 129: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 130: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 131: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 132: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 133: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 134: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 135: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 136: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 137: rouse.v1.Record
+	(*RecordFilter)(nil),             // 138: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 139: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 140: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 141: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 142: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 143: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 144: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 145: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 146: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 147: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 148: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 149: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 150: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 151: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 152: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 153: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 154: rouse.v1.Leave
+	(*CallRequest)(nil),              // 155: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 156: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 157: rouse.v1.Called
+	(*Open)(nil),                     // 158: rouse.v1.Open
+	(*Settle)(nil),                   // 159: rouse.v1.Settle
+	(*Answer)(nil),                   // 160: rouse.v1.Answer
+	(*Failure)(nil),                  // 161: rouse.v1.Failure
+	(*Extension)(nil),                // 162: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 163: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 164: rouse.v1.Peers
+	(*Peer)(nil),                     // 165: rouse.v1.Peer
+	(*Fire)(nil),                     // 166: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 167: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 168: rouse.v1.ReportResponse
+	nil,                              // 169: rouse.v1.Namespace.CountsEntry
+	nil,                              // 170: rouse.v1.Grant.LabelsEntry
+	nil,                              // 171: rouse.v1.Spec.LabelsEntry
+	nil,                              // 172: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 173: rouse.v1.Filter.LabelsEntry
+	nil,                              // 174: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 175: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 176: rouse.v1.Open.LabelsEntry
+	nil,                              // 177: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 178: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	177, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	177, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	178, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	178, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	168, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	169, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13174,258 +13286,259 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	169, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	170, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	177, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	178, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
 	57,  // 31: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	67,  // 32: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	66,  // 33: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	65,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	64,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	170, // 36: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	70,  // 37: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	71,  // 38: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	69,  // 39: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 40: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	177, // 41: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	177, // 42: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	177, // 43: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	68,  // 44: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	177, // 45: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	177, // 46: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	177, // 47: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	177, // 48: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	177, // 49: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	177, // 50: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	177, // 51: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	171, // 52: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	177, // 53: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	67,  // 54: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 55: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	73,  // 56: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	74,  // 57: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	177, // 58: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	177, // 59: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	177, // 60: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 61: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	76,  // 62: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	67,  // 63: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	78,  // 64: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	79,  // 65: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	172, // 66: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	81,  // 67: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	63,  // 68: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	81,  // 69: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	94,  // 70: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	69,  // 71: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 72: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	177, // 73: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	100, // 74: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	99,  // 75: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	63,  // 76: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	136, // 77: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	100, // 78: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	81,  // 79: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	100, // 80: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	81,  // 81: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	177, // 82: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	105, // 83: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	81,  // 84: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	94,  // 85: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	108, // 86: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	79,  // 87: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	63,  // 88: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	111, // 89: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 90: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	78,  // 91: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	112, // 92: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	112, // 93: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	111, // 94: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	111, // 95: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	177, // 96: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	177, // 97: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	127, // 98: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	128, // 99: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 100: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	128, // 101: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 102: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	177, // 103: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	67,  // 104: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	100, // 105: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	66,  // 106: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	173, // 107: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	137, // 108: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	136, // 109: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	137, // 110: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	177, // 111: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	142, // 112: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	177, // 113: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	177, // 114: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	145, // 115: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	136, // 116: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	136, // 117: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	157, // 118: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	158, // 119: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	153, // 120: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	177, // 121: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	177, // 122: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	177, // 123: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	177, // 124: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	174, // 125: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	177, // 126: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 127: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	175, // 128: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	160, // 129: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	161, // 130: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	159, // 131: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	177, // 132: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	177, // 133: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	165, // 134: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	163, // 135: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	164, // 136: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	164, // 137: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	176, // 138: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	160, // 139: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	177, // 140: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	72,  // 141: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	75,  // 142: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	75,  // 143: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	80,  // 144: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	82,  // 145: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	84,  // 146: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	86,  // 147: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	88,  // 148: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	89,  // 149: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	90,  // 150: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	92,  // 151: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	93,  // 152: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	95,  // 153: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	97,  // 154: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	101, // 155: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	103, // 156: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	106, // 157: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	109, // 158: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	134, // 159: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	138, // 160: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	140, // 161: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	143, // 162: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	146, // 163: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	148, // 164: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	150, // 165: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	113, // 166: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	115, // 167: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	116, // 168: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	118, // 169: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	3,   // 170: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 171: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 172: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 173: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 174: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 175: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	120, // 176: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	122, // 177: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	123, // 178: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	125, // 179: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	129, // 180: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	131, // 181: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	152, // 182: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	166, // 183: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 184: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 185: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 186: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 187: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 188: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 189: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 190: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 191: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 192: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 193: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 194: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 195: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 196: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 197: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 198: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 199: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 200: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 201: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 202: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	154, // 203: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	155, // 204: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 205: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	77,  // 206: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	77,  // 207: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 208: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	83,  // 209: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	85,  // 210: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	87,  // 211: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 212: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 213: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	91,  // 214: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 215: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 216: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	96,  // 217: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	98,  // 218: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	102, // 219: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	104, // 220: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	107, // 221: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	110, // 222: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	135, // 223: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	139, // 224: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	141, // 225: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	144, // 226: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	147, // 227: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	149, // 228: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	151, // 229: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	114, // 230: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	111, // 231: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	117, // 232: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	119, // 233: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	2,   // 234: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 235: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 236: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 237: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 238: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 239: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	121, // 240: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	124, // 241: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	124, // 242: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	126, // 243: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	130, // 244: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	132, // 245: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	162, // 246: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	167, // 247: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 248: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 249: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 250: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 251: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 252: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 253: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 254: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 255: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 256: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 257: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 258: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 259: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 260: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 261: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 262: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 263: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 264: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 265: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 266: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	156, // 267: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	156, // 268: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	205, // [205:269] is the sub-list for method output_type
-	141, // [141:205] is the sub-list for method input_type
-	141, // [141:141] is the sub-list for extension type_name
-	141, // [141:141] is the sub-list for extension extendee
-	0,   // [0:141] is the sub-list for field type_name
+	68,  // 32: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	67,  // 33: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	66,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	65,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	64,  // 36: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	171, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	71,  // 38: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	72,  // 39: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	70,  // 40: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	178, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	178, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	178, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	178, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	69,  // 45: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	178, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	178, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	178, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	178, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	178, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	178, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	178, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	172, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	178, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	68,  // 55: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 56: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	74,  // 57: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	75,  // 58: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	178, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	178, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	178, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 62: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	77,  // 63: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	68,  // 64: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	79,  // 65: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	80,  // 66: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	173, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	82,  // 68: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	63,  // 69: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	82,  // 70: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	95,  // 71: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	70,  // 72: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	178, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	178, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	101, // 75: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	100, // 76: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	63,  // 77: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	137, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	101, // 79: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	82,  // 80: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	101, // 81: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	82,  // 82: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	178, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	106, // 84: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	82,  // 85: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	95,  // 86: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	109, // 87: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	80,  // 88: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	63,  // 89: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	112, // 90: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 91: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	79,  // 92: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	113, // 93: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	113, // 94: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	112, // 95: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	112, // 96: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	178, // 97: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	178, // 98: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	128, // 99: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	129, // 100: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	134, // 101: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	129, // 102: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	134, // 103: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	178, // 104: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	68,  // 105: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	101, // 106: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	67,  // 107: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	174, // 108: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	138, // 109: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	137, // 110: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	138, // 111: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	178, // 112: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	143, // 113: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	178, // 114: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	178, // 115: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	146, // 116: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	137, // 117: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	137, // 118: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	158, // 119: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	159, // 120: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	154, // 121: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	178, // 122: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	178, // 123: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	178, // 124: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	178, // 125: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	175, // 126: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	178, // 127: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 128: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	176, // 129: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	161, // 130: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	162, // 131: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	160, // 132: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	178, // 133: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	178, // 134: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	166, // 135: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	164, // 136: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	165, // 137: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	165, // 138: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	177, // 139: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	161, // 140: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	178, // 141: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	73,  // 142: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	76,  // 143: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	76,  // 144: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	81,  // 145: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	83,  // 146: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	85,  // 147: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	87,  // 148: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	89,  // 149: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	90,  // 150: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	91,  // 151: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	93,  // 152: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	94,  // 153: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	96,  // 154: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	98,  // 155: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	102, // 156: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	104, // 157: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	107, // 158: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	110, // 159: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	135, // 160: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	139, // 161: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	141, // 162: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	144, // 163: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	147, // 164: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	149, // 165: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	151, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	114, // 167: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	116, // 168: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	117, // 169: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	119, // 170: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	3,   // 171: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 172: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 173: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 174: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 175: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 176: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	121, // 177: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	123, // 178: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	124, // 179: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	126, // 180: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	130, // 181: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	132, // 182: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	153, // 183: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	167, // 184: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 185: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 186: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 187: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 188: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 189: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 190: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 191: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 192: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 193: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 194: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 195: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 196: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 197: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 198: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 199: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 200: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 201: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 202: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 203: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	155, // 204: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	156, // 205: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 206: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	78,  // 207: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 208: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 209: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	84,  // 210: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	86,  // 211: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	88,  // 212: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 213: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 214: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	92,  // 215: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 216: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 217: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	97,  // 218: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	99,  // 219: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	103, // 220: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	105, // 221: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	108, // 222: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	111, // 223: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	136, // 224: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	140, // 225: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	142, // 226: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	145, // 227: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	148, // 228: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	150, // 229: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	152, // 230: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	115, // 231: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	112, // 232: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	118, // 233: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	120, // 234: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	2,   // 235: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 236: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 237: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 238: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 239: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 240: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	122, // 241: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	125, // 242: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	125, // 243: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	127, // 244: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	131, // 245: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	133, // 246: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	163, // 247: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	168, // 248: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 249: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 250: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 251: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 252: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 253: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 254: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 255: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 256: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 257: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 258: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 259: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 260: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 261: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 262: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 263: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 264: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 265: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 266: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 267: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	157, // 268: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	157, // 269: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	206, // [206:270] is the sub-list for method output_type
+	142, // [142:206] is the sub-list for method input_type
+	142, // [142:142] is the sub-list for extension type_name
+	142, // [142:142] is the sub-list for extension extendee
+	0,   // [0:142] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -13433,17 +13546,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[70].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[71].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[150].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[151].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[164].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[165].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -13455,7 +13568,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   175,
+			NumMessages:   176,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

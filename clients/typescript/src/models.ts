@@ -249,6 +249,8 @@ export interface Timer {
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
   pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable";
+  /** When the pause began. */
+  paused_at?: Time;
   /** When the pause ends by itself. */
   pause_until?: Time;
   created?: Time;
@@ -285,8 +287,10 @@ export interface Timer {
   missed?: number;
   /** Occurrences of the schedule that have ended: what max_occurrences counts. */
   passed?: number;
-  /** Occurrences due until then came due in a pause: they are skipped when the one in progress has ended. */
+  /** The end of the last of pauses. */
   pass_to?: Time;
+  /** Pauses that are over: what came due after from, until to, is skipped when its turn comes. */
+  pauses?: Span[];
   /** What is due in it came due while an occurrence was in progress. */
   backlog?: Span;
   /** Of a timer that is kept after its schedule has ended: the answer to its last occurrence. */
@@ -312,6 +316,13 @@ export interface Timer {
    * creates only: an attempt of the generation that was replaced had started and may still arrive.
    */
   in_flight?: boolean;
+  /**
+   * Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of it differed,
+   * and nothing was written.
+   */
+  unchanged?: boolean;
+  /** In answers to writes of an existing timer: what of it could not be kept. */
+  notes?: string[];
 }
 
 /** The answer to a delete. */
@@ -358,6 +369,10 @@ export interface Created {
   due?: Time;
   /** As in Timer. */
   in_flight?: boolean;
+  /** As in Timer. */
+  unchanged?: boolean;
+  /** As in Timer. */
+  notes?: string[];
   problem?: Problem;
 }
 

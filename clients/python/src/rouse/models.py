@@ -315,6 +315,8 @@ class Timer:
     pause_reason: Optional[str] = None
     pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
+    paused_at: Optional[datetime] = None
+    """When the pause began."""
     pause_until: Optional[datetime] = None
     """When the pause ends by itself."""
     created: Optional[datetime] = None
@@ -352,7 +354,9 @@ class Timer:
     passed: Optional[int] = None
     """Occurrences of the schedule that have ended: what max_occurrences counts."""
     pass_to: Optional[datetime] = None
-    """Occurrences due until then came due in a pause: they are skipped when the one in progress has ended."""
+    """The end of the last of pauses."""
+    pauses: Optional[list[Span]] = None
+    """Pauses that are over: what came due after from, until to, is skipped when its turn comes."""
     backlog: Optional[Span] = None
     """What is due in it came due while an occurrence was in progress."""
     answer: Optional[Answer] = None
@@ -376,6 +380,11 @@ class Timer:
     in_flight: Optional[bool] = None
     """InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers
     to creates only: an attempt of the generation that was replaced had started and may still arrive."""
+    unchanged: Optional[bool] = None
+    """Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of it differed,
+    and nothing was written."""
+    notes: Optional[list[str]] = None
+    """In answers to writes of an existing timer: what of it could not be kept."""
 
 
 @dataclass
@@ -429,6 +438,10 @@ class Created:
     revision: Optional[int] = None
     due: Optional[datetime] = None
     in_flight: Optional[bool] = None
+    """As in Timer."""
+    unchanged: Optional[bool] = None
+    """As in Timer."""
+    notes: Optional[list[str]] = None
     """As in Timer."""
     problem: Optional[Problem] = None
 

@@ -3,6 +3,7 @@
 package io.github.rousehq.rouse.model;
 
 import java.time.Instant;
+import java.util.List;
 
 import org.jspecify.annotations.Nullable;
 
@@ -14,6 +15,8 @@ import org.jspecify.annotations.Nullable;
  * @param revision its revision
  * @param due its due
  * @param inFlight As in Timer.
+ * @param unchanged As in Timer.
+ * @param notes As in Timer.
  * @param problem its problem
  */
 public record Created(
@@ -22,5 +25,12 @@ public record Created(
         @Nullable Long revision,
         @Nullable Instant due,
         @Nullable Boolean inFlight,
+        @Nullable Boolean unchanged,
+        List<String> notes,
         @Nullable Problem problem) {
+
+    /** Checks and copies the members. */
+    public Created {
+        notes = Values.copy(notes);
+    }
 }

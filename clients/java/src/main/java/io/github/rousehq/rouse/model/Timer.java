@@ -51,6 +51,7 @@ import org.jspecify.annotations.Nullable;
  * @param throttle its throttle
  * @param pauseReason its pause reason
  * @param pauseCause Why it is paused, for programs; requested: a client asked for it.
+ * @param pausedAt When the pause began.
  * @param pauseUntil When the pause ends by itself.
  * @param created its created
  * @param updated its updated
@@ -71,7 +72,8 @@ import org.jspecify.annotations.Nullable;
  * @param dead How many of them ended as dead letters, counted like fired.
  * @param missed How many of them were missed, counted like fired.
  * @param passed Occurrences of the schedule that have ended: what max_occurrences counts.
- * @param passTo Occurrences due until then came due in a pause: they are skipped when the one in progress has ended.
+ * @param passTo The end of the last of pauses.
+ * @param pauses Pauses that are over: what came due after from, until to, is skipped when its turn comes.
  * @param backlog What is due in it came due while an occurrence was in progress.
  * @param answer Of a timer that is kept after its schedule has ended: the answer to its last occurrence.
  * @param fireId Of a row next to a timer.
@@ -84,6 +86,9 @@ import org.jspecify.annotations.Nullable;
  * @param next In answers to validate_only: the next times, at most five.
  * @param inFlight InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
  *     in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
+ * @param unchanged Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of
+ *     it differed, and nothing was written.
+ * @param notes In answers to writes of an existing timer: what of it could not be kept.
  */
 public record Timer(
         String target,
@@ -121,6 +126,7 @@ public record Timer(
         @Nullable Throttle throttle,
         @Nullable String pauseReason,
         Timer.@Nullable PauseCause pauseCause,
+        @Nullable Instant pausedAt,
         @Nullable Instant pauseUntil,
         @Nullable Instant created,
         @Nullable Instant updated,
@@ -142,6 +148,7 @@ public record Timer(
         @Nullable Long missed,
         @Nullable Long passed,
         @Nullable Instant passTo,
+        List<Span> pauses,
         @Nullable Span backlog,
         @Nullable Answer answer,
         @Nullable String fireId,
@@ -152,7 +159,9 @@ public record Timer(
         Timer.@Nullable Notice notice,
         @Nullable Boolean redacted,
         List<Instant> next,
-        @Nullable Boolean inFlight) {
+        @Nullable Boolean inFlight,
+        @Nullable Boolean unchanged,
+        List<String> notes) {
 
     /** What pause cause can be. */
     public enum PauseCause {
@@ -209,7 +218,9 @@ public record Timer(
         runs = Values.copy(runs);
         failures = Values.copy(failures);
         waits = Values.copy(waits);
+        pauses = Values.copy(pauses);
         next = Values.copy(next);
+        notes = Values.copy(notes);
     }
 
     /** Returns the part of it that clients define, to create another one with it. */

@@ -1,0 +1,129 @@
+package rouse
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Rewriting is what Timer.Rewrite needs to know in addition to the spec.
+type Rewriting struct {
+	Sure, Now Instant     // as of NewTimer
+	Bucket    uint32      // of the timer with the new spec
+	Old       Schedule    // of the timer as it is; nil if it cannot be compiled
+	New       Schedule    // of the new spec, anchored at Now
+	Out       *Occurrence // of which an attempt is out; nil for none
+	Restart   bool        // the new schedule begins even if it is the old one
+	What      string      // what is done to it, such as "replaced"
+}
+
+// Rewritten is what a write of a spec makes of a timer.
+type Rewritten struct {
+	Step
+	Unchanged bool     // nothing differs, so that nothing is to be written
+	Notes     []string // what could not be kept, for people
+}
+
+// Rewrite gives a timer another spec, and loses nothing that is due.
+//
+// If the due times are the same, all of its state stays: its generation, the phase of its intervals, a pause,
+// skips, waiting runs, and the occurrence that is due or in progress, with its attempts. The attempts that
+// follow have the new spec. Otherwise a new generation begins, as NewTimer makes it, with the old one's
+// pause, unless that was because of the schedule, and counts; what was due and has not ended is recorded
+// (Timer.CutOff).
+func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
+	readable := t.PauseCause != PauseUnreadable || !t.Paused
+	if !w.Restart && readable && w.Bucket == t.Bucket && t.sameTimes(&spec, w.Old, w.New) {
+		return t.amend(spec, w.Now), nil
+	}
+	to, err := NewTimer(t.Key, spec, w.Sure, w.Now, w.New)
+	if err != nil {
+		return Rewritten{}, err
+	}
+	to.Bucket = w.Bucket
+	var r Rewritten
+	if readable {
+		to.Created = t.Created
+		to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
+		if spec.Expect.Any() {
+			to.Succeeded, to.Overdue = t.Succeeded, t.Overdue
+		}
+		if t.Paused && t.PauseCause <= PauseDeadLetters { // another schedule is the cure of the others
+			to.pauseAs(t)
+			to.PausedAt = w.Now
+			to.Visible = to.rest(w.Now)
+		}
+		r.Log = t.CutOff(w.Now, w.Old, w.Out, CauseReplaced, w.What)
+		r.Notes = t.dropped(r.Log)
+	}
+	r.To = &to
+	return r, nil
+}
+
+// amend gives the timer another spec with the same due times.
+func (t *Timer) amend(spec Spec, now Instant) Rewritten {
+	was := &Timer{Spec: t.Spec}
+	is := &Timer{Spec: spec}
+	if bytes.Equal(was.appendBody(nil), is.appendBody(nil)) && maps.Equal(t.Spec.Labels, spec.Labels) {
+		return Rewritten{Step: Step{Keep: true}, Unchanged: true}
+	}
+	to := *t
+	to.Spec, to.Updated = spec, max(now, t.Updated)
+	switch {
+	case !spec.Expect.Any():
+		to.Succeeded, to.ExpectFrom, to.Overdue = 0, 0, 0
+	case !t.Spec.Expect.Any():
+		to.ExpectFrom = now
+	}
+	if spec.PauseAfter == 0 {
+		to.ConsecutiveDead = 0
+	}
+	var r Rewritten
+	switch {
+	case t.Over():
+		if to.end(now); spec.Keep == 0 {
+			to.Visible = now
+		} else if spec.Keep == t.Spec.Keep {
+			to.Visible = t.Visible
+		}
+		r.Notes = []string{"its schedule has ended, so that nothing more is due: run it, or give it another schedule"}
+	case t.Attempts == 0 && (spec.Target != t.Spec.Target || spec.Jitter != t.Spec.Jitter): // what put it off may not hold for the new one
+		to.Visible = to.rest(now)
+	}
+	r.To = &to
+	return r
+}
+
+// sameTimes reports whether a spec is due when the timer is. A schedule of one instant may be written
+// relative to the write.
+func (t *Timer) sameTimes(spec *Spec, old, new Schedule) bool {
+	a, b := &t.Spec, spec
+	same := a.Schedule == b.Schedule && slices.Equal(a.Also, b.Also) && slices.Equal(a.Except, b.Except) && a.Timezone == b.Timezone && a.DST == b.DST &&
+		slices.Equal(a.Calendar.Off, b.Calendar.Off) && slices.Equal(a.Calendar.Only, b.Calendar.Only) && a.Calendar.Shift == b.Calendar.Shift &&
+		a.Start == b.Start && a.End == b.End && a.TTL == b.TTL && a.MaxOccurrences == b.MaxOccurrences
+	if !same || spec.Recurring() {
+		return same
+	}
+	if old == nil || new == nil {
+		return false
+	}
+	was, ok := old.Next(0)
+	is, ok2 := new.Next(0)
+	return ok && ok2 && was == is
+}
+
+// dropped says what of the timer does not go on under another schedule.
+func (t *Timer) dropped(log []Record) (notes []string) {
+	var n uint64
+	for i := range log {
+		n += uint64(max(1, log[i].Count))
+	}
+	if n > 0 {
+		notes = append(notes, fmt.Sprintf("%d of its occurrences and runs were due, and ended as skipped", n))
+	}
+	if t.Skips > 0 {
+		notes = append(notes, fmt.Sprintf("%d skips that were asked for the old schedule are dropped", t.Skips))
+	}
+	return notes
+}
