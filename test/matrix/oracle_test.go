@@ -705,7 +705,8 @@ func (o *oracle) calendar(name string, days []rouse.Date) effect {
 		return elsewhere
 	}
 	o.gen.schedule = o.compile(&o.spec, o.anchor)
-	if o.noDays && len(o.waiting()) > 0 { // a timer that is behind goes through the days that it had lost, or over them
+	behind := slices.ContainsFunc(o.list, func(x *expected) bool { return o.own(x) })
+	if o.noDays && behind { // a timer that is behind goes through the days that it had lost, or over them
 		for due, ok := o.gen.schedule.Next(o.lost); ok && due <= o.now; due, ok = o.gen.schedule.Next(due) {
 			x := &expected{gen: o.gen, due: due}
 			x.end(asPaused, ending{})
