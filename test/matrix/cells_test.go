@@ -338,6 +338,9 @@ func (pl *play) complaints(s *site, crashes []time.Duration, end time.Duration) 
 func (pl *play) story() string {
 	var b strings.Builder
 	for _, c := range pl.calls {
+		if c.step.verb == "report" && c.err != nil {
+			continue
+		}
 		fmt.Fprintf(&b, "%s %s: %v\n", clockTime(c.began), c.step.verb, c.err)
 	}
 	for _, a := range pl.arrivals {

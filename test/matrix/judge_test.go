@@ -35,7 +35,7 @@ func (p *play) judge(o *oracle, crashes []time.Duration, end rouse.Instant, late
 	crash := func(before rouse.Instant) {
 		for len(crashes) > 0 && p.begin.Add(crashes[0]) <= before {
 			o.advance(p.begin.Add(crashes[0]))
-			o.crash()
+			o.crash(j.sentAgain)
 			crashes = crashes[1:]
 		}
 	}
@@ -194,7 +194,8 @@ func (j *judgement) row(c *call, eff effect) {
 		same("missed", b.Missed, a.Missed)
 	}
 	if eff != refused {
-		is("paused", a.Paused, o.stopped())
+		over := a.Paused && a.Until != 0 && a.Until <= c.ended // it is noticed when the timer needs attention next
+		is("paused", a.Paused && !over, o.stopped())
 		if o.paused {
 			is("until", a.Until, o.until)
 			is("reason", a.Reason, o.reason)
@@ -369,6 +370,16 @@ func times(list []rouse.Instant) (texts []string) {
 		texts = append(texts, clockTime(i))
 	}
 	return texts
+}
+
+// sentAgain returns when an attempt arrived first after now, if that was within a few seconds; else 0.
+func (j *judgement) sentAgain(n fireName) rouse.Instant {
+	for _, a := range j.play.arrivals {
+		if a.at >= j.now && a.at < j.now.Add(3*time.Second) && n == (fireName{j.generation(a.Generation), a.Due, a.Manual}) {
+			return a.at
+		}
+	}
+	return 0
 }
 
 // redriven reports whether a dead letter of the occurrence was redriven.

@@ -75,6 +75,8 @@ type expected struct {
 
 	sent bool // an attempt was in flight when its node crashed
 
+	behind *expected // it was in progress when this one was skipped, which may be recorded when it has ended
+
 	over     bool
 	redriven bool     // its dead letter is on its way again, as another entry
 	fate     []ending // the endings that are right
@@ -239,8 +241,18 @@ func (o *oracle) comeDue() {
 	o.list = append(o.list, x)
 	if o.skips > 0 {
 		o.skips--
-		x.end(byWish)
+		o.skipped(x, byWish)
 	}
+}
+
+// skipped ends an occurrence that a client asked to skip.
+func (o *oracle) skipped(x *expected, fate ...ending) {
+	for _, y := range o.list {
+		if o.own(y) && y.begun() {
+			x.behind = y
+		}
+	}
+	x.end(fate...)
 }
 
 func (o *oracle) following(after rouse.Instant) rouse.Instant {
@@ -271,6 +283,8 @@ func (o *oracle) startable() *expected {
 		case x.over || x.flying || x.accepted || x.ready > o.now || x.at > o.now:
 			if o.own(x) && x.begun() {
 				current = x
+			} else if o.own(x) && x.manual && run == nil {
+				run = x
 			}
 			continue
 		case x.detached:
@@ -290,6 +304,9 @@ func (o *oracle) startable() *expected {
 		return current
 	}
 	if run != nil {
+		if run.ready > o.now {
+			return nil
+		}
 		return run
 	}
 	waiting := o.waiting()
@@ -312,7 +329,13 @@ func (o *oracle) startable() *expected {
 
 // missed returns the causes that are true for an occurrence that was late.
 func (o *oracle) missed(x *expected) (fate []ending) {
-	for _, c := range slices.Concat(x.waits, o.filed) {
+	causes := slices.Concat(x.waits, o.filed)
+	for _, y := range o.list {
+		if y.manual && y.gen == x.gen { // it may have waited for a run that was put off
+			causes = append(causes, y.waits...)
+		}
+	}
+	for _, c := range causes {
 		fate = append(fate, ending{rouse.EndMissed, c})
 	}
 	if x.blocked {
@@ -408,6 +431,8 @@ func (o *oracle) endPause(at rouse.Instant) {
 	for _, x := range o.waiting() {
 		if x.inPause && x.due <= at {
 			x.end(asPaused)
+		} else {
+			x.waits = append(x.waits, rouse.CausePaused)
 		}
 		x.inPause = false
 	}
@@ -417,14 +442,25 @@ func (o *oracle) endPause(at rouse.Instant) {
 // with it.
 func (o *oracle) endTimer(why ending) {
 	for _, x := range o.list {
+		if x.behind != nil && !x.behind.over && x.gen == o.gen {
+			x.fate = append(x.fate, why)
+		}
+	}
+	for _, x := range o.list {
 		switch {
 		case x.over:
 		case x.flying && x.answer.verdict == rouse.Deferred:
 			x.end(why)
 		case x.flying:
 			x.cut = why
+			if x.detached { // GAP F1
+				x.cut = deleted
+			}
 		case x.begun(), x.manual, x.detached:
 			x.end(why)
+			if x.detached && why == replaced { // GAP F1
+				x.end(why, deleted)
+			}
 		case x.inPause && why == replaced:
 			x.end(asPaused)
 		case x.inPause:
@@ -631,9 +667,9 @@ func (o *oracle) skip(n int) effect {
 		case i == 0 && o.away && o.mayBeOut(x):
 			continue // it counts as in flight
 		case x.blocked && o.spec.Overlap == rouse.OverlapSkip:
-			x.end(byWish, overlap)
+			o.skipped(x, byWish, overlap)
 		default:
-			x.end(byWish)
+			o.skipped(x, byWish)
 		}
 		n--
 	}
@@ -726,15 +762,19 @@ func (o *oracle) stopped() bool {
 	return o.paused || o.noDays && !slices.ContainsFunc(o.list, func(x *expected) bool { return o.own(x) })
 }
 
-// crash ends the node that has the attempts in flight; its successor starts at once.
-func (o *oracle) crash() {
+// crash ends the node that has the attempts in flight. Its successor starts at once, and sends them again at
+// times that it takes.
+func (o *oracle) crash(again func(fireName) rouse.Instant) {
 	for _, x := range o.list {
+		if o.own(x) {
+			x.waits = append(x.waits, rouse.CauseServerDown)
+		}
 		switch {
 		case !x.flying:
 		case x.cut != ending{}:
 			x.end(x.cut, ending{}, fired)
 		default:
-			x.flying, x.ready = false, o.now
+			x.flying, x.ready = false, max(o.now, again(fireName{x.gen, x.due, x.manual}))
 			if x.tries--; o.forgets && x.tries == 0 {
 				x.first = 0
 			} else {
