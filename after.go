@@ -129,7 +129,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		return to.die(occ, CauseDeadline, o, sent, now, s)
 	case Gone:
 		log := []Record{to.ended(occ, o, sent, now)}
-		return Step{Log: append(log, t.CutOff(now, s, &occ, CauseDeleted, "ended by its target")...)}
+		return Step{Log: append(log, t.CutOff(now, s, []Occurrence{occ}, CauseDeleted, "ended by its target")...)}
 	}
 	record := to.ended(occ, o, sent, now)
 	var also []Timer

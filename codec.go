@@ -31,7 +31,7 @@ const (
 	partPolicy               // Within, Overlap, Deadline, Priority, Keep
 	partProgress             // Until, Skips, Backlog, Began, Passed
 	partFailures             // Failures
-	partDetached             // Live, Asked
+	partDetached             // Live, Asked, Cut
 	partCritical             // Criticality
 	partAnswer               // Answer
 	partWaits                // Waits
@@ -128,7 +128,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
 	has(partProgress, t.Until != 0 || t.Skips != 0 || t.plainPause() && t.PausedAt != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
-	has(partDetached, t.Live || t.Asked)
+	has(partDetached, t.Live || t.Asked || t.Cut != 0)
 	has(partCritical, s.Criticality != 0)
 	has(partAnswer, t.Answer != nil)
 	has(partWaits, len(t.Waits) > 0)
@@ -191,7 +191,11 @@ func (t *Timer) appendParts(b []byte) []byte {
 		if t.Asked {
 			flags |= 2
 		}
-		b = append(b, flags)
+		if t.Cut != 0 {
+			b = append(b, flags|4, byte(t.Cut))
+		} else {
+			b = append(b, flags)
+		}
 	}
 	if parts&partCritical != 0 {
 		b = append(b, s.Criticality)
@@ -278,6 +282,9 @@ func (t *Timer) readParts(d *decoder) {
 	if parts&partDetached != 0 {
 		flags := d.Byte()
 		t.Live, t.Asked = flags&1 != 0, flags&2 != 0
+		if flags&4 != 0 {
+			t.Cut = Cause(d.Byte())
+		}
 	}
 	if parts&partCritical != 0 {
 		s.Criticality = d.Byte()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"slices"
 )
 
 // Rewriting is what Timer.Rewrite needs to know in addition to the spec.
@@ -13,9 +12,8 @@ type Rewriting struct {
 	Bucket    uint32      // of the timer with the new spec
 	Old       Schedule    // of the timer as it is; nil if it cannot be compiled
 	New       Schedule    // of the new spec, anchored at Now
-	Out       *Occurrence // of which an attempt is out; nil for none
 	Restart   bool        // the new schedule begins even if it is the old one
-	What      string      // what is done to it, such as "replaced"
+	CutOff    func() Step // what ends with the old generation
 }
 
 // Rewritten is what a write of a spec makes of a timer.
@@ -54,7 +52,7 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 			to.PausedAt = w.Now
 			to.Visible = to.rest(w.Now)
 		}
-		r.Log = t.CutOff(w.Now, w.Old, w.Out, CauseReplaced, w.What)
+		r.Step = w.CutOff()
 		r.Notes = t.dropped(r.Log)
 	}
 	r.To = &to
@@ -63,9 +61,7 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 
 // amend gives the timer another spec with the same due times.
 func (t *Timer) amend(spec Spec, now Instant) Rewritten {
-	was := &Timer{Spec: t.Spec}
-	is := &Timer{Spec: spec}
-	if bytes.Equal(was.appendBody(nil), is.appendBody(nil)) && maps.Equal(t.Spec.Labels, spec.Labels) {
+	if t.Spec.equal(&spec) {
 		return Rewritten{Step: Step{Keep: true}, Unchanged: true}
 	}
 	to := *t
@@ -75,9 +71,6 @@ func (t *Timer) amend(spec Spec, now Instant) Rewritten {
 		to.Succeeded, to.ExpectFrom, to.Overdue = 0, 0, 0
 	case !t.Spec.Expect.Any():
 		to.ExpectFrom = now
-	}
-	if spec.PauseAfter == 0 {
-		to.ConsecutiveDead = 0
 	}
 	var r Rewritten
 	switch {
@@ -98,22 +91,28 @@ func (t *Timer) amend(spec Spec, now Instant) Rewritten {
 // sameTimes reports whether a spec is due when the timer is. A schedule of one instant may be written
 // relative to the write.
 func (t *Timer) sameTimes(spec *Spec, old, new Schedule) bool {
-	a, b := &t.Spec, spec
-	same := a.Schedule == b.Schedule && slices.Equal(a.Also, b.Also) && slices.Equal(a.Except, b.Except) && a.Timezone == b.Timezone && a.DST == b.DST &&
-		slices.Equal(a.Calendar.Off, b.Calendar.Off) && slices.Equal(a.Calendar.Only, b.Calendar.Only) && a.Calendar.Shift == b.Calendar.Shift &&
-		a.Start == b.Start && a.End == b.End && a.TTL == b.TTL && a.MaxOccurrences == b.MaxOccurrences
-	if !same || spec.Recurring() {
-		return same
+	var was, is Spec
+	was.SetWhen(&t.Spec)
+	is.SetWhen(spec)
+	was.Jitter = is.Jitter // it is no part of due times
+	if !was.equal(&is) || spec.Recurring() {
+		return spec.Recurring() && was.equal(&is)
 	}
 	if old == nil || new == nil {
 		return false
 	}
-	was, ok := old.Next(0)
-	is, ok2 := new.Next(0)
-	return ok && ok2 && was == is
+	first, ok := old.Next(0)
+	other, also := new.Next(0)
+	return ok && also && first == other
 }
 
-// dropped says what of the timer does not go on under another schedule.
+// equal reports whether two specs are stored alike.
+func (s *Spec) equal(o *Spec) bool {
+	a, b := Timer{Spec: *s}, Timer{Spec: *o}
+	return bytes.Equal(a.appendBody(nil), b.appendBody(nil)) && maps.Equal(s.Labels, o.Labels)
+}
+
+// dropped returns notes about what of the timer does not go on under another schedule.
 func (t *Timer) dropped(log []Record) (notes []string) {
 	var n uint64
 	for i := range log {

@@ -114,6 +114,7 @@ type Timer struct {
 	Asked bool // a client asked for it, by redrive or backfill, or it is a notice: it has no deadline
 
 	Notice Notice // what it tells Spec.Expect.Notify of its timer; 0: it is an occurrence
+	Cut    Cause  // it is an occurrence that ended with its timer for this cause, unless a record shows otherwise by then; 0: it is not
 
 	// Redacted is set if payload, headers, answer and what targets answered are left out, because the caller
 	// may not see them. It is not stored.
@@ -142,7 +143,7 @@ func (t *Timer) State() State {
 	switch {
 	case t.Key.Fire == ExpectFire && t.Overdue != 0:
 		return StateOverdue
-	case t.Key.Fire == ExpectFire:
+	case t.Key.Fire == ExpectFire, t.Cut != 0:
 		return StateNote
 	case t.Key.Fire != "" && t.Live:
 		return StateFiring

@@ -58,6 +58,9 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
 		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
 	}
+	if r.unsure && m.Limit > 0 { // it asks the store
+		return rouse.Change{}, errLater
+	}
 	sched, known := s.opts.Schedules.Known(t)
 	if !known {
 		if m.Limit > 0 {
@@ -90,7 +93,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 	}
 	if step.Keep && logged {
 		step.Log = nil
-	} else if step.Keep {
+	} else if step.Keep || r.unsure {
 		r.doubt = r.doubt || s.others != nil // another node may have advanced the timer
 		if step.Log, err = s.unrecorded(r, step.Log); err != nil {
 			return rouse.Change{}, err

@@ -20,6 +20,9 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 	case en.row.Key.Fire == rouse.ExpectFire:
 		m.expectations.add(en)
 		return
+	case en.row.State == rouse.StateNote && en.row.Due != rouse.Never: // rouse.Timer.CutLater
+		m.decide(en, reported{step: (*rouse.Timer).CutStep, unsure: true})
+		return
 	case en.row.State == rouse.StateNote: // it was kept next to its timer until now
 		m.decide(en, reported{step: remove})
 		return
@@ -79,7 +82,7 @@ func (m *memory) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 				return rouse.Step{Keep: true}
 			}
 			to, until := *t, m.holds.outUntil(t)
-			step := to.Resume(now, s, false)
+			step := to.Resume(now, s, m.holds.dueMayBeOut(t))
 			if step.To != nil && step.To.Visible != rouse.Never {
 				step.To.Visible = max(step.To.Visible, until)
 			}

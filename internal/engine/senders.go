@@ -79,7 +79,7 @@ func (h *holds) dueMayBeOut(t *rouse.Timer) bool {
 	case t.Attempts != 0:
 		return !t.Manual
 	case t.Paused:
-		return t.Began != 0 // it may have been sent before the pause
+		return t.Began != 0 || t.SentAt(t.Due) <= t.PausedAt // it may have been sent before the pause
 	}
 	return t.SentAt(t.Due) <= h.clock.latest()
 }
@@ -91,7 +91,7 @@ func (h *holds) outUntil(t *rouse.Timer) rouse.Instant {
 	case !t.Paused || !h.dueMayBeOut(t):
 		return 0
 	case t.Attempts == 0:
-		return t.Began.Add(h.opts.Hold)
+		return max(t.Began, t.PausedAt).Add(h.opts.Hold)
 	}
 	return t.Updated.Add(h.opts.Hold)
 }

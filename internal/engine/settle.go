@@ -30,6 +30,7 @@ type reported struct {
 	fire    bool // a sink reported it: the fire was out
 	asks    bool // step applies the misfire policy
 	kept    bool // and that policy gives up nothing
+	unsure  bool // step records an occurrence unless there is a record of it
 	counted bool // it is reported to Events, and its place in the lane is free
 	doubt   bool // an earlier write of it failed but may have been made
 }

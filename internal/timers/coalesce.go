@@ -75,10 +75,11 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		if err := ts.admission.grows(key.Namespace, &rows[0], &row); err != nil {
 			return PutResult{}, err
 		}
-		w := &engine.Write{Change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
+		step := rouse.Step{To: &t}
 		if old != nil {
-			w.Change.Log = ts.cutOff(old, rouse.CauseReplaced, "replaced by a newer call")
+			ts.cutOff(&step, old, rouse.CauseReplaced, "replaced by a newer call")
 		}
+		w := &engine.Write{Change: ts.Engine.StepChange(key, rows[0].Revision, step)}
 		if o != nil {
 			if err := o.leave(ts, &w.Change, t.Bucket); err != nil {
 				return PutResult{}, err

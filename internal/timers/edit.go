@@ -90,9 +90,10 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
 func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
-	step := rouse.Step{Log: ts.cutOff(t, rouse.CauseDeleted, "deleted")}
+	var step rouse.Step
+	ts.cutOff(&step, t, rouse.CauseDeleted, "deleted")
 	if t.Spec.Expect.Any() && t.Key.Fire == "" { // it finds that its timer is gone
-		step.Also = []rouse.Timer{t.Expectation(ts.Engine.Latest())}
+		step.Also = append(step.Also, t.Expectation(ts.Engine.Latest()))
 	}
 	return step
 }

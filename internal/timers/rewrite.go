@@ -57,8 +57,12 @@ func (ts *Timers) rewritten(w *rewriting, t *rouse.Timer) (r rouse.Rewritten, er
 		return r, err
 	}
 	old := ts.scheduleOf(t)
+	cutOff := func() (step rouse.Step) {
+		ts.cutOff(&step, t, rouse.CauseReplaced, w.what)
+		return step
+	}
 	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: ts.Engine.Now(), Now: now, Bucket: ts.placed(w.key, spec.Target), Old: old, New: made,
-		Out: ts.sending(w.key), Restart: w.restart, What: w.what})
+		Restart: w.restart, CutOff: cutOff})
 	if err != nil || r.Unchanged {
 		return r, err
 	}
@@ -67,7 +71,7 @@ func (ts *Timers) rewritten(w *rewriting, t *rouse.Timer) (r rouse.Rewritten, er
 		s = old
 	}
 	if x, ok := (expecting{ts}).expects(r.To, s); ok {
-		r.Also = []rouse.Timer{x}
+		r.Also = append(r.Also, x)
 	}
 	return r, nil
 }

@@ -96,7 +96,7 @@ func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put, old *rous
 				}
 				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
 			}
-			step.Log = ts.cutOff(&was, rouse.CauseReplaced, "replaced by an import")
+			ts.cutOff(&step, &was, rouse.CauseReplaced, "replaced by an import")
 		}
 	}
 	return PutResult{Timer: t}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
@@ -111,7 +111,7 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 		return false
 	}
 	a, b := was.Row(), t.Row()
-	return a.Generation == b.Generation && a.Bucket == b.Bucket && a.Due == b.Due && a.Criticality == b.Criticality && bytes.Equal(a.Body, b.Body) && maps.Equal(a.Labels, b.Labels)
+	return a.Generation == b.Generation && a.Bucket == b.Bucket && a.Due == b.Due && bytes.Equal(a.Body, b.Body) && maps.Equal(a.Labels, b.Labels)
 }
 
 // acceptImport checks a timer from elsewhere, and returns it as it is stored, with its schedule.

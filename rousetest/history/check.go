@@ -42,7 +42,7 @@ func Check(h *History) Report {
 	c.gather(h)
 	for _, t := range c.timers {
 		for i := range t.writes {
-			if w := &t.writes[i]; w.gen != nil && w.res != Fail {
+			if w := &t.writes[i]; w.gen != nil && w.res != Fail && w.gen.goes == nil && !w.gen.blind {
 				c.judge(w.gen)
 			}
 		}
@@ -95,6 +95,8 @@ type generation struct {
 	asks     []ask
 	expect   expectation // nil: cannot be told
 	unsure   bool        // whether it is due at all
+	goes     *generation // not nil: its write changed that one, whose due times are the same, and began none
+	blind    bool        // whether its write began it, or with which policies it went on, cannot be told
 
 	threat *write // the first later write that may have ended it
 	ended  *write // the first later write that surely did
@@ -136,6 +138,11 @@ func (c *checker) gather(h *History) {
 	c.gatherCalls(h, named)
 	for _, t := range c.timers {
 		t.relate()
+		for i := range t.writes {
+			if g := t.writes[i].gen; g != nil && g.goes != nil {
+				gens[generationKey{t.name, g.put.Gen}] = g.goes
+			}
+		}
 		t.relatePauses(c.cfg.ClockErr)
 	}
 	fires := withAcks(h)
@@ -179,11 +186,15 @@ func (c *checker) gather(h *History) {
 // relate sorts a timer's writes, and finds which later ones may affect each put.
 func (t *timer) relate() {
 	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
+	t.relateChanges()
 	var threat, ended *write
 	for i := len(t.writes) - 1; i >= 0; i-- {
 		w := &t.writes[i]
 		if w.gen != nil {
 			w.gen.threat, w.gen.ended = threat, ended
+			if w.gen.goes != nil {
+				continue
+			}
 		}
 		if w.res != Fail {
 			threat = w

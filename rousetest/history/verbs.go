@@ -70,17 +70,18 @@ func (t *timer) relatePauses(clockErr time.Duration) {
 	type end struct {
 		t0, t1 Time
 		res    Res
+		maybe  bool // only if the timer was not there any more
 	}
 	var ends []end
 	for _, p := range t.calls.pauses {
-		ends = append(ends, end{p.T0, p.T1, p.Res})
+		ends = append(ends, end{p.T0, p.T1, p.Res, false})
 	}
 	for _, r := range t.calls.resumes {
-		ends = append(ends, end{r.T0, r.T1, r.Res})
+		ends = append(ends, end{r.T0, r.T1, r.Res, false})
 	}
 	for i := range t.writes {
-		if w := &t.writes[i]; w.gen == nil || !w.gen.put.Reschedule {
-			ends = append(ends, end{w.t0, w.t1, w.res})
+		if w := &t.writes[i]; w.gen == nil || !w.gen.put.Reschedule && w.gen.goes == nil {
+			ends = append(ends, end{w.t0, w.t1, w.res, w.gen != nil && w.gen.put.Replace})
 		}
 	}
 	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.t0, b.t0) })
@@ -98,7 +99,7 @@ func (t *timer) relatePauses(clockErr time.Duration) {
 				continue
 			}
 			span.sure.to = min(span.sure.to, e.t0)
-			if e.res == OK {
+			if e.res == OK && !e.maybe {
 				span.to = min(span.to, e.t1)
 				break
 			}

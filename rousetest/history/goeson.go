@@ -1,0 +1,66 @@
+package history
+
+import "slices"
+
+// relateChanges finds the replaces that began no generation, because the timer was there with the same due times:
+// it goes on, with what else the write has. Where that cannot be told, nothing of a generation is judged.
+func (t *timer) relateChanges() {
+	var live []*generation // the last that was surely made, and those after it that may have been
+	for i := range t.writes {
+		w := &t.writes[i]
+		switch {
+		case w.res == Fail:
+			continue
+		case w.gen == nil && w.res == OK:
+			live = nil
+			continue
+		case w.gen == nil:
+			continue
+		}
+		p := w.gen.put
+		j := -1
+		if p.Replace {
+			j = slices.IndexFunc(live, func(g *generation) bool { return p.Spec.sameTimes(&g.put.Spec) })
+		}
+		switch {
+		case j < 0:
+		case len(live) == 1 && w.res == OK && p.continues(live[0].put) && p.Spec.samePolicies(&live[0].put.Spec):
+			w.gen.goes = live[0]
+			continue
+		default:
+			w.gen.blind, live[j].blind = true, true
+		}
+		if w.res == OK {
+			live = nil
+		}
+		live = append(live, w.gen)
+	}
+}
+
+// sameTimes reports whether two specs are due at the same times, if they count from the same one. One that counts
+// from the write has other times each time.
+func (s *Spec) sameTimes(o *Spec) bool {
+	return (s.recurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start && s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
+		slices.Equal(s.Except, o.Except) && slices.Equal(s.Off, o.Off) && s.Until == o.Until && s.Count == o.Count
+}
+
+// samePolicies reports whether two specs of the same times have the same policies, too.
+func (s *Spec) samePolicies(o *Spec) bool {
+	return s.Jitter == o.Jitter && s.Misfire == o.Misfire && s.Within == o.Within && s.Overlap == o.Overlap && s.Deadline == o.Deadline &&
+		s.MaxAttempts == o.MaxAttempts && s.Serial == o.Serial
+}
+
+// continues reports whether the timer of an earlier put was surely there when this one was acknowledged: what the
+// service answered as due is in step with what it had answered then, or the only time had not come.
+func (p *Put) continues(was *Put) bool {
+	s := &p.Spec
+	switch {
+	case s.Until != 0 || s.Count != 0:
+		return false
+	case s.At != 0:
+		return p.T1 < s.At
+	case s.Every != 0 && s.Start == 0:
+		return p.Due != 0 && was.Due != 0 && mod(int64(p.Due-was.Due), int64(micros(s.Every))) == 0
+	}
+	return true
+}
