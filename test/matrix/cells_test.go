@@ -121,7 +121,7 @@ var operations = []operation{
 	{name: "import of the same", steps: []action{{verb: "import"}}},
 	{name: "import over it", steps: []action{{verb: "import", change: otherPayload}}},
 	{name: "pause", steps: []action{{verb: "pause", until: pauseEnd}}},
-	{name: "pause without end, resume", steps: []action{{verb: "pause"}, {verb: "resume", at: 105 * sec}}},
+	{name: "pause without end, resume", steps: []action{{verb: "pause"}, {verb: "resume", at: 107 * sec}}},
 	{name: "pause again", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause", at: sec, until: pauseEnd + 5*sec, reason: "b"}}},
 	{name: "pause twice alike", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause", at: sec, until: pauseEnd, reason: "a"}}},
 	{name: "resume", steps: []action{{verb: "resume"}}},
