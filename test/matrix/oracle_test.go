@@ -429,7 +429,9 @@ func (o *oracle) endPause(at rouse.Instant) {
 		}
 	}
 	for _, x := range o.waiting() {
-		if x.inPause && x.due <= at {
+		if x.inPause && x.due <= at && x.blocked && o.spec.Overlap == rouse.OverlapSkip {
+			x.end(asPaused, overlap)
+		} else if x.inPause && x.due <= at {
 			x.end(asPaused)
 		} else {
 			x.waits = append(x.waits, rouse.CausePaused)
@@ -768,6 +770,7 @@ func (o *oracle) crash(again func(fireName) rouse.Instant) {
 	for _, x := range o.list {
 		if o.own(x) {
 			x.waits = append(x.waits, rouse.CauseServerDown)
+			x.ready = max(x.ready, again(fireName{x.gen, x.due, x.manual}))
 		}
 		switch {
 		case !x.flying:
