@@ -326,7 +326,7 @@ func (j *judgement) attempts() {
 		if g.over != 0 && a.at > g.over {
 			j.complain("an attempt of generation %d, due %s, began at %s, after it was over", g.number, clockTime(a.Due), clockTime(a.at))
 		}
-		if a.At > a.at || a.Due > a.at {
+		if a.At > a.at && !j.askedFor(n) || a.Due > a.at {
 			j.complain("the fire due %s, to be sent from %s, was sent at %s", clockTime(a.Due), clockTime(a.At), clockTime(a.at))
 		}
 		j.contents(g, &a)
@@ -370,6 +370,11 @@ func times(list []rouse.Instant) (texts []string) {
 		texts = append(texts, clockTime(i))
 	}
 	return texts
+}
+
+// askedFor reports whether the occurrence was backfilled, which jitter does not delay.
+func (j *judgement) askedFor(n fireName) bool {
+	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool { return x.asked && n == fireName{x.gen, x.due, x.manual} })
 }
 
 // sentAgain returns when an attempt arrived first after now, if that was within a few seconds; else 0.

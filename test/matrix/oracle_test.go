@@ -146,9 +146,12 @@ type oracle struct {
 	gens   []*life
 	next   rouse.Instant
 	passed uint64
-	filed  []rouse.Cause // of waits in the file that the timer was imported from
-	list   []*expected
-	skips  int
+
+	// What came from the file that the timer was imported from:
+	filed      []rouse.Cause // of waits
+	filedSkips int
+	list       []*expected
+	skips      int
 
 	noDays      bool // a calendar has left no occurrence since lost
 	lost        rouse.Instant
@@ -239,7 +242,13 @@ func (o *oracle) comeDue() {
 		x.blocked = x.blocked || o.own(y) && y.begun()
 	}
 	o.list = append(o.list, x)
-	if o.skips > 0 {
+	switch {
+	case o.skips == 0:
+	case o.filedSkips > 0: // skipped before the file was made, so that the record may be of the generation before
+		o.skips--
+		o.filedSkips--
+		o.skipped(x, byWish, ending{})
+	default:
 		o.skips--
 		o.skipped(x, byWish)
 	}
@@ -586,7 +595,7 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 	}
 	o.endTimer(replaced)
 	o.begins(spec, o.anchor, service)
-	o.next, o.passed, o.skips, o.filed = next, passed, skips, waits
+	o.next, o.passed, o.skips, o.filed, o.filedSkips = next, passed, skips, waits, skips
 	if current != nil {
 		current.gen = o.gen
 		o.list = append(o.list, current)

@@ -69,6 +69,7 @@ type play struct {
 	script   script
 	steps    []action
 	begin    rouse.Instant
+	gate     chan struct{} // not nil: what answers never waits for it
 	arrivals []arrival
 	calls    []call
 
@@ -185,6 +186,7 @@ func (p *post) take(ctx context.Context, f rouse.Fire) rouse.Outcome {
 	if wait := a.until.Sub(now); a.until > now {
 		select {
 		case <-time.After(wait):
+		case <-pl.gate:
 		case <-p.cut:
 			return rouse.Outcome{Verdict: rouse.Failed}
 		}
