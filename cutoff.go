@@ -22,7 +22,7 @@ func (t *Timer) CutLater(occ Occurrence, at Instant, c Cause, what string) Timer
 }
 
 // CutStep is the step of a row of CutLater whose time has come.
-func (t *Timer) CutStep(now Instant, _ Schedule) Step {
+func CutStep(t *Timer, now Instant, _ Schedule) Step {
 	return Step{Log: []Record{t.Ending(Occurrence{t.Due, t.Manual, t.Attempts}, Outcome{Verdict: Failed, Detail: t.LastError}, 0, now, t.Cut, t.Reason)}}
 }
 
@@ -59,7 +59,7 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 		rest.Passed++
 	}
 	if t.Paused {
-		rest.remember(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
+		w.remember(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
 	}
 	return append(log, w.pass(now, func(cur, _ Instant) why {
 		switch {

@@ -148,7 +148,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due <= pause.From || !t.Spec.Recurring() {
 		t.waitedForPause(pause)
 	}
-	t.remember(pause)
+	w.remember(pause)
 	if t.Spec.Expect.Any() {
 		t.ExpectFrom = now
 	}

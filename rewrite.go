@@ -32,8 +32,8 @@ type Rewritten struct {
 // (Timer.CutOff).
 func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	readable := t.PauseCause != PauseUnreadable || !t.Paused
-	if !w.Restart && readable && w.Bucket == t.Bucket && t.sameTimes(&spec, w.Old, w.New) {
-		return t.amend(spec, w.Now), nil
+	if !w.Restart && readable && w.Bucket == t.Bucket && sameTimes(t, &spec, w.Old, w.New) {
+		return amended(t, spec, w.Now), nil
 	}
 	to, err := NewTimer(t.Key, spec, w.Sure, w.Now, w.New)
 	if err != nil {
@@ -53,14 +53,14 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 			to.Visible = to.rest(w.Now)
 		}
 		r.Step = w.CutOff()
-		r.Notes = t.dropped(r.Log)
+		r.Notes = dropped(t, r.Log)
 	}
 	r.To = &to
 	return r, nil
 }
 
-// amend gives the timer another spec with the same due times.
-func (t *Timer) amend(spec Spec, now Instant) Rewritten {
+// amended gives a timer another spec with the same due times.
+func amended(t *Timer, spec Spec, now Instant) Rewritten {
 	if t.Spec.equal(&spec) {
 		return Rewritten{Step: Step{Keep: true}, Unchanged: true}
 	}
@@ -88,9 +88,9 @@ func (t *Timer) amend(spec Spec, now Instant) Rewritten {
 	return r
 }
 
-// sameTimes reports whether a spec is due when the timer is. A schedule of one instant may be written
+// sameTimes reports whether a spec is due when a timer is. A schedule of one instant may be written
 // relative to the write.
-func (t *Timer) sameTimes(spec *Spec, old, new Schedule) bool {
+func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	var was, is Spec
 	was.SetWhen(&t.Spec)
 	is.SetWhen(spec)
@@ -112,8 +112,8 @@ func (s *Spec) equal(o *Spec) bool {
 	return bytes.Equal(a.appendBody(nil), b.appendBody(nil)) && maps.Equal(s.Labels, o.Labels)
 }
 
-// dropped returns notes about what of the timer does not go on under another schedule.
-func (t *Timer) dropped(log []Record) (notes []string) {
+// dropped returns notes about what of a timer does not go on under another schedule.
+func dropped(t *Timer, log []Record) (notes []string) {
 	var n uint64
 	for i := range log {
 		n += uint64(max(1, log[i].Count))

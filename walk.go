@@ -109,7 +109,8 @@ const MaxPauses = 8
 func PausedUntil(to Instant) []Span { return []Span{{MinInstant, to}} }
 
 // remember keeps a pause that is over until the occurrences that came due in it have had their turn.
-func (t *Timer) remember(pause Span) {
+func (w walk) remember(pause Span) {
+	t := w.t
 	if !t.Spec.Recurring() || t.Due > pause.To || pause.To <= pause.From {
 		return
 	}

@@ -73,18 +73,22 @@ func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, sp
 	return r.Timer, err
 }
 
-// Replaced is a timer whose new generation has begun.
+// Replaced is a timer that was given another spec. If its due times are the same, all of its state stays;
+// otherwise its new generation has begun.
 type Replaced struct {
 	rouse.Timer
 
-	// InFlight: an attempt of the previous generation had started and may still arrive; no other one starts.
-	// If the call was retried, the previous generation may be one that an earlier try created.
+	// InFlight: an attempt with the previous spec had started and may still arrive; no other one starts. If
+	// the call was retried, that spec may be one that an earlier try wrote.
 	InFlight bool
+
+	Unchanged bool     // nothing differed, and nothing was written
+	Notes     []string // what of the timer could not be kept, for people
 
 	Next []rouse.Instant // with ValidateOnly: the next times, at most five
 }
 
-// Replace creates a timer, or starts a new generation of the existing one. It is retried, unless it has an
+// Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an
 // IfRevision or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not tell its own first try
 // from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
@@ -111,7 +115,7 @@ type Mode uint8
 
 const (
 	CreateOnly      = Mode(rousev1.Mode_MODE_CREATE_ONLY)       // refuse: rouse.ErrExists
-	CreateOrReplace = Mode(rousev1.Mode_MODE_CREATE_OR_REPLACE) // replace
+	CreateOrReplace = Mode(rousev1.Mode_MODE_CREATE_OR_REPLACE) // as Client.Replace
 	ReplaceOnly     = Mode(rousev1.Mode_MODE_REPLACE_ONLY)      // refuse a name that is not taken: rouse.ErrNotFound
 )
 
@@ -127,8 +131,10 @@ type Created struct {
 	Generation uint64
 	Revision   uint64
 	Due        rouse.Instant
-	InFlight   bool  // as of Replaced
-	Err        error // set: the timer was not created
+	InFlight   bool     // as of Replaced
+	Unchanged  bool     // as of Replaced
+	Notes      []string // as of Replaced
+	Err        error    // set: the timer was not created
 }
 
 // BatchCreate creates up to rouse.MaxBatch timers of one namespace in one durable step. It returns an outcome
@@ -171,7 +177,7 @@ func createdOf(ps []*rousev1.Created) []Created {
 	out := make([]Created, len(ps))
 	for i, c := range ps {
 		out[i] = Created{Name: c.GetName(), Generation: c.GetGeneration(), Revision: c.GetRevision(),
-			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Err: rousev1.ProblemToError(c.GetProblem())}
+			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Unchanged: c.GetUnchanged(), Notes: c.GetNotes(), Err: rousev1.ProblemToError(c.GetProblem())}
 	}
 	return out
 }
@@ -184,10 +190,10 @@ func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
 	return rousev1.TimerFromProto(p)
 }
 
-// replaced reads the answer of a call that begins a new generation.
+// replaced reads the answer of a call that writes a spec.
 func replaced(p *rousev1.Timer, err error) (Replaced, error) {
 	t, err := timer(p, err)
-	r := Replaced{Timer: t, InFlight: p.GetInFlight()}
+	r := Replaced{Timer: t, InFlight: p.GetInFlight(), Unchanged: p.GetUnchanged(), Notes: p.GetNotes()}
 	for _, at := range p.GetNextMs() {
 		r.Next = append(r.Next, rouse.Instant(at))
 	}

@@ -26,9 +26,9 @@ func (applyCmd) Help() string {
 	return `A timer has the members that the API's create call takes, and a name; a calendar has a name and days. A YAML file has documents or
 lists of them. Everything is checked before anything is changed, and an unknown member is refused with its file and line.
 
-What differs is replaced, in a new generation, if it is still as it was read: what another client changes at the same time is reported and
-left alone. "Drifted" is what another client has changed since the last apply; it is changed back. A paused timer is not changed, because
-that would end its pause. A timer whose time has passed is neither created nor changed. Calendars have no owner: they are written, and
+What differs is replaced if it is still as it was read: what another client changes at the same time is reported and
+left alone. "Drifted" is what another client has changed since the last apply; it is changed back. Pauses and
+skips stay. A timer whose time has passed is neither created nor changed. Calendars have no owner: they are written, and
 never deleted.
 
 Examples:

@@ -97,13 +97,23 @@ func (c *createCmd) validate(a *app, spec rouse.Spec) error {
 	})
 }
 
-// showReplaced shows a timer with a new generation, and whether a fire of the previous one may still
-// arrive.
+// showReplaced shows a timer that was given another spec, what of it could not be kept, and whether a fire
+// with the previous one may still arrive.
 func (a *app) showReplaced(r *client.Replaced, human func()) error {
 	shown := api.TimerOf(&r.Timer)
-	shown.InFlight = r.InFlight
+	shown.InFlight, shown.Unchanged, shown.Notes = r.InFlight, r.Unchanged, r.Notes
 	return a.show(shown, func() error {
-		human()
+		if r.Unchanged {
+			a.say("%s is unchanged", r.Key.Name)
+		} else {
+			human()
+		}
+		if r.Paused {
+			a.note("it is paused: rouse resume %s", r.Key.Name)
+		}
+		for _, note := range r.Notes {
+			a.note("%s", note)
+		}
 		if r.InFlight {
 			a.note("an attempt of the timer as it was had started before and may still arrive")
 		}

@@ -221,7 +221,8 @@ func (t *tally) outcome(line int, c client.Created) error {
 	if c.Err == nil {
 		t.good++
 		if t.a.cli.JSON {
-			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due), InFlight: c.InFlight}})
+			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due), InFlight: c.InFlight,
+				Unchanged: c.Unchanged, Notes: c.Notes}})
 		}
 		return nil
 	}

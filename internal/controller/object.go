@@ -74,7 +74,6 @@ const (
 	reasonApplied     = "Applied"
 	reasonEnded       = "Ended"       // its time has passed
 	reasonInvalid     = "Invalid"     // rouse refuses it, for what is in the message
-	reasonPaused      = "Paused"      // it differs, and a change would end the pause
 	reasonConflict    = "Conflict"    // another set has it, another client has changed it, or a timer needs the calendar
 	reasonForbidden   = "Forbidden"   // the controller's key may not
 	reasonUnavailable = "Unavailable" // rouse cannot be reached, or is overloaded

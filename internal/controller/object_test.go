@@ -20,7 +20,7 @@ import (
 // TestConditions: each reason gives both conditions, and the time of a condition is that of its last change.
 func TestConditions(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	for reason, want := range map[string]string{reasonApplied: "True False", reasonEnded: "True False", reasonInvalid: "False True", reasonPaused: "False False",
+	for reason, want := range map[string]string{reasonApplied: "True False", reasonEnded: "True False", reasonInvalid: "False True",
 		reasonConflict: "False False", reasonForbidden: "False False", reasonUnavailable: "False False"} {
 		list := conditions(nil, 7, reason, strings.Repeat("x", 2*maxMessage), now)
 		if got := list[0].Status + " " + list[1].Status; len(list) != 2 || got != want || list[0].ObservedGeneration != 7 || len(list[0].Message) > maxMessage {
@@ -72,7 +72,6 @@ func TestTold(t *testing.T) {
 		{declare.Outcome{Err: bad}, reasonInvalid, `spec.schedule "x": is wrong; fix it`},
 		{declare.Outcome{Err: bad}, reasonInvalid, `metadata.name "x"`},
 		{declare.Outcome{Err: bad}, reasonInvalid, `metadata.namespace "x"`},
-		{declare.Outcome{Err: declare.ErrPaused}, reasonPaused, "resume it first"},
 		{declare.Outcome{Err: fmt.Errorf("it: %w", rouse.ErrExists)}, reasonConflict, "it"},
 		{declare.Outcome{Err: rouse.ErrUnauthenticated}, reasonForbidden, ""},
 		{declare.Outcome{Err: errors.New("no route")}, reasonUnavailable, "no route"},

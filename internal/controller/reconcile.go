@@ -134,8 +134,6 @@ func told(out *declare.Outcome) (reason, message string) {
 		return reasonApplied, ""
 	case errors.As(err, &bad):
 		return reasonInvalid, inObject(bad).Error()
-	case errors.Is(err, declare.ErrPaused):
-		reason = reasonPaused
 	case errors.Is(err, rouse.ErrConflict), errors.Is(err, rouse.ErrExists):
 		reason = reasonConflict
 	case errors.Is(err, rouse.ErrForbidden), errors.Is(err, rouse.ErrUnauthenticated):

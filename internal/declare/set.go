@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -46,9 +47,6 @@ type Outcome struct {
 }
 
 func failed(err error) Outcome { return Outcome{What: Failed, Err: err} }
-
-// ErrPaused is the error of a timer that is not changed, because a change would end its pause.
-var ErrPaused = fmt.Errorf("is paused, and a change would end the pause; resume it first: %w", rouse.ErrConflict)
 
 // Set is the timers of an owner in a namespace. Once it was read, several of its methods can be called at a
 // time, each for another object.
@@ -192,8 +190,6 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 		return failed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
 	case len(changes) == 0:
 		return Outcome{What: Unchanged, Timer: have}
-	case have.Paused:
-		return Outcome{What: Failed, Err: ErrPaused, Changes: changes, Timer: have}
 	case o.passed(s.Namespace, s.now()):
 		return Outcome{What: Passed, Changes: changes, Timer: have}
 	case s.DryRun:
@@ -207,8 +203,8 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 	return Outcome{What: what, Changes: changes, Timer: &made.Timer}.or(err)
 }
 
-// ifUnchanged writes to a timer if it is as it was read. A revision that is new because the timer has fired
-// is taken; any other change is another client's.
+// ifUnchanged writes to a timer if its spec is as it was read. A revision that is new because the timer has
+// fired, or was paused, is taken; any other change is another client's.
 func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
 	revision := have.Revision
 	for attempt := 1; ; attempt++ {
@@ -217,7 +213,7 @@ func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx
 			return err
 		}
 		now, getErr := s.get(ctx, have.Key.Name)
-		if getErr != nil || now.Generation != have.Generation || now.Paused != have.Paused || attempt == attempts {
+		if getErr != nil || now.Generation != have.Generation || !reflect.DeepEqual(now.Spec, have.Spec) || attempt == attempts {
 			return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", err)
 		}
 		revision = now.Revision

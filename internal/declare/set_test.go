@@ -52,7 +52,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if _, err := s.Client.Pause(t.Context(), "", "paused", "an incident"); err != nil {
 		t.Fatal(err)
 	}
-	if o := p.change(ctx, wanted("paused"), &read, spec("@every 3h")); o.What != Failed || !get("paused").Paused {
+	if o := p.change(ctx, wanted("paused"), &read, spec("@every 3h")); o.What != Changed || !get("paused").Paused {
 		t.Errorf("what another client paused: %+v", o)
 	}
 

@@ -21,7 +21,7 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		m.expectations.add(en)
 		return
 	case en.row.State == rouse.StateNote && en.row.Due != rouse.Never: // rouse.Timer.CutLater
-		m.decide(en, reported{step: (*rouse.Timer).CutStep, unsure: true})
+		m.decide(en, reported{step: rouse.CutStep, unsure: true})
 		return
 	case en.row.State == rouse.StateNote: // it was kept next to its timer until now
 		m.decide(en, reported{step: remove})

@@ -117,7 +117,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		waited()
 		tm.Token = 99
 	case rouse.StatePaused:
-		tm.Paused, tm.Reason = true, someProse.Draw(t, "reason")
+		tm.Paused, tm.Reason, tm.PausedAt = true, someProse.Draw(t, "reason"), someTime(t, "paused at")
 		tm.PauseCause = rapid.SampledFrom([]rouse.PauseCause{rouse.PauseRequested, rouse.PauseDeadLetters, rouse.PauseScheduleCost}).Draw(t, "pause cause")
 		tm.ConsecutiveDead = rapid.Uint32Range(0, 9).Draw(t, "consecutive dead")
 		tm.Until = rapid.SampledFrom([]rouse.Instant{0, tm.Due}).Draw(t, "until")
@@ -207,6 +207,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	all := rouse.Timer{}
 	fill(reflect.ValueOf(&all).Elem())
 	all.Bucket = 0       // derived from the name
+	all.Cut = 0          // of rows that no list has
 	all.Trace = nil      // of the call that made it, and an import is another one
 	all.Redacted = false // of what a caller may not see: no store has it, and an import refuses it
 	fieldsOf(reflect.ValueOf(all), "", missing)

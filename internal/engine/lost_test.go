@@ -284,14 +284,14 @@ func TestADeadlineEndsWhatHasBegun(t *testing.T) {
 				return rouse.Outcome{Verdict: rouse.Done}
 			}
 			time.Sleep(2 * time.Second)
-			return rouse.Outcome{Verdict: rouse.Deferred}
+			return rouse.Outcome{Verdict: rouse.Failed}
 		}}
 		store := &countingStore{Shared: mem.New()}
 		h := start(t, store, sink, timers.Options{})
 		h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Deadline = 10 * time.Second })
 		time.Sleep(1500 * time.Millisecond)
 		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
-			t.Fatal(err) // during an attempt, which then turns out to be none
+			t.Fatal(err) // during an attempt, which then fails
 		}
 		time.Sleep(time.Minute)
 		ready.Store(true)

@@ -111,6 +111,9 @@ func simulate(t *testing.T, l scenario, seed uint64) (musts int) {
 		ran: map[occurrence]bool{}, cutOff: map[occurrence]bool{}}
 	cfg := history.Config{Handovers: l.restarts || l.faulty || l.freezes, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
 		MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie}
+	if l.freezes {
+		cfg.ClockErr = 50 * time.Millisecond // a node that was frozen knows the time less exactly until it asks again
+	}
 	cfg.Records = !l.faulty && !l.freezes
 	cfg.StrictDup, cfg.ZombieOK = cfg.Records, l.freezes
 	w.write(cfg)

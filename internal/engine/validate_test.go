@@ -32,6 +32,7 @@ func TestValidatedPutsWriteNothing(t *testing.T) {
 			{"a new one", timers.Put{Key: key("b"), Spec: hourly}, nil},
 			{"a name that is taken", timers.Put{Key: key("a"), Spec: hourly}, rouse.ErrExists},
 			{"a replacement", timers.Put{Key: key("a"), Spec: hourly, Mode: timers.CreateOrReplace}, nil},
+			{"another payload", timers.Put{Key: key("a"), Spec: rouse.Spec{Schedule: hourly.Schedule, Target: hourly.Target, Payload: []byte("x")}, Mode: timers.CreateOrReplace}, nil},
 			{"a replacement of nothing", timers.Put{Key: key("b"), Spec: hourly, Mode: timers.ReplaceOnly}, rouse.ErrNotFound},
 			{"the revision", timers.Put{Key: key("a"), Spec: hourly, Mode: timers.ReplaceOnly, IfRevision: stored.Revision}, nil},
 			{"another revision", timers.Put{Key: key("a"), Spec: hourly, Mode: timers.ReplaceOnly, IfRevision: stored.Revision + 1}, rouse.ErrConflict},
@@ -48,7 +49,7 @@ func TestValidatedPutsWriteNothing(t *testing.T) {
 				t.Errorf("%s: %v, want %v", c.what, is, c.want)
 				continue
 			}
-			if r := res[0]; c.want == nil && (r.Timer.Revision != 0 || r.Timer.Spec.Schedule != hourly.Schedule || len(r.Next) != 5 || r.Next[0] != r.Timer.Due ||
+			if r := res[0]; c.want == nil && ((r.Timer.Revision != 0) != r.Unchanged || r.Timer.Spec.Schedule != hourly.Schedule || len(r.Next) != 5 || r.Next[0] != r.Timer.Due ||
 				r.Next[4] != r.Timer.Due.Add(4*time.Hour) || r.Replaced != (c.put.Key.Name == "a")) {
 				t.Errorf("%s: %+v", c.what, r)
 			}

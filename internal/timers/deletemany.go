@@ -80,6 +80,6 @@ func (ts *Timers) deleteDetachedOf(ctx context.Context, key rouse.Key, detached 
 	if !any {
 		return nil
 	}
-	_, err := ts.deleteDetached(ctx, key, nil)
+	_, err := rowsNextTo{ts}.delete(ctx, key, nil)
 	return err
 }

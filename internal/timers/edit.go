@@ -76,7 +76,7 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	d.InFlight = out.inFlight
 	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
 	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
-		detached, failed := ts.deleteDetached(ctx, key, nil)
+		detached, failed := rowsNextTo{ts}.delete(ctx, key, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
 		case failed != nil:
@@ -96,64 +96,6 @@ func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
 		step.Also = append(step.Also, t.Expectation(ts.Engine.Latest()))
 	}
 	return step
-}
-
-// eachDetached calls do for each row next to a timer that is on its way.
-func (ts *Timers) eachDetached(ctx context.Context, key rouse.Key, do func(ctx context.Context, t *rouse.Timer) error) error {
-	firing := []rouse.State{rouse.StateFiring}
-	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
-		return err
-	}
-	ctx = access.AsSystem(ctx)
-	return ts.each(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}, func(t *rouse.Timer) error {
-		if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
-			return err
-		}
-		return nil
-	})
-}
-
-// deleteDetached removes the rows next to a timer that are on their way and not of its present generation,
-// but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
-// that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
-func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, keep map[rouse.Key]bool) (swept Deleted, err error) {
-	var now *rouse.Row
-	err = ts.eachDetached(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
-		if now == nil {
-			rows, err := ts.store.Get(ctx, []rouse.Key{key})
-			if err != nil {
-				return err
-			}
-			now = &rows[0]
-		}
-		if keep[t.Key] || now.Revision != 0 && t.Generation == now.Generation {
-			return nil
-		}
-		d, err := ts.Delete(ctx, t.Key, 0)
-		if swept.InFlight = swept.InFlight || d.InFlight; err == nil {
-			swept.Generation = max(swept.Generation, d.Generation)
-		}
-		return err
-	})
-	return swept, err
-}
-
-// amendDetached gives the rows next to a timer that are on their way, and of its generation, the timer's
-// spec.
-func (ts *Timers) amendDetached(ctx context.Context, of *rouse.Timer) error {
-	return ts.eachDetached(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
-		if t.Generation != of.Generation || t.Notice != 0 {
-			return nil
-		}
-		_, err := ts.edit(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
-			if !t.Live {
-				return rouse.Step{Keep: true}, nil
-			}
-			t.Spec = of.Spec
-			return rouse.Step{To: t}, nil
-		})
-		return err
-	})
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
@@ -243,14 +185,14 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	if validate {
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
-	w := ts.rescheduling(key, &when)
+	w := rescheduling(ts, key, &when)
 	w.ifRevision, w.asks = ifRevision, asks(ctx, key.Namespace, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
-	return ts.rewrite(ctx, w)
+	return w.write(ctx)
 }
 
 // rescheduling gives a timer another schedule.
-func (ts *Timers) rescheduling(key rouse.Key, when *rouse.Spec) rewriting {
-	return rewriting{key: key, verb: access.TimersReschedule, what: "rescheduled",
+func rescheduling(ts *Timers, key rouse.Key, when *rouse.Spec) rewriting {
+	return rewriting{Timers: ts, key: key, verb: access.TimersReschedule, what: "rescheduled",
 		spec: func(t *rouse.Timer) (rouse.Spec, error) {
 			spec := t.Spec
 			spec.SetWhen(when)
@@ -274,7 +216,7 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	var generation uint64
 	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		var side *rouse.Timer
-		if err = ts.roomForRun(ctx, t); err == nil {
+		if err = (rowsNextTo{ts}).roomForRun(ctx, t); err == nil {
 			due, side, err = t.Run(ts.Engine.Latest())
 		}
 		if generation = t.Generation; o != nil {
@@ -289,21 +231,6 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 		return "", 0, err
 	}
 	return rouse.FireID(key.Namespace, key.Name, generation, due, true), due, nil
-}
-
-// roomForRun refuses a run of a timer that has as many next to it as it may.
-func (ts *Timers) roomForRun(ctx context.Context, t *rouse.Timer) error {
-	runs := 0
-	err := ts.eachDetached(ctx, t.Key, func(_ context.Context, side *rouse.Timer) error {
-		if side.Manual && side.Generation == t.Generation {
-			runs++
-		}
-		return nil
-	})
-	if err == nil && runs >= rouse.MaxRuns {
-		err = rouse.Refuse("name", t.Key.Name, strconv.Itoa(runs)+" runs of this timer are on their way already", "wait for them to end")
-	}
-	return err
 }
 
 // Report is what the receiver of an accepted fire reports: the outcome (Done, Failed, Rejected, or Deferred

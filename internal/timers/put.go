@@ -67,7 +67,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	results = make([]PutResult, len(puts))
 	defer notePuts(ctx, results)
-	existing, err := ts.existing(ctx, puts)
+	existing, err := existingRows(ctx, ts.store, puts)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	if only {
 		for _, i := range rewrites {
-			results[i] = ts.validateReplace(ctx, &puts[i], &existing[i], len(puts) == 1)
+			results[i] = validateReplace(ctx, ts, &puts[i], &existing[i], len(puts) == 1)
 		}
 		return results, validate(ctx, ts, puts, items, at, results)
 	}
@@ -116,7 +116,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	inParallel(len(rewrites), func(j int) {
 		i := rewrites[j]
-		results[i] = ts.replace(ctx, &puts[i], span)
+		results[i] = replacement(ctx, ts, &puts[i], span).replace(ctx, &puts[i])
 	})
 	for _, i := range rewrites {
 		if err := results[i].Err; errors.Is(err, rouse.ErrUnavailable) || ctx.Err() != nil {
@@ -126,8 +126,8 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	return results, nil
 }
 
-// existing returns the rows that puts may replace, by their places; nil if they only create.
-func (ts *Timers) existing(ctx context.Context, puts []Put) ([]rouse.Row, error) {
+// existingRows returns the rows that puts may replace, by their places; nil if they only create.
+func existingRows(ctx context.Context, store rouse.Store, puts []Put) ([]rouse.Row, error) {
 	var keys []rouse.Key
 	var at []int
 	for i := range puts {
@@ -139,7 +139,7 @@ func (ts *Timers) existing(ctx context.Context, puts []Put) ([]rouse.Row, error)
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	rows, err := ts.store.Get(ctx, keys)
+	rows, err := store.Get(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			touched(ctx, p.Key, before(items[j].Change.If, r.Existed), r.Revision)
 			res.Replaced, res.InFlight = r.Existed, items[j].InFlight
 			if r.Existed && p.Key.Fire == "" {
-				detached, err := ts.deleteDetached(ctx, p.Key, here)
+				detached, err := rowsNextTo{ts}.delete(ctx, p.Key, here)
 				if err != nil {
 					return err
 				}
@@ -235,58 +235,6 @@ func reportCreated(report func(n int), n int) {
 	if report != nil && n > 0 {
 		report(n)
 	}
-}
-
-// cutOff adds to a step the records of what ends with a timer, or with a row next to one
-// (rouse.Timer.CutOff). What has an attempt in flight is not among them: it is recorded when the attempt
-// ends. If only another node can know that, the record is written later, unless that node writes one.
-func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, c rouse.Cause, what string) {
-	now := ts.Engine.Latest()
-	out, later := ts.out(t)
-	step.Log = append(step.Log, t.CutOff(now, ts.scheduleOf(t), out, c, what)...)
-	for _, occ := range out {
-		if later {
-			step.Also = append(step.Also, t.CutLater(occ, now.Add(ts.opts.Engine.Hold+t.Spec.Retry.Effective().Timeout), c, what))
-		}
-	}
-}
-
-// out returns the occurrences of a row of which an attempt is out, and whether only another node knows which
-// are.
-func (ts *Timers) out(t *rouse.Timer) (list []rouse.Occurrence, elsewhere bool) {
-	if occ, out := ts.Engine.Sending(t.Key); out {
-		return []rouse.Occurrence{occ}, false
-	}
-	was := *t
-	if !ts.Engine.MayBeOut(t) || t.Token != 0 || ts.Engine.HolderOf(&was).Mine {
-		return nil, false
-	}
-	if t.Key.Fire != "" {
-		return []rouse.Occurrence{{Due: t.Due, Manual: t.Manual}}, true
-	}
-	until := ts.Engine.Latest()
-	if t.Paused {
-		until = t.PausedAt // it may have been sent before the pause
-	}
-	if t.Attempts != 0 && !t.Manual || t.SentAt(t.Due) <= until {
-		list = append(list, rouse.Occurrence{Due: t.Due})
-	}
-	if len(t.Runs) > 0 {
-		list = append(list, rouse.Occurrence{Due: t.Runs[0], Manual: true})
-	}
-	return list, true
-}
-
-// scheduleOf returns the schedule of a timer, for what has been due; nil if it cannot be read.
-func (ts *Timers) scheduleOf(t *rouse.Timer) rouse.Schedule {
-	if t.Key.Fire != "" {
-		return nil
-	}
-	s, err := ts.schedules.Metered(t)
-	if err != nil {
-		return nil
-	}
-	return s
 }
 
 func refused(p *Put, r engine.Written) error {

@@ -33,7 +33,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 	}
 	defer ts.Engine.Freeze(keys...)()
 	for range maxTries {
-		if err := ts.importSome(ctx, timers, puts, left, here, results); err != nil {
+		if err := importSome(ctx, ts, timers, puts, left, here, results); err != nil {
 			return nil, err
 		}
 		left = slices.DeleteFunc(left, func(i int) bool { // of these, another version was there when they were written
@@ -47,8 +47,8 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 }
 
 // importSome imports the timers at some places.
-func (ts *Timers) importSome(ctx context.Context, timers []rouse.Timer, puts []Put, places []int, here map[rouse.Key]bool, results []PutResult) error {
-	existing, err := ts.existing(ctx, puts)
+func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Put, places []int, here map[rouse.Key]bool, results []PutResult) error {
+	existing, err := existingRows(ctx, ts.store, puts)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (ts *Timers) importSome(ctx context.Context, timers []rouse.Timer, puts []P
 			old = existing[i]
 		}
 		var w *engine.Write
-		if results[i], w = ts.imported(ctx, timers[i], &puts[i], &old); w != nil {
+		if results[i], w = imported(ctx, ts, timers[i], &puts[i], &old); w != nil {
 			items, at = append(items, w), append(at, i)
 		}
 	}
@@ -71,8 +71,8 @@ func (ts *Timers) importSome(ctx context.Context, timers []rouse.Timer, puts []P
 }
 
 // imported checks a timer from elsewhere, and makes its change; nil if it is refused, or is what is there.
-func (ts *Timers) imported(ctx context.Context, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
-	t, s, err := ts.acceptImport(ctx, t)
+func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
+	t, s, err := acceptImport(ctx, ts, t)
 	if err != nil {
 		return PutResult{Err: err}, nil
 	}
@@ -107,7 +107,7 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 	if was.Revision, was.Token = 0, 0; was.Key.Fire == "" {
 		was.Generation = 0
 	}
-	if was.Normalize(now) != nil {
+	if was.State() == rouse.StateDead || was.Normalize(now) != nil { // the import of a dead letter keeps it for as long as a new one
 		return false
 	}
 	a, b := was.Row(), t.Row()
@@ -115,7 +115,7 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 }
 
 // acceptImport checks a timer from elsewhere, and returns it as it is stored, with its schedule.
-func (ts *Timers) acceptImport(ctx context.Context, t rouse.Timer) (rouse.Timer, rouse.Schedule, error) {
+func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, rouse.Schedule, error) {
 	if err := t.Key.Check(); err != nil {
 		return t, nil, err
 	}

@@ -49,7 +49,7 @@ func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 }
 
 // validateReplace is what a put onto an existing timer would make of it.
-func (ts *Timers) validateReplace(ctx context.Context, p *Put, row *rouse.Row, alone bool) PutResult {
+func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, alone bool) PutResult {
 	res, err := PutResult{}, ts.admission.one(ctx, p.Key.Namespace, false)
 	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {
 		err = conflicting(p.Key, row.Revision)
@@ -60,7 +60,7 @@ func (ts *Timers) validateReplace(ctx context.Context, p *Put, row *rouse.Row, a
 	if err == nil {
 		var t rouse.Timer
 		if t, err = ts.Read(row); err == nil {
-			res, err = ts.wouldBe(ctx, ts.replacement(ctx, p), &t, alone)
+			res, err = replacement(ctx, ts, p, nil).wouldBe(ctx, &t, alone)
 		}
 	}
 	if err == nil {
@@ -76,19 +76,20 @@ func (ts *Timers) validateReplace(ctx context.Context, p *Put, row *rouse.Row, a
 }
 
 // wouldBe is the result of a rewriting that is not made.
-func (ts *Timers) wouldBe(ctx context.Context, w rewriting, t *rouse.Timer, alone bool) (res PutResult, err error) {
-	r, err := ts.rewritten(&w, t)
+func (w rewriting) wouldBe(ctx context.Context, t *rouse.Timer, alone bool) (res PutResult, err error) {
+	r, err := w.of(t)
 	if err != nil {
 		return res, err
 	}
 	res = PutResult{Timer: *t, Replaced: true, Unchanged: r.Unchanged, Notes: r.Notes}
 	if r.To != nil {
 		res.Timer = *r.To
+		res.Timer.Revision = 0
 	}
 	if alone {
-		res.Next, err = nextOf(ctx, ts, &res.Timer)
+		res.Next, err = nextOf(ctx, w.Timers, &res.Timer)
 	}
-	ts.access.Redact(ctx, &res.Timer)
+	w.access.Redact(ctx, &res.Timer)
 	return res, err
 }
 
@@ -101,7 +102,7 @@ func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *ro
 	if err != nil {
 		return PutResult{}, err
 	}
-	return ts.wouldBe(ctx, ts.rescheduling(key, when), &t, true)
+	return rescheduling(ts, key, when).wouldBe(ctx, &t, true)
 }
 
 // nextOf returns the next times of a timer that is not stored.

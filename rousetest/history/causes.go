@@ -95,7 +95,8 @@ func (c *checker) refused(d *delivery) bool {
 // busyAt reports whether another occurrence of the timer, or a run, may have been in progress when this one
 // was due.
 func (c *checker) busyAt(g *generation, o occurrence, ds []delivery) bool {
-	return c.inProgress(o, ds) || slices.ContainsFunc(g.manual.deliveries, func(d delivery) bool { return c.spans(&d, o) })
+	o.hi = o.lo.Add(g.put.Spec.Jitter)
+	return c.inProgress(o, ds) || c.inProgress(o, g.manual.deliveries)
 }
 
 // knows reports whether a time is the due time of an occurrence of the timer that arrived, or of a run.

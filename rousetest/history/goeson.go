@@ -2,8 +2,9 @@ package history
 
 import "slices"
 
-// relateChanges finds the replaces that began no generation, because the timer was there with the same due times:
-// it goes on, with what else the write has. Where that cannot be told, nothing of a generation is judged.
+// relateChanges finds the replaces that began no generation, because the timer was there with the same due
+// times: it goes on, with what else the write has. Where that cannot be told, nothing of a generation is
+// judged.
 func (t *timer) relateChanges() {
 	var live []*generation // the last that was surely made, and those after it that may have been
 	for i := range t.writes {
@@ -37,8 +38,8 @@ func (t *timer) relateChanges() {
 	}
 }
 
-// sameTimes reports whether two specs are due at the same times, if they count from the same one. One that counts
-// from the write has other times each time.
+// sameTimes reports whether two specs are due at the same times, if they count from the same one. One that
+// counts from the write has other times each time.
 func (s *Spec) sameTimes(o *Spec) bool {
 	return (s.recurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start && s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
 		slices.Equal(s.Except, o.Except) && slices.Equal(s.Off, o.Off) && s.Until == o.Until && s.Count == o.Count
@@ -50,8 +51,8 @@ func (s *Spec) samePolicies(o *Spec) bool {
 		s.MaxAttempts == o.MaxAttempts && s.Serial == o.Serial
 }
 
-// continues reports whether the timer of an earlier put was surely there when this one was acknowledged: what the
-// service answered as due is in step with what it had answered then, or the only time had not come.
+// continues reports whether the timer of an earlier put was surely there when this one was acknowledged: what
+// the service answered as due is in step with what it had answered then, or the only time had not come.
 func (p *Put) continues(was *Put) bool {
 	s := &p.Spec
 	switch {

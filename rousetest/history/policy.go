@@ -34,12 +34,13 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 // one may have been in progress when it came due. While a backlog is worked off that need not be the one
 // before it.
 func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
-	return g.put.Spec.Overlap == OverlapSkip && c.inProgress(o, ds)
+	return g.put.Spec.Overlap == OverlapSkip && c.busyAt(g, o, ds) // what counts is when it was to be sent
 }
 
-// inProgress reports whether an earlier occurrence may have been in progress when this one was due.
+// inProgress reports whether an earlier occurrence, or a run, may have been in progress at a moment between
+// lo and hi of an occurrence.
 func (c *checker) inProgress(o occurrence, ds []delivery) bool {
-	first, _ := slices.BinarySearchFunc(ds, o.lo, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
+	first, _ := slices.BinarySearchFunc(ds, o.hi, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
 	for i, looks := first-1, 1000; i >= 0 && looks > 0; i, looks = i-1, looks-1 {
 		if c.spans(&ds[i], o) {
 			return true
@@ -48,11 +49,12 @@ func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	return false
 }
 
-// spans reports whether what was delivered may have been in progress when an occurrence was due.
+// spans reports whether what was delivered may have been in progress at a moment between lo and hi of another
+// occurrence.
 func (c *checker) spans(d *delivery, o occurrence) bool {
 	slack := c.cfg.MaxLate + c.cfg.ClockErr
 	began, ok := d.began()
-	return ok && began <= o.lo.Add(slack) && o.lo <= c.faults.push(began, d.settled.Add(slack), c.cfg.MaxLate)
+	return ok && (d.manual || d.lo < o.lo) && began <= o.hi.Add(slack) && o.lo <= c.faults.push(began, d.settled.Add(slack), c.cfg.MaxLate)
 }
 
 // judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it
@@ -64,7 +66,7 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	was, _ := previous.began()
 	began, _ := d.began()
 	slack := micros(c.cfg.ClockErr)
-	if was+slack < d.lo && d.lo < previous.done-slack && began >= previous.done-slack && !c.faults.touch(was, began) {
+	if sent := d.lo.Add(g.put.Spec.Jitter); was+slack < d.lo && sent < previous.done-slack && began >= previous.done-slack && !c.faults.touch(was, began) {
 		c.violate("R4-overlap", g, d.lo, "it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was, previous.done)
 	}
 }
