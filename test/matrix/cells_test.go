@@ -266,6 +266,7 @@ func jitteredName(name string, begin rouse.Instant) string {
 
 // TestCells runs every operation in every state.
 func TestCells(t *testing.T) {
+	t.Parallel()
 	for i := range sites {
 		for _, o := range []rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip, rouse.OverlapAllow} {
 			for _, m := range []rouse.Misfire{rouse.MisfireAll, rouse.MisfireLatest} {
