@@ -377,10 +377,10 @@ func (j *judgement) askedFor(n fireName) bool {
 	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool { return x.asked && n == fireName{x.gen, x.due, x.manual} })
 }
 
-// sentAgain returns when an attempt arrived first after now, if that was within a few seconds; else 0.
+// sentAgain returns when an attempt arrived first after now, if that was soon; else 0.
 func (j *judgement) sentAgain(n fireName) rouse.Instant {
 	for _, a := range j.play.arrivals {
-		if a.at >= j.now && a.at < j.now.Add(3*time.Second) && n == (fireName{j.generation(a.Generation), a.Due, a.Manual}) {
+		if a.at >= j.now && a.at < j.now.Add(1900*time.Millisecond) && n == (fireName{j.generation(a.Generation), a.Due, a.Manual}) {
 			return a.at
 		}
 	}

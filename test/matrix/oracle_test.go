@@ -589,7 +589,12 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 		}
 	}
 	for _, x := range o.list {
-		if o.own(x) && !x.manual {
+		switch {
+		case x.behind != nil && !x.behind.over && x.gen == o.gen: // the file has the skip
+			next = min(next, x.due)
+			skips++
+			passed--
+		case o.own(x) && !x.manual:
 			passed--
 		}
 	}
@@ -696,7 +701,7 @@ func (o *oracle) run(due rouse.Instant) effect {
 	o.lookAgain()
 	for _, x := range o.list {
 		if o.own(x) && x.begun() && o.paused {
-			x.early = o.now // it does not wait for the end of the pause, as the run waits for it
+			x.ready = min(x.ready, o.now) // it does not wait for the end of the pause, as the run waits for it
 		}
 	}
 	o.list = append(o.list, &expected{gen: o.gen, due: due, at: due, manual: true, detached: o.spec.Overlap == rouse.OverlapAllow})
