@@ -150,6 +150,7 @@ type oracle struct {
 	// What came from the file that the timer was imported from:
 	filed      []rouse.Cause // of waits
 	filedSkips int
+	foretold   map[rouse.Instant][]ending // of occurrences behind one in progress, which the generation before had ended
 	list       []*expected
 	skips      int
 
@@ -242,7 +243,9 @@ func (o *oracle) comeDue() {
 		x.blocked = x.blocked || o.own(y) && y.begun()
 	}
 	o.list = append(o.list, x)
-	switch {
+	switch fate := o.foretold[x.due]; {
+	case slices.Contains(fate, asPaused) || slices.Contains(fate, overlap):
+		x.end(append(slices.Clone(fate), ending{})...)
 	case o.skips == 0:
 	case o.filedSkips > 0: // skipped before the file was made, so that the record may be of the generation before
 		o.skips--
@@ -464,14 +467,8 @@ func (o *oracle) endTimer(why ending) {
 			x.end(why)
 		case x.flying:
 			x.cut = why
-			if x.detached { // GAP F1
-				x.cut = deleted
-			}
 		case x.begun(), x.manual, x.detached:
 			x.end(why)
-			if x.detached && why == replaced { // GAP F1
-				x.end(why, deleted)
-			}
 		case x.inPause && why == replaced:
 			x.end(asPaused)
 		case x.inPause:
@@ -510,7 +507,7 @@ func (o *oracle) compile(spec *rouse.Spec, anchor rouse.Instant) rouse.Schedule 
 func (o *oracle) begins(spec rouse.Spec, anchor rouse.Instant, service uint64) {
 	o.gen = &life{number: len(o.gens) + 1, service: service, spec: spec, schedule: o.compile(&spec, anchor)}
 	o.gens = append(o.gens, o.gen)
-	o.spec, o.anchor, o.alive, o.passed = spec, anchor, true, 0
+	o.spec, o.anchor, o.alive, o.passed, o.foretold, o.filedSkips = spec, anchor, true, 0, nil, 0
 	from := o.now
 	if !spec.Recurring() {
 		from = 0
@@ -570,7 +567,7 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 	if reflect.DeepEqual(spec, o.spec) {
 		return nothing
 	}
-	next, passed, skips := o.next, o.passed, o.skips
+	next, passed, skips, was := o.next, o.passed, o.skips, o.gen
 	var current *expected
 	var runs []*expected
 	var waits []rouse.Cause
@@ -583,7 +580,7 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 			next, waits = x.due, x.waits
 			fallthrough
 		case x.due == next:
-			if x.stored() > 0 {
+			if x.begun() {
 				current = &expected{due: x.due, at: x.at, tries: x.stored(), first: x.first}
 			}
 		}
@@ -600,6 +597,12 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 	}
 	o.endTimer(replaced)
 	o.begins(spec, o.anchor, service)
+	o.foretold = map[rouse.Instant][]ending{}
+	for _, x := range o.list {
+		if x.gen == was && !x.manual && x.over && x.due > next {
+			o.foretold[x.due] = x.fate
+		}
+	}
 	o.next, o.passed, o.skips, o.filed, o.filedSkips = next, passed, skips, waits, skips
 	if current != nil {
 		current.gen = o.gen

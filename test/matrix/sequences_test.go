@@ -155,10 +155,11 @@ func (q sequence) actions(names []string) (each [][]action, crashes []time.Durat
 		each[d.timer] = append(each[d.timer], a)
 	}
 	settled = at + time.Second
-	for i := range names { // what was accepted is reported, sooner or later
+	for i := range names { // what was accepted is reported, sooner or later, and pauses end
 		for n := range 12 {
 			each[i] = append(each[i], action{verb: "report", at: settled + time.Duration(n*311+i*37)*time.Millisecond})
 		}
+		each[i] = append(each[i], action{verb: "resume", at: settled + 5*time.Second + time.Duration(i*37)*time.Millisecond})
 	}
 	return each, crashes, settled
 }
