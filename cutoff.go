@@ -14,7 +14,7 @@ const cutFire = "\x01cut"
 func (t *Timer) CutLater(occ Occurrence, at Instant, c Cause, what string) Timer {
 	row := Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual) + cutFire},
 		Bucket: t.Bucket, Generation: t.Generation, Spec: Spec{Target: t.Spec.Target}, Created: t.Created, Updated: t.Updated,
-		Due: occ.Due, Manual: occ.Manual, Visible: at, Cut: c, Reason: what + " while it may have been sent"}
+		Due: occ.Due, Manual: occ.Manual, Asked: t.Asked, Visible: at, Cut: c, Reason: what + " while it may have been sent"}
 	if occ.Manual == t.Manual {
 		row.Attempts, row.Began, row.LastError, row.Failures = t.Attempts, t.Began, t.LastError, t.Failures
 	}

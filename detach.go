@@ -17,6 +17,9 @@ func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 		}
 		return limit
 	})
+	if t.Due != to.Due { // those to be skipped come after the ones that were due
+		log = append(log, w.passSkips()...)
+	}
 	step := w.settled(log)
 	if step.To != nil && step.To.Visible != Never {
 		step.To.Visible = max(step.To.Visible, again)

@@ -50,12 +50,21 @@ func (w walk) catchUp() []Record {
 	} else if w.t.Spec.Misfire == MisfireAll {
 		near = w.now.Add(-w.t.Spec.Deadline - w.t.Spec.Jitter)
 	}
-	return w.pass(near, func(cur, next Instant) why {
-		if w.inPause(cur) {
+	first, skips := w.t.Due, w.t.Skips > 0
+	log := w.pass(near, func(cur, next Instant) why {
+		switch {
+		case skips && cur != first: // the first one may have been out when they were asked for
+			return why{}
+		case w.inPause(cur):
 			return paused
 		}
 		return w.missed(cur, w.unpaused(next))
 	})
+	if !skips || w.t.Due == first {
+		return log
+	}
+	log = append(log, w.passSkips()...)
+	return append(log, w.catchUp()...)
 }
 
 // missed returns why the misfire policy or the deadline ends the occurrence cur; next is the first one after

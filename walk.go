@@ -42,17 +42,21 @@ func (w walk) following(cur Instant, passed uint64) Instant {
 	return Never
 }
 
-// leave moves Due past its occurrence, which has ended or is detached, then past those that came due in a
-// pause and those that are to be skipped, and returns their records.
+// leave moves Due past its occurrence, which has ended or is detached, then past those that are to be skipped
+// and those that came due in a pause, and returns their records.
 func (w walk) leave() []Record {
 	t := w.t
 	t.Due = w.following(t.Due, t.Passed+1)
 	t.Passed++
-	log := w.passPauses()
-	if t.Skips > 0 {
-		log = append(log, w.skip(&t.Skips, "asked for")...)
+	return append(w.passSkips(), w.passPauses()...)
+}
+
+// passSkips skips the next occurrences if they are to be skipped.
+func (w walk) passSkips() []Record {
+	if w.t.Skips == 0 {
+		return nil
 	}
-	return log
+	return w.skip(&w.t.Skips, "asked for")
 }
 
 // settled returns the step to a timer with no attempt in progress, after applying the misfire policy.

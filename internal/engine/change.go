@@ -52,7 +52,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced during the attempt")}
 		}
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
-		log, err := s.unrecorded(r, log)
+		log, err := s.unrecorded(r, t, log)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
@@ -95,7 +95,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 		step.Log = nil
 	} else if step.Keep || r.unsure {
 		r.doubt = r.doubt || s.others != nil // another node may have advanced the timer
-		if step.Log, err = s.unrecorded(r, step.Log); err != nil {
+		if step.Log, err = s.unrecorded(r, t, step.Log); err != nil {
 			return rouse.Change{}, err
 		}
 	}
@@ -110,7 +110,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 
 // unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose
 // response was lost has already recorded it.
-func (s *settler) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, error) {
+func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record) ([]rouse.Record, error) {
 	if !r.doubt || len(log) == 0 {
 		return log, nil
 	}
@@ -121,7 +121,8 @@ func (s *settler) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, e
 		return nil, err
 	}
 	for i := range page.Records {
-		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual {
+		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual &&
+			!(t.Asked && have.Ended < t.Updated) { // else it is of the life of the occurrence before a client asked for another
 			return nil, nil
 		}
 	}

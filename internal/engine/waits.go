@@ -91,7 +91,7 @@ const (
 func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
 	m.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
 		switch c, ok := m.hindrances.between(from, now); {
-		case how == fromClient, t.Created.Sub(from) > now.Sub(from)/2:
+		case how == fromClient && t.Revision == t.Generation, t.Created.Sub(from) > now.Sub(from)/2:
 			return rouse.CauseCreatedLate
 		case ok:
 			return c

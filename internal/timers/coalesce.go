@@ -77,7 +77,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		}
 		step := rouse.Step{To: &t}
 		if old != nil {
-			ts.cutOff(&step, old, rouse.CauseReplaced, "replaced by a newer call")
+			ts.cutOff(&step, old, cut{rouse.CauseReplaced, "replaced by a newer call"})
 		}
 		w := &engine.Write{Change: ts.Engine.StepChange(key, rows[0].Revision, step)}
 		if o != nil {

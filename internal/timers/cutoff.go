@@ -5,19 +5,19 @@ import "github.com/rousehq/rouse"
 // cutOff adds to a step the records of what ends with a timer, or with a row next to one
 // (rouse.Timer.CutOff). What has an attempt in flight is not among them: it is recorded when the attempt
 // ends. If only another node can know that, the record is written later, unless that node writes one.
-func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, c rouse.Cause, what string) {
+func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, end cut) {
 	now := ts.Engine.Latest()
 	out, later := mayBeOut(ts, t)
-	step.Log = append(step.Log, t.CutOff(now, scheduleOf(ts, t), out, c, what)...)
+	step.Log = append(step.Log, t.CutOff(now, scheduleOf(ts, t), out, end.cause, end.what)...)
 	for _, occ := range out {
 		if later {
-			step.Also = append(step.Also, t.CutLater(occ, now.Add(ts.opts.Engine.Hold+t.Spec.Retry.Effective().Timeout), c, what))
+			step.Also = append(step.Also, t.CutLater(occ, now.Add(ts.opts.Engine.Hold+t.Spec.Retry.Effective().Timeout), end.cause, end.what))
 		}
 	}
 }
 
-// mayBeOut returns the occurrences of a row of which an attempt is out, and whether only another node knows which
-// are.
+// mayBeOut returns the occurrences of a row of which an attempt is out, and whether only another node knows
+// which are.
 func mayBeOut(ts *Timers, t *rouse.Timer) (list []rouse.Occurrence, elsewhere bool) {
 	if occ, out := ts.Engine.Sending(t.Key); out {
 		return []rouse.Occurrence{occ}, false

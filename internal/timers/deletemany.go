@@ -39,7 +39,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	writes := make([]*engine.Write, len(timers))
 	for i := range timers {
 		t := &timers[i]
-		writes[i] = &engine.Write{Change: ts.Engine.StepChange(t.Key, t.Revision, ts.deletion(t))}
+		writes[i] = &engine.Write{Change: ts.Engine.StepChange(t.Key, t.Revision, ts.deletion(t, deleted))}
 	}
 	out, err := ts.Engine.Write(ctx, writes)
 	if err != nil {
@@ -80,6 +80,6 @@ func (ts *Timers) deleteDetachedOf(ctx context.Context, key rouse.Key, detached 
 	if !any {
 		return nil
 	}
-	_, err := rowsNextTo{ts}.delete(ctx, key, nil)
+	_, err := rowsNextTo{ts}.delete(ctx, key, deleted, nil)
 	return err
 }

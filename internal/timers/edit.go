@@ -60,23 +60,14 @@ func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rous
 // has that revision. A timer whose schedule has ended exists as long as an occurrence of it is in flight.
 // Dead letters stay.
 func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
-	var d Deleted
 	if err := cmp.Or(key.Check(), rouse.CheckRevision(ifRevision)); err != nil {
-		return d, err
+		return Deleted{}, err
 	}
-	defer ts.Engine.Freeze(key)()
-	v := access.TimersDelete
-	if key.Fire != "" {
-		v = access.DeadPurge
-	}
-	out, err := ts.edit(ctx, v, key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
-		d.Generation = t.Generation
-		return ts.deletion(t), nil
-	})
-	d.InFlight = out.inFlight
+	v := deletes(key)
+	d, err := ts.deleteRow(ctx, key, ifRevision, deleted)
 	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
 	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
-		detached, failed := rowsNextTo{ts}.delete(ctx, key, nil)
+		detached, failed := rowsNextTo{ts}.delete(ctx, key, deleted, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
 		case failed != nil:
@@ -88,10 +79,37 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	return d, err
 }
 
+// cut is how a timer, or a row next to one, ends.
+type cut struct {
+	cause rouse.Cause
+	what  string // such as "deleted"
+}
+
+var deleted = cut{rouse.CauseDeleted, "deleted"}
+
+// deletes returns the verb for deleting a row.
+func deletes(key rouse.Key) access.Verb {
+	if key.Fire != "" {
+		return access.DeadPurge
+	}
+	return access.TimersDelete
+}
+
+// deleteRow removes a timer, or a row next to one, and records what ends with it.
+func (ts *Timers) deleteRow(ctx context.Context, key rouse.Key, ifRevision uint64, end cut) (d Deleted, err error) {
+	defer ts.Engine.Freeze(key)()
+	out, err := ts.edit(ctx, deletes(key), key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		d.Generation = t.Generation
+		return ts.deletion(t, end), nil
+	})
+	d.InFlight = out.inFlight
+	return d, err
+}
+
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
-func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
+func (ts *Timers) deletion(t *rouse.Timer, end cut) rouse.Step {
 	var step rouse.Step
-	ts.cutOff(&step, t, rouse.CauseDeleted, "deleted")
+	ts.cutOff(&step, t, end)
 	if t.Spec.Expect.Any() && t.Key.Fire == "" { // it finds that its timer is gone
 		step.Also = append(step.Also, t.Expectation(ts.Engine.Latest()))
 	}
@@ -192,7 +210,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 
 // rescheduling gives a timer another schedule.
 func rescheduling(ts *Timers, key rouse.Key, when *rouse.Spec) rewriting {
-	return rewriting{Timers: ts, key: key, verb: access.TimersReschedule, what: "rescheduled",
+	return rewriting{Timers: ts, key: key, verb: access.TimersReschedule, end: cut{rouse.CauseReplaced, "rescheduled"},
 		spec: func(t *rouse.Timer) (rouse.Spec, error) {
 			spec := t.Spec
 			spec.SetWhen(when)

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// rowsNextTo are the rows next to timers that are on their way: overlapping, requested, backfilled and redriven
-// occurrences.
+// rowsNextTo are the rows next to timers that are on their way: overlapping, requested, backfilled and
+// redriven occurrences.
 type rowsNextTo struct{ *Timers }
 
 // each calls do for each row next to a timer that is on its way.
@@ -31,7 +31,7 @@ func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx contex
 // delete removes the rows next to a timer that are on their way and not of its present generation,
 // but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
 // that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
-func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, keep map[rouse.Key]bool) (swept Deleted, err error) {
+func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep map[rouse.Key]bool) (swept Deleted, err error) {
 	var now *rouse.Row
 	err = ts.each(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
 		if now == nil {
@@ -44,7 +44,7 @@ func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, keep map[rouse.K
 		if keep[t.Key] || now.Revision != 0 && t.Generation == now.Generation {
 			return nil
 		}
-		d, err := ts.Delete(ctx, t.Key, 0)
+		d, err := ts.deleteRow(ctx, t.Key, 0, end)
 		if swept.InFlight = swept.InFlight || d.InFlight; err == nil {
 			swept.Generation = max(swept.Generation, d.Generation)
 		}

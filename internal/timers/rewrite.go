@@ -14,7 +14,7 @@ type rewriting struct {
 	key        rouse.Key
 	ifRevision uint64
 	verb       access.Verb
-	what       string // what is done to the timer, such as "replaced"
+	end        cut // of the old generation, if it ends
 	restart    bool
 	spec       func(t *rouse.Timer) (rouse.Spec, error)
 	compile    func(spec *rouse.Spec, now rouse.Instant) (rouse.Schedule, error)
@@ -40,7 +40,7 @@ func (w rewriting) replace(ctx context.Context, p *Put) PutResult {
 
 // replacement is the rewriting of a put.
 func replacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceContext) rewriting {
-	return rewriting{Timers: ts, trace: span, key: p.Key, ifRevision: p.IfRevision, verb: access.TimersCreate, what: "replaced", restart: p.Restart,
+	return rewriting{Timers: ts, trace: span, key: p.Key, ifRevision: p.IfRevision, verb: access.TimersCreate, end: cut{rouse.CauseReplaced, "replaced"}, restart: p.Restart,
 		spec:    func(*rouse.Timer) (rouse.Spec, error) { return p.Spec, nil },
 		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compile(ctx, p, now) }}
 }
@@ -58,7 +58,7 @@ func (w *rewriting) of(t *rouse.Timer) (r rouse.Rewritten, err error) {
 	}
 	old := scheduleOf(w.Timers, t)
 	cutOff := func() (step rouse.Step) {
-		w.cutOff(&step, t, rouse.CauseReplaced, w.what)
+		w.cutOff(&step, t, w.end)
 		return step
 	}
 	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.placed(w.key, spec.Target), Old: old, New: made,
@@ -110,7 +110,7 @@ func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
 	case last.Unchanged:
 	case last.To.Generation == 0:
 		res.Timer.Generation, res.InFlight = out.revision, out.inFlight
-		detached, failed := rowsNextTo{w.Timers}.delete(ctx, w.key, nil)
+		detached, failed := rowsNextTo{w.Timers}.delete(ctx, w.key, w.end, nil)
 		res.InFlight, err = res.InFlight || detached.InFlight, failed
 	default:
 		res.InFlight = busy || out.inFlight

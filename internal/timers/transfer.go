@@ -96,7 +96,7 @@ func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse
 				}
 				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
 			}
-			ts.cutOff(&step, &was, rouse.CauseReplaced, "replaced by an import")
+			ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
 		}
 	}
 	return PutResult{Timer: t}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
