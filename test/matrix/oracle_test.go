@@ -567,7 +567,12 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 	if reflect.DeepEqual(spec, o.spec) {
 		return nothing
 	}
-	next, passed, skips, was := o.next, o.passed, o.skips, o.gen
+	next, passed, skips, foretold := o.next, o.passed, o.skips, map[rouse.Instant][]ending{}
+	for _, x := range o.list {
+		if x.gen == o.gen && !x.manual && x.over {
+			foretold[x.due] = x.fate
+		}
+	}
 	var current *expected
 	var runs []*expected
 	var waits []rouse.Cause
@@ -597,12 +602,7 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 	}
 	o.endTimer(replaced)
 	o.begins(spec, o.anchor, service)
-	o.foretold = map[rouse.Instant][]ending{}
-	for _, x := range o.list {
-		if x.gen == was && !x.manual && x.over && x.due > next {
-			o.foretold[x.due] = x.fate
-		}
-	}
+	o.foretold = foretold
 	o.next, o.passed, o.skips, o.filed, o.filedSkips = next, passed, skips, waits, skips
 	if current != nil {
 		current.gen = o.gen
