@@ -347,6 +347,9 @@ func (o *oracle) missed(x *expected) (fate []ending) {
 			causes = append(causes, y.waits...)
 		}
 	}
+	if o.foretold != nil {
+		causes = append(causes, rouse.CauseCreatedLate)
+	}
 	for _, c := range causes {
 		fate = append(fate, ending{rouse.EndMissed, c})
 	}
