@@ -44,6 +44,12 @@ type Counted interface {
 	Between(after, until Instant) (n uint64, last Instant, ok bool)
 }
 
+// The life of an occurrence, and what each operation does to it, is a table in docs/policies.md ("What a
+// change keeps"). Its states are those of the fields of Timer: planned (Due is to come), due and not begun,
+// in flight, retried (Attempts), accepted (Token), next to its timer (a row of its own, Detach), ended (a
+// Record). After has the outcomes of attempts; CatchUp, Detach and SkipOverLimit what happens without one;
+// Pause, Resume, Skip, Run, Rewrite, CutOff and Replan the operations.
+
 // Step is what follows from an event in the life of a timer: one conditional write.
 type Step struct {
 	Keep     bool    // the timer stays as it is; only Log is written

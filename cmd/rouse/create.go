@@ -13,7 +13,7 @@ import (
 type createCmd struct {
 	Name       string `arg:"" optional:"" help:"Name of the timer, unique in its namespace; default generated."`
 	File       string `short:"f" help:"Create the timers of a file of JSON Lines, each the body of the API's create call; - is stdin." placeholder:"FILE"`
-	Replace    bool   `help:"Replace a timer of the same name, which begins a new generation."`
+	Replace    bool   `help:"Give an existing timer of the name this spec. If its due times are the same, all of its state stays."`
 	IfRevision uint64 `help:"Replace the timer only if it has this revision." placeholder:"N"`
 
 	DryRun bool `help:"Check everything, and show what would be stored and when it would fire; nothing is written."`

@@ -174,10 +174,11 @@ var createRoutes = []route{
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
 	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
-		summary: "Creates a timer or replaces it, which begins a new generation.",
+		summary: "Creates a timer, or gives the existing one another spec.",
 		more: `
 description: |
-  If-None-Match with * only creates; If-Match with * only replaces; If-Match with an entity tag, or expected_revision,
+  If nothing differs, nothing is written. If the due times are the same, all state of the timer stays; otherwise a new
+  generation begins. If-None-Match with * only creates; If-Match with * only replaces; If-Match with an entity tag, or expected_revision,
   replaces only that revision. A header that does not hold is 412, an expected_revision 409.
 parameters:
   - {$ref: '#/components/parameters/If-Match'}

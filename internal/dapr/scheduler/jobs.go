@@ -72,7 +72,7 @@ func (f *service) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overw
 	if t.First != 0 {
 		results, err = f.timers.Import(ctx, []rouse.Timer{{Key: ref.Key(), Spec: t.Spec, Due: t.First}}, mode)
 	} else {
-		results, err = f.timers.Put(ctx, []timers.Put{{Key: ref.Key(), Spec: t.Spec, Mode: mode}})
+		results, err = f.timers.Put(ctx, []timers.Put{{Key: ref.Key(), Spec: t.Spec, Mode: mode, Restart: true}})
 	}
 	if err != nil {
 		return err
