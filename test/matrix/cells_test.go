@@ -179,7 +179,7 @@ func senseless(st *state, op *operation, p policy) string {
 // with returns the scripted timer of a cell.
 func (st *state) with(op *operation, p policy, begin rouse.Instant) *play {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(op.name)
-	pl := &play{cell: name}
+	pl := &play{operation: op.name}
 	if strings.HasPrefix(st.name, "jittered") {
 		name = jitteredName(name, begin)
 	}
@@ -268,18 +268,25 @@ func jitteredName(name string, begin rouse.Instant) string {
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for i := range sites {
-		for _, o := range []rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip, rouse.OverlapAllow} {
-			for _, m := range []rouse.Misfire{rouse.MisfireAll, rouse.MisfireLatest} {
-				for k := range states {
-					st, s, p := &states[k], &sites[i], policy{o, m}
-					t.Run(fmt.Sprintf("%s/%s/%v", s.name, st.name, p), func(t *testing.T) {
-						t.Parallel()
-						st.play(t, s, p)
-					})
-				}
+		for _, p := range policiesOfCells() {
+			for k := range states {
+				st, s := &states[k], &sites[i]
+				t.Run(fmt.Sprintf("%s/%s/%v", s.name, st.name, p), func(t *testing.T) {
+					t.Parallel()
+					st.play(t, s, p)
+				})
 			}
 		}
 	}
+}
+
+func policiesOfCells() (list []policy) {
+	for _, o := range []rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip, rouse.OverlapAllow} {
+		for _, m := range []rouse.Misfire{rouse.MisfireAll, rouse.MisfireLatest} {
+			list = append(list, policy{o, m})
+		}
+	}
+	return list
 }
 
 // play runs all operations in a state, and judges each.
@@ -305,8 +312,13 @@ func (st *state) play(t *testing.T, s *site, p policy) {
 		w.perform(t, plays, begin, crashes, theEnd)
 	})
 	for _, pl := range plays {
-		t.Run(pl.cell, func(t *testing.T) {
-			if list := pl.complaints(s, crashes, theEnd); len(list) > 0 {
+		t.Run(pl.operation, func(t *testing.T) {
+			list := pl.complaints(s, crashes, theEnd)
+			gap := gapOf(s.name, st.name, p.String(), pl.operation)
+			switch {
+			case gap != nil && len(list) == 0:
+				t.Errorf("it is right now: take it out of knownGaps (%s)", gap.reason)
+			case gap == nil && len(list) > 0:
 				t.Errorf("%d complaints:\n%s", len(list), strings.Join(list[:min(len(list), 12)], "\n"))
 				if testing.Verbose() {
 					t.Log(pl.story())

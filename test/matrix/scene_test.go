@@ -64,14 +64,14 @@ type scene struct {
 
 // play is one timer: what is scripted about it, and what was seen of it.
 type play struct {
-	cell     string
-	name     string // of the timer
-	script   script
-	steps    []action
-	begin    rouse.Instant
-	gate     chan struct{} // not nil: what answers never waits for it
-	arrivals []arrival
-	calls    []call
+	name      string // of the timer
+	operation string // of its cell
+	script    script
+	steps     []action
+	begin     rouse.Instant
+	gate      chan struct{} // not nil: what answers never waits for it
+	arrivals  []arrival
+	calls     []call
 
 	// What the service has at the end.
 	records []rouse.Record
