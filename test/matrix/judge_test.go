@@ -69,7 +69,10 @@ func (j *judgement) follow(c *call) {
 	if c.result != nil && c.err == nil {
 		anchor, service = c.result.Timer.Anchor, c.result.Timer.Generation
 	}
-	own := false
+	own, flying, skips := false, false, o.skips
+	for _, x := range o.list {
+		flying = flying || x.flying && x.answer.verdict != rouse.Deferred
+	}
 	var eff effect
 	switch s.verb {
 	case "create", "put", "reschedule":
@@ -127,8 +130,26 @@ func (j *judgement) follow(c *call) {
 		j.complain("%v was taken; it has nothing to act on", s)
 		return
 	}
+	if own && c.err == nil && s.verb != "create" {
+		j.answered(c, eff, flying, skips)
+	}
 	o.settle()
 	j.row(c, eff)
+}
+
+// answered compares what a write answered with what it did. A node that does not send itself may answer that
+// an attempt is in flight when it cannot know.
+func (j *judgement) answered(c *call, eff effect, flying bool, skips int) {
+	r := c.result
+	if r.Unchanged != (eff == nothing) {
+		j.complain("%v: unchanged is %v (%v)", c.step, r.Unchanged, eff)
+	}
+	if eff == begun && r.InFlight != flying && (flying || j.late < 5*time.Second) {
+		j.complain("%v: in flight is %v, want %v", c.step, r.InFlight, flying)
+	}
+	if eff == begun && skips > 0 && len(r.Notes) == 0 && c.step.verb != "import" {
+		j.complain("%v drops %d skips, and does not tell", c.step, skips)
+	}
 }
 
 // row compares a timer's row before and after a call.

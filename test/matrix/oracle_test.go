@@ -589,7 +589,10 @@ func (o *oracle) overwrite(spec rouse.Spec, service uint64) effect {
 			fallthrough
 		case x.due == next:
 			if x.begun() {
-				current = &expected{due: x.due, at: x.at, tries: x.stored(), first: x.first}
+				current = &expected{due: x.due, at: x.at, tries: x.stored()}
+				if x.stored() > 0 {
+					current.first = x.first
+				}
 			}
 		}
 	}
