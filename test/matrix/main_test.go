@@ -4,6 +4,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // TestMain lets each run of the tests draw the same sequences, so that a change is judged by itself; `make
@@ -15,5 +17,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	poll.MoreAtATime() // samples wait most of the time
 	os.Exit(m.Run())
 }

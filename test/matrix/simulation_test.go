@@ -18,7 +18,6 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
-	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -36,10 +35,8 @@ type simulation struct {
 	skew     atomic.Int64  // of the store's clock, in nanoseconds
 	lives    int
 
-	engine *timers.Timers
+	engine *node
 	wire   *cutstore.Store
-	cancel func()
-	ended  chan struct{}
 
 	mu     sync.Mutex
 	events []history.Event
@@ -94,17 +91,7 @@ func (w *simulation) wrong(format string, args ...any) {
 // start begins an engine's life.
 func (w *simulation) start() {
 	w.wire = &cutstore.Store{Store: w.store}
-	w.engine = timers.New(w.wire, claim.NewSole(1), w, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Grace: 20 * time.Second, Look: -1}})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	w.cancel, w.ended = cancel, ended
-	e := w.engine
-	go func() {
-		defer close(ended)
-		if err := e.Run(ctx); err != nil {
-			w.wrong("the engine ended: %v", err)
-		}
-	}()
+	w.engine = startNode(w.wire, claim.NewSole(1), w, engine.Options{Grace: 20 * time.Second}, func(err error) { w.wrong("the engine ended: %v", err) })
 	synctest.Wait()
 }
 
@@ -116,11 +103,11 @@ func (w *simulation) stop(crash bool) (restart func()) {
 	if crash {
 		w.wire.Cut()
 	}
-	w.cancel()
+	w.engine.cancel()
 	if !crash {
-		<-w.ended
+		<-w.engine.ended
 	}
-	ended := w.ended
+	ended := w.engine.ended
 	return func() {
 		if crash { // what the process was sending is cut, too
 			<-ended
@@ -344,8 +331,7 @@ func (w *simulation) finish() (r history.Report, log []byte) {
 	w.mu.Lock()
 	w.over = true
 	w.mu.Unlock()
-	w.cancel()
-	<-w.ended
+	w.engine.stop()
 	return w.judge()
 }
 
