@@ -111,7 +111,10 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	if t.Over() {
 		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
 	}
-	if !t.Paused {
+	if t.PauseOver(now) { // which an occurrence in progress has kept from being noticed
+		walk{t: t}.remember(Span{cmp.Or(t.PausedAt, MinInstant), t.Until})
+	}
+	if !t.Paused || t.PauseOver(now) {
 		t.PausedAt = now
 	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now

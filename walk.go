@@ -137,10 +137,14 @@ func (w walk) pauseOf(due Instant) (pause Span, in bool) {
 	return Span{}, false
 }
 
-// unpaused returns due, which follows the timer's next occurrence, or the first one after it that no pause
-// skips.
-func (w walk) unpaused(due Instant) Instant {
+// after returns due, which follows the timer's next occurrence, or the first one after it that is neither to
+// be skipped nor came due in a pause.
+func (w walk) after(due Instant) Instant {
 	passed := w.t.Passed + 1
+	for n := w.t.Skips; n > 0 && due <= w.now; n-- {
+		passed++
+		due = w.following(due, passed)
+	}
 	for due < UnknownDue {
 		pause, in := w.pauseOf(due)
 		if !in {

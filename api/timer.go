@@ -22,8 +22,8 @@ type Timer struct {
 	PauseReason string `json:"pause_reason,omitzero"`
 	// why it is paused, for programs; requested: a client asked for it
 	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable|calendar|schedule_invalid"`
-	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
 	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
+	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
 	Created    Time      `json:"created,omitzero"`
 	Updated    Time      `json:"updated,omitzero"`
 	Anchor     Time      `json:"anchor,omitzero"`  // where intervals begin
