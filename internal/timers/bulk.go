@@ -89,6 +89,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		}
 	}
 	var p BulkProgress
+	own := ts.matching(func(ctx context.Context, t *rouse.Timer) bool { return ts.bulkMatches(ctx, &r, &q, t) })
 	names, fails := 0, 0
 	pace := pace{perSecond: r.PerSecond}
 	for {
@@ -99,7 +100,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		var timers []rouse.Timer
 		for i := range page.Rows {
 			t, err := ts.Read(&page.Rows[i])
-			if err == nil && ts.mayList(ctx, &t, verbs...) && ts.sought(ctx, &q, &t) && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
+			if err == nil && ts.bulkMatches(ctx, &r, &q, &t) && (r.Limit == 0 || p.Matched < r.Limit) {
 				timers = append(timers, t)
 				p.Matched++
 			}
@@ -120,10 +121,11 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 			if err != nil {
 				return err
 			}
-			for i, err := range ts.bulkPage(ctx, &r, rest[:n]) {
+			for i, err := range own.bulkPage(ctx, &r, rest[:n]) {
 				switch {
 				case err == nil:
 					p.Changed++
+				case errors.Is(err, errNoMatch):
 				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone in the meantime: nothing is left to do
 				default:
 					p.Failed++
@@ -150,6 +152,13 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		}
 		q.After = *page.Next
 	}
+}
+
+// bulkMatches reports whether a request with the query is about a row.
+func (ts *Timers) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Query, t *rouse.Timer) bool {
+	row := rouse.Row{Key: t.Key, State: t.State(), Labels: t.Spec.Labels, Due: t.Due}
+	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
+		strings.Contains(t.LastError, r.ErrorContains)
 }
 
 // check validates the request, and returns the query of its rows.

@@ -101,6 +101,7 @@ func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
 // except for the keys to keep. It returns the latest generation that it removed an occurrence of, 0 for none,
 // and whether an attempt of one of them is in flight.
 func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
+	ts = ts.matching(nil) // they are not what was selected, but next to it
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return swept, err
@@ -453,6 +454,9 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		}
 		if err != nil {
 			return edited{}, err
+		}
+		if ts.match != nil && !ts.match(ctx, &t) {
+			return edited{}, errNoMatch
 		}
 		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
 			return edited{}, conflicting(key, t.Revision)

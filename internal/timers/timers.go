@@ -5,6 +5,7 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -44,6 +45,8 @@ type Timers struct {
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
+
+	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
 
 // New returns the timers of a store. They do nothing until Run.
@@ -73,3 +76,14 @@ func (ts *Timers) Unguarded() *Timers {
 	own.access, own.admission.explicit = nil, false
 	return &own
 }
+
+// matching returns the same timers, whose edits leave a row as it is, with errNoMatch, unless match accepts
+// the version that they change.
+func (ts *Timers) matching(match func(ctx context.Context, t *rouse.Timer) bool) *Timers {
+	own := *ts
+	own.match = match
+	return &own
+}
+
+// errNoMatch is of a row that was selected, and has changed since so that it no longer is.
+var errNoMatch = errors.New("it no longer matches")
