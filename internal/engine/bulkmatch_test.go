@@ -171,8 +171,8 @@ func TestEachBulkActionChecksItsFilterAgain(t *testing.T) {
 	}
 }
 
-// TestAPurgeSparesWhatIsRedriven: a dead letter that a client sends again while the dead letters are purged is
-// none any more.
+// TestAPurgeSparesWhatIsRedriven: a dead letter that a client sends again while the dead letters are purged
+// is none any more.
 func TestAPurgeSparesWhatIsRedriven(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &listHook{Store: mem.New()}

@@ -17,6 +17,9 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		return
 	}
 	switch {
+	case rouse.IsJob(en.row.Key):
+		m.jobs.add(en)
+		return
 	case en.row.Key.Fire == rouse.ExpectFire:
 		m.expectations.add(en)
 		return

@@ -7408,7 +7408,7 @@ type BulkRequest struct {
 	When          *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                        // of reschedule
 	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                     // not 0: at most so many
 	ErrorContains string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"` // of redrive and purge: only dead letters whose last error contains it
-	PerSecond     float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`           // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
+	PerSecond     float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`           // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7514,6 +7514,7 @@ type BulkProgress struct {
 	Failures      []*BulkFailure         `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"` // new ones, at most a hundred in all
 	Names         []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`       // of a dry run: what would be changed, the first thousand; over all namespaces, as "namespace/name"
 	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`        // the last message
+	Job           string                 `protobuf:"bytes,7,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that does it, which goes on when the stream ends; empty: of a dry run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7590,6 +7591,13 @@ func (x *BulkProgress) GetDone() bool {
 	return false
 }
 
+func (x *BulkProgress) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type BulkFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -7658,6 +7666,362 @@ func (x *BulkFailure) GetNamespace() string {
 	return ""
 }
 
+type ListJobsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"; "-": all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsRequest) Reset() {
+	*x = ListJobsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsRequest) ProtoMessage() {}
+
+func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
+func (*ListJobsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+}
+
+func (x *ListJobsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListJobsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsResponse) Reset() {
+	*x = ListJobsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsResponse) ProtoMessage() {}
+
+func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
+func (*ListJobsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+}
+
+func (x *ListJobsResponse) GetJobs() []*Job {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type GetJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"; "-": of those about all namespaces
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetJobRequest) Reset() {
+	*x = GetJobRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetJobRequest) ProtoMessage() {}
+
+func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
+func (*GetJobRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *GetJobRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetJobRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type CancelJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // as of GetJobRequest
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelJobRequest) Reset() {
+	*x = CancelJobRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelJobRequest) ProtoMessage() {}
+
+func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
+func (*CancelJobRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *CancelJobRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CancelJobRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type Job struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": its timers are of all namespaces
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`         // bulk or calendar
+	Action        string                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`     // of a bulk change, such as delete
+	Calendar      string                 `protobuf:"bytes,5,opt,name=calendar,proto3" json:"calendar,omitempty"` // of a calendar's job: its name
+	Filter        *Filter                `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`     // of a bulk change
+	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`             // the principal that asked for it
+	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`       // running, done, cancelled or failed
+	Problem       *Problem               `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`   // why it failed
+	Matched       uint64                 `protobuf:"varint,10,opt,name=matched,proto3" json:"matched,omitempty"` // timers, or dead letters, that it came to
+	Changed       uint64                 `protobuf:"varint,11,opt,name=changed,proto3" json:"changed,omitempty"`
+	Failed        uint64                 `protobuf:"varint,12,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failures      []*BulkFailure         `protobuf:"bytes,13,rep,name=failures,proto3" json:"failures,omitempty"` // the first hundred; left out of lists
+	CreatedMs     int64                  `protobuf:"varint,14,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs     int64                  `protobuf:"varint,15,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"` // when it made progress last
+	EndedMs       int64                  `protobuf:"varint,16,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`       // 0: it is running
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Job) Reset() {
+	*x = Job{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Job) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Job) ProtoMessage() {}
+
+func (x *Job) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Job.ProtoReflect.Descriptor instead.
+func (*Job) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *Job) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Job) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Job) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Job) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Job) GetCalendar() string {
+	if x != nil {
+		return x.Calendar
+	}
+	return ""
+}
+
+func (x *Job) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *Job) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Job) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Job) GetProblem() *Problem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+func (x *Job) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *Job) GetChanged() uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *Job) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Job) GetFailures() []*BulkFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *Job) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *Job) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+func (x *Job) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Timers        []*Timer               `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"` // up to 1,000
@@ -7669,7 +8033,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7681,7 +8045,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7694,7 +8058,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -7727,7 +8091,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7739,7 +8103,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7752,7 +8116,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -7775,7 +8139,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7787,7 +8151,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7800,7 +8164,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -7848,7 +8212,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7860,7 +8224,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7873,7 +8237,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Day) GetDate() string {
@@ -7902,7 +8266,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7914,7 +8278,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7927,7 +8291,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -7964,13 +8328,14 @@ type PutCalendarResponse struct {
 	Days          uint64                 `protobuf:"varint,2,opt,name=days,proto3" json:"days,omitempty"`
 	Moved         uint64                 `protobuf:"varint,3,opt,name=moved,proto3" json:"moved,omitempty"`      // timers that are due at another time now
 	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
+	Job           string                 `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that moves the rest of the timers; empty: all have moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7982,7 +8347,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7995,7 +8360,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8026,6 +8391,13 @@ func (x *PutCalendarResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *PutCalendarResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type GetCalendarRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -8036,7 +8408,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8048,7 +8420,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8061,7 +8433,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8087,7 +8459,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8099,7 +8471,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8112,7 +8484,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8131,7 +8503,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8143,7 +8515,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8156,7 +8528,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8176,7 +8548,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8188,7 +8560,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8201,7 +8573,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8226,7 +8598,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8238,7 +8610,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8251,7 +8623,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 type BackupRequest struct {
@@ -8262,7 +8634,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8274,7 +8646,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8287,7 +8659,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 type BackupChunk struct {
@@ -8299,7 +8671,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8311,7 +8683,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8324,7 +8696,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8342,7 +8714,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8354,7 +8726,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8367,7 +8739,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 type AdvanceClockRequest struct {
@@ -8381,7 +8753,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8393,7 +8765,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8406,7 +8778,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -8442,7 +8814,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8454,7 +8826,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8467,7 +8839,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -8506,7 +8878,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8518,7 +8890,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8531,7 +8903,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 type ListNodesResponse struct {
@@ -8543,7 +8915,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8555,7 +8927,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8568,7 +8940,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -8597,7 +8969,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8609,7 +8981,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8622,7 +8994,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *Node) GetId() string {
@@ -8711,7 +9083,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8723,7 +9095,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8736,7 +9108,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -8800,7 +9172,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8812,7 +9184,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8825,7 +9197,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -8868,7 +9240,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8880,7 +9252,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8893,7 +9265,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -8933,7 +9305,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8945,7 +9317,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8958,7 +9330,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -8977,7 +9349,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8989,7 +9361,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9002,7 +9374,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9042,7 +9414,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9054,7 +9426,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9067,7 +9439,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9232,7 +9604,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9244,7 +9616,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9257,7 +9629,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9321,7 +9693,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9333,7 +9705,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9346,7 +9718,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9406,7 +9778,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9418,7 +9790,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9431,7 +9803,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *Record) GetNamespace() string {
@@ -9598,7 +9970,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9610,7 +9982,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9623,7 +9995,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -9703,7 +10075,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9715,7 +10087,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9728,7 +10100,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -9784,7 +10156,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9796,7 +10168,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9809,7 +10181,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -9847,7 +10219,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9859,7 +10231,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9872,7 +10244,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -9929,7 +10301,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9941,7 +10313,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9954,7 +10326,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10006,7 +10378,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10018,7 +10390,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10031,7 +10403,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10129,7 +10501,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10141,7 +10513,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10154,7 +10526,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10187,7 +10559,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10199,7 +10571,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10212,7 +10584,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10233,7 +10605,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10245,7 +10617,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10258,7 +10630,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10293,7 +10665,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10305,7 +10677,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10318,7 +10690,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10352,7 +10724,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10364,7 +10736,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10377,7 +10749,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10405,7 +10777,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10417,7 +10789,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10430,7 +10802,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -10462,7 +10834,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10474,7 +10846,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10487,7 +10859,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 type PurgeRequest struct {
@@ -10501,7 +10873,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10513,7 +10885,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10526,7 +10898,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -10558,7 +10930,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10570,7 +10942,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10583,7 +10955,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 type SubscribeRequest struct {
@@ -10601,7 +10973,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10613,7 +10985,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10626,7 +10998,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -10711,7 +11083,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10723,7 +11095,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10736,7 +11108,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -10770,7 +11142,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10782,7 +11154,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10795,7 +11167,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -10893,7 +11265,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10905,7 +11277,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10918,7 +11290,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -10956,7 +11328,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10968,7 +11340,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10981,7 +11353,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Called) GetId() string {
@@ -11041,7 +11413,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11053,7 +11425,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11066,7 +11438,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11116,7 +11488,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11128,7 +11500,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11141,7 +11513,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11184,7 +11556,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11196,7 +11568,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11209,7 +11581,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11245,7 +11617,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11257,7 +11629,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11270,7 +11642,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11311,7 +11683,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11323,7 +11695,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11336,7 +11708,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11368,7 +11740,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11380,7 +11752,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11393,7 +11765,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -11428,7 +11800,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11440,7 +11812,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11453,7 +11825,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -11480,7 +11852,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11492,7 +11864,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11505,7 +11877,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *Peer) GetId() string {
@@ -11545,7 +11917,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11557,7 +11929,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11570,7 +11942,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -11697,7 +12069,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11709,7 +12081,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11722,7 +12094,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -11833,7 +12205,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11845,7 +12217,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11858,7 +12230,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12507,19 +12879,50 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12%\n" +
 	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\x12\x1d\n" +
 	"\n" +
-	"per_second\x18\t \x01(\x01R\tperSecond\"\xb7\x01\n" +
+	"per_second\x18\t \x01(\x01R\tperSecond\"\xc9\x01\n" +
 	"\fBulkProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x04R\x06failed\x121\n" +
 	"\bfailures\x18\x04 \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\"\x85\x01\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\x12\x10\n" +
+	"\x03job\x18\a \x01(\tR\x03job\"\x85\x01\n" +
 	"\vBulkFailure\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\afire_id\x18\x02 \x01(\tR\x06fireId\x12+\n" +
 	"\aproblem\x18\x03 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x1c\n" +
-	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"\x8e\x01\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"/\n" +
+	"\x0fListJobsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"5\n" +
+	"\x10ListJobsResponse\x12!\n" +
+	"\x04jobs\x18\x01 \x03(\v2\r.rouse.v1.JobR\x04jobs\"=\n" +
+	"\rGetJobRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"@\n" +
+	"\x10CancelJobRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xd0\x03\n" +
+	"\x03Job\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06action\x18\x04 \x01(\tR\x06action\x12\x1a\n" +
+	"\bcalendar\x18\x05 \x01(\tR\bcalendar\x12(\n" +
+	"\x06filter\x18\x06 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12\x14\n" +
+	"\x05state\x18\b \x01(\tR\x05state\x12+\n" +
+	"\aproblem\x18\t \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x18\n" +
+	"\amatched\x18\n" +
+	" \x01(\x04R\amatched\x12\x18\n" +
+	"\achanged\x18\v \x01(\x04R\achanged\x12\x16\n" +
+	"\x06failed\x18\f \x01(\x04R\x06failed\x121\n" +
+	"\bfailures\x18\r \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x0e \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\x0f \x01(\x03R\tupdatedMs\x12\x19\n" +
+	"\bended_ms\x18\x10 \x01(\x03R\aendedMs\"\x8e\x01\n" +
 	"\rImportRequest\x12'\n" +
 	"\x06timers\x18\x01 \x03(\v2\x0f.rouse.v1.TimerR\x06timers\x120\n" +
 	"\tcalendars\x18\x02 \x03(\v2\x12.rouse.v1.CalendarR\tcalendars\x12\"\n" +
@@ -12540,12 +12943,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12!\n" +
 	"\x04days\x18\x03 \x03(\v2\r.rouse.v1.DayR\x04days\x12\x1c\n" +
-	"\ticalendar\x18\x04 \x01(\fR\ticalendar\"\x8b\x01\n" +
+	"\ticalendar\x18\x04 \x01(\fR\ticalendar\"\x9d\x01\n" +
 	"\x13PutCalendarResponse\x12.\n" +
 	"\bcalendar\x18\x01 \x01(\v2\x12.rouse.v1.CalendarR\bcalendar\x12\x12\n" +
 	"\x04days\x18\x02 \x01(\x04R\x04days\x12\x14\n" +
 	"\x05moved\x18\x03 \x01(\x04R\x05moved\x12\x1a\n" +
-	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"F\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\x12\x10\n" +
+	"\x03job\x18\x05 \x01(\tR\x03job\"F\n" +
 	"\x12GetCalendarRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"4\n" +
@@ -12911,7 +13315,11 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
 	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
 	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
-	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xcb\x03\n" +
+	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xb3\x01\n" +
+	"\x04Jobs\x12A\n" +
+	"\bListJobs\x12\x19.rouse.v1.ListJobsRequest\x1a\x1a.rouse.v1.ListJobsResponse\x120\n" +
+	"\x06GetJob\x12\x17.rouse.v1.GetJobRequest\x1a\r.rouse.v1.Job\x126\n" +
+	"\tCancelJob\x12\x1a.rouse.v1.CancelJobRequest\x1a\r.rouse.v1.Job2\xcb\x03\n" +
 	"\aSecrets\x129\n" +
 	"\tPutSecret\x12\x1a.rouse.v1.PutSecretRequest\x1a\x10.rouse.v1.Secret\x12J\n" +
 	"\vListSecrets\x12\x1c.rouse.v1.ListSecretsRequest\x1a\x1d.rouse.v1.ListSecretsResponse\x12M\n" +
@@ -12970,7 +13378,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 180)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13081,84 +13489,89 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*BulkRequest)(nil),              // 106: rouse.v1.BulkRequest
 	(*BulkProgress)(nil),             // 107: rouse.v1.BulkProgress
 	(*BulkFailure)(nil),              // 108: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),            // 109: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 110: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 111: rouse.v1.Calendar
-	(*Day)(nil),                      // 112: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 113: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 114: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 115: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 116: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 117: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 118: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 119: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 120: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 121: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 122: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 123: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 124: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 125: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 126: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 127: rouse.v1.Node
-	(*AuditFilter)(nil),              // 128: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 129: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 130: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 131: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 132: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 133: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 134: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 135: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 136: rouse.v1.Record
-	(*RecordFilter)(nil),             // 137: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 138: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 139: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 140: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 141: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 142: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 143: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 144: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 145: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 146: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 147: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 148: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 149: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 150: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 151: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 152: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 153: rouse.v1.Leave
-	(*CallRequest)(nil),              // 154: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 155: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 156: rouse.v1.Called
-	(*Open)(nil),                     // 157: rouse.v1.Open
-	(*Settle)(nil),                   // 158: rouse.v1.Settle
-	(*Answer)(nil),                   // 159: rouse.v1.Answer
-	(*Failure)(nil),                  // 160: rouse.v1.Failure
-	(*Extension)(nil),                // 161: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 162: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 163: rouse.v1.Peers
-	(*Peer)(nil),                     // 164: rouse.v1.Peer
-	(*Fire)(nil),                     // 165: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 166: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 167: rouse.v1.ReportResponse
-	nil,                              // 168: rouse.v1.Namespace.CountsEntry
-	nil,                              // 169: rouse.v1.Grant.LabelsEntry
-	nil,                              // 170: rouse.v1.Spec.LabelsEntry
-	nil,                              // 171: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 172: rouse.v1.Filter.LabelsEntry
-	nil,                              // 173: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 174: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 175: rouse.v1.Open.LabelsEntry
-	nil,                              // 176: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 177: google.protobuf.Duration
+	(*ListJobsRequest)(nil),          // 109: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 110: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 111: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 112: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 113: rouse.v1.Job
+	(*ImportRequest)(nil),            // 114: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 115: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 116: rouse.v1.Calendar
+	(*Day)(nil),                      // 117: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 118: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 119: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 120: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 121: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 122: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 123: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 124: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 125: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 126: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 127: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 128: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 129: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 130: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 131: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 132: rouse.v1.Node
+	(*AuditFilter)(nil),              // 133: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 134: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 135: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 136: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 137: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 138: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 139: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 140: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 141: rouse.v1.Record
+	(*RecordFilter)(nil),             // 142: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 143: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 144: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 145: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 146: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 147: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 148: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 149: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 150: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 151: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 152: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 153: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 154: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 155: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 156: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 157: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 158: rouse.v1.Leave
+	(*CallRequest)(nil),              // 159: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 160: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 161: rouse.v1.Called
+	(*Open)(nil),                     // 162: rouse.v1.Open
+	(*Settle)(nil),                   // 163: rouse.v1.Settle
+	(*Answer)(nil),                   // 164: rouse.v1.Answer
+	(*Failure)(nil),                  // 165: rouse.v1.Failure
+	(*Extension)(nil),                // 166: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 167: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 168: rouse.v1.Peers
+	(*Peer)(nil),                     // 169: rouse.v1.Peer
+	(*Fire)(nil),                     // 170: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 171: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 172: rouse.v1.ReportResponse
+	nil,                              // 173: rouse.v1.Namespace.CountsEntry
+	nil,                              // 174: rouse.v1.Grant.LabelsEntry
+	nil,                              // 175: rouse.v1.Spec.LabelsEntry
+	nil,                              // 176: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 177: rouse.v1.Filter.LabelsEntry
+	nil,                              // 178: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 179: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 180: rouse.v1.Open.LabelsEntry
+	nil,                              // 181: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 182: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	177, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	177, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	182, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	182, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	168, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	173, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13174,12 +13587,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	169, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	174, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	177, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	182, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -13188,244 +13601,254 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	66,  // 33: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
 	65,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
 	64,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	170, // 36: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	175, // 36: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	70,  // 37: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	71,  // 38: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	69,  // 39: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 40: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	177, // 41: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	177, // 42: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	177, // 43: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	182, // 40: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	182, // 41: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	182, // 42: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	182, // 43: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	68,  // 44: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	177, // 45: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	177, // 46: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	177, // 47: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	177, // 48: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	177, // 49: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	177, // 50: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	177, // 51: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	171, // 52: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	177, // 53: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	182, // 45: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	182, // 46: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	182, // 47: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	182, // 48: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	182, // 49: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	182, // 50: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	182, // 51: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	176, // 52: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	182, // 53: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	67,  // 54: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 55: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	73,  // 56: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	74,  // 57: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	177, // 58: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	177, // 59: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	177, // 60: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	182, // 58: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	182, // 59: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	182, // 60: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 61: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	76,  // 62: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	67,  // 63: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	78,  // 64: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	79,  // 65: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	172, // 66: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	177, // 66: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	81,  // 67: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	63,  // 68: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	81,  // 69: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	94,  // 70: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	69,  // 71: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	177, // 72: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	177, // 73: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	182, // 72: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	182, // 73: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	100, // 74: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	99,  // 75: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	63,  // 76: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	136, // 77: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	141, // 77: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
 	100, // 78: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	81,  // 79: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	100, // 80: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	81,  // 81: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	177, // 82: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	182, // 82: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	105, // 83: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	81,  // 84: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	94,  // 85: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
 	108, // 86: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
 	79,  // 87: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	63,  // 88: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	111, // 89: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 90: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	78,  // 91: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	112, // 92: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	112, // 93: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	111, // 94: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	111, // 95: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	177, // 96: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	177, // 97: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	127, // 98: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	128, // 99: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 100: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	128, // 101: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	133, // 102: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	177, // 103: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	67,  // 104: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	100, // 105: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	66,  // 106: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	173, // 107: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	137, // 108: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	136, // 109: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	137, // 110: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	177, // 111: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	142, // 112: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	177, // 113: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	177, // 114: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	145, // 115: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	136, // 116: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	136, // 117: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	157, // 118: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	158, // 119: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	153, // 120: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	177, // 121: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	177, // 122: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	177, // 123: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	177, // 124: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	174, // 125: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	177, // 126: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 127: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	175, // 128: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	160, // 129: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	161, // 130: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	159, // 131: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	177, // 132: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	177, // 133: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	165, // 134: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	163, // 135: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	164, // 136: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	164, // 137: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	176, // 138: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	160, // 139: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	177, // 140: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	72,  // 141: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	75,  // 142: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	75,  // 143: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	80,  // 144: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	82,  // 145: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	84,  // 146: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	86,  // 147: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	88,  // 148: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	89,  // 149: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	90,  // 150: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	92,  // 151: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	93,  // 152: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	95,  // 153: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	97,  // 154: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	101, // 155: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	103, // 156: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	106, // 157: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	109, // 158: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	134, // 159: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	138, // 160: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	140, // 161: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	143, // 162: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	146, // 163: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	148, // 164: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	150, // 165: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	113, // 166: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	115, // 167: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	116, // 168: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	118, // 169: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	3,   // 170: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 171: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 172: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 173: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 174: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 175: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	120, // 176: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	122, // 177: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	123, // 178: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	125, // 179: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	129, // 180: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	131, // 181: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	152, // 182: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	166, // 183: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 184: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 185: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 186: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 187: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 188: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 189: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 190: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 191: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 192: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 193: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 194: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 195: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 196: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 197: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 198: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 199: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 200: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 201: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 202: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	154, // 203: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	155, // 204: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 205: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	77,  // 206: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	77,  // 207: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 208: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	83,  // 209: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	85,  // 210: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	87,  // 211: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 212: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 213: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	91,  // 214: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 215: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 216: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	96,  // 217: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	98,  // 218: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	102, // 219: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	104, // 220: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	107, // 221: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	110, // 222: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	135, // 223: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	139, // 224: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	141, // 225: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	144, // 226: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	147, // 227: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	149, // 228: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	151, // 229: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	114, // 230: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	111, // 231: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	117, // 232: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	119, // 233: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	2,   // 234: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 235: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 236: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 237: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 238: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 239: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	121, // 240: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	124, // 241: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	124, // 242: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	126, // 243: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	130, // 244: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	132, // 245: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	162, // 246: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	167, // 247: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 248: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 249: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 250: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 251: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 252: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 253: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 254: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 255: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 256: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 257: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 258: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 259: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 260: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 261: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 262: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 263: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 264: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 265: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 266: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	156, // 267: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	156, // 268: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	205, // [205:269] is the sub-list for method output_type
-	141, // [141:205] is the sub-list for method input_type
-	141, // [141:141] is the sub-list for extension type_name
-	141, // [141:141] is the sub-list for extension extendee
-	0,   // [0:141] is the sub-list for field type_name
+	113, // 88: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	81,  // 89: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	79,  // 90: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	108, // 91: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	63,  // 92: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	116, // 93: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 94: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	78,  // 95: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	117, // 96: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	117, // 97: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	116, // 98: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	116, // 99: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	182, // 100: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	182, // 101: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	132, // 102: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	133, // 103: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	138, // 104: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	133, // 105: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	138, // 106: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	182, // 107: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	67,  // 108: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	100, // 109: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	66,  // 110: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	178, // 111: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	142, // 112: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	141, // 113: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	142, // 114: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	182, // 115: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	147, // 116: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	182, // 117: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	182, // 118: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	150, // 119: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	141, // 120: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	141, // 121: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	162, // 122: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	163, // 123: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	158, // 124: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	182, // 125: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	182, // 126: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	182, // 127: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	182, // 128: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	179, // 129: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	182, // 130: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 131: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	180, // 132: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	165, // 133: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	166, // 134: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	164, // 135: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	182, // 136: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	182, // 137: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	170, // 138: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	168, // 139: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	169, // 140: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	169, // 141: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	181, // 142: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	165, // 143: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	182, // 144: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	72,  // 145: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	75,  // 146: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	75,  // 147: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	80,  // 148: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	82,  // 149: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	84,  // 150: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	86,  // 151: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	88,  // 152: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	89,  // 153: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	90,  // 154: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	92,  // 155: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	93,  // 156: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	95,  // 157: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	97,  // 158: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	101, // 159: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	103, // 160: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	106, // 161: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	114, // 162: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	139, // 163: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	143, // 164: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	145, // 165: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	148, // 166: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	151, // 167: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	153, // 168: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	155, // 169: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	118, // 170: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	120, // 171: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	121, // 172: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	123, // 173: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	109, // 174: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	111, // 175: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	112, // 176: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	3,   // 177: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 178: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 179: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 180: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 181: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 182: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	125, // 183: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	127, // 184: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	128, // 185: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	130, // 186: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	134, // 187: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	136, // 188: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	157, // 189: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	171, // 190: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 191: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 192: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 193: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 194: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 195: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 196: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 197: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 198: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 199: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 200: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 201: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 202: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 203: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 204: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 205: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 206: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 207: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 208: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 209: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	159, // 210: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	160, // 211: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 212: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	77,  // 213: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	77,  // 214: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 215: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	83,  // 216: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	85,  // 217: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	87,  // 218: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 219: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 220: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	91,  // 221: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 222: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 223: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	96,  // 224: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	98,  // 225: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	102, // 226: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	104, // 227: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	107, // 228: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	115, // 229: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	140, // 230: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	144, // 231: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	146, // 232: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	149, // 233: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	152, // 234: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	154, // 235: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	156, // 236: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	119, // 237: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	116, // 238: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	122, // 239: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	124, // 240: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	110, // 241: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	113, // 242: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	113, // 243: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	2,   // 244: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 245: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 246: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 247: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 248: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 249: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	126, // 250: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	129, // 251: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	129, // 252: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	131, // 253: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	135, // 254: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	137, // 255: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	167, // 256: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	172, // 257: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 258: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 259: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 260: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 261: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 262: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 263: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 264: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 265: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 266: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 267: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 268: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 269: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 270: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 271: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 272: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 273: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 274: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 275: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 276: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	161, // 277: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	161, // 278: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	212, // [212:279] is the sub-list for method output_type
+	145, // [145:212] is the sub-list for method input_type
+	145, // [145:145] is the sub-list for extension type_name
+	145, // [145:145] is the sub-list for extension extendee
+	0,   // [0:145] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -13437,13 +13860,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[150].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[155].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[164].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[169].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -13455,9 +13878,9 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   175,
+			NumMessages:   180,
 			NumExtensions: 0,
-			NumServices:   9,
+			NumServices:   10,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,
