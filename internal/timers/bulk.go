@@ -217,32 +217,31 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 		return "", err
 	}
 	row := t.Row()
-	c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
-	note, err := ts.askedBefore(ctx, r)
-	if err != nil || note.Job != "" {
-		return note.Job, err
-	}
-	if note.key.Name != "" {
-		note.Job, note.At = id, now
-		body, err := json.Marshal(&note.asked)
+	for range maxTries {
+		note, err := ts.askedBefore(ctx, r)
+		if err != nil || note.Job != "" {
+			return note.Job, err
+		}
+		c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
+		if note.key.Name != "" {
+			note.Job, note.At = id, now
+			body, err := json.Marshal(&note.asked)
+			if err != nil {
+				return "", err
+			}
+			to := rouse.Row{Key: note.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}
+			c = rouse.Change{Key: note.key, If: note.revision, To: &to, Also: []rouse.Row{row}}
+		}
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: c})
 		if err != nil {
 			return "", err
 		}
-		to := rouse.Row{Key: note.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}
-		c = rouse.Change{Key: note.key, If: note.revision, To: &to, Also: []rouse.Row{row}}
+		if out.Applied {
+			audit.Touched(ctx, namespace, "job "+id, rouse.NoRow, out.Revision)
+			return id, nil
+		}
 	}
-	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: c})
-	switch {
-	case err != nil:
-		return "", err
-	case !out.Applied && note.key.Name != "": // another request with the key was faster
-		note, err := ts.askedBefore(ctx, r)
-		return note.Job, err
-	case !out.Applied:
-		return "", fmt.Errorf("the job %s exists: %w", id, rouse.ErrConflict)
-	}
-	audit.Touched(ctx, namespace, "job "+id, rouse.NoRow, out.Revision)
-	return id, nil
+	return "", fmt.Errorf("the job %s exists: %w", id, rouse.ErrConflict)
 }
 
 // askedNote is where the note of a request is.

@@ -179,15 +179,47 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 	case j.Job.State != rouse.JobRunning: // it was kept for long enough
 		return rouse.Step{}, nil
 	}
+	was := j
 	pause, err := ts.workPage(ctx, &j)
-	switch {
-	case errors.Is(err, errOtherwise):
-		return rouse.Step{Keep: true}, nil
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return rouse.Step{}, ctx.Err()
 	}
-	to, err := j.timer(ts.nextTurn(&j, pause, err))
-	return rouse.Step{To: &to}, err
+	if errors.Is(err, errOtherwise) { // then its row has its end already, and gets the counts
+		err = nil
+	}
+	at := ts.nextTurn(&j, pause, err)
+	return rouse.Step{Keep: true}, ts.save(ctx, &was, &j, at)
+}
+
+// save writes a job after a page of it, so that it needs attention at a time. If a client has cancelled it in
+// the meantime, it stays cancelled, and has the counts. If it was begun again, or another node has done the
+// page, it stays as it is.
+func (ts working) save(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
+	for range maxTries {
+		t, err := j.timer(at)
+		if err != nil {
+			return err
+		}
+		row := t.Row()
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: j.revision, To: &row}})
+		if err != nil || out.Applied {
+			return err
+		}
+		now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
+		switch {
+		case errors.Is(err, rouse.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case now.generation != was.generation || now.Cursor != was.Cursor || now.Job.Matched != was.Job.Matched:
+			return nil
+		case now.Job.State != rouse.JobRunning:
+			j.Job.State, j.Job.Ended, j.Err = now.Job.State, now.Job.Ended, now.Err
+			at = now.Job.Ended.Add(rouse.JobAge)
+		}
+		j.revision = now.revision
+	}
+	return fmt.Errorf("the job %s changes all the time: %w", j.Job.ID, rouse.ErrConflict)
 }
 
 // nextTurn returns when a job needs attention again, after a page of it ended with an error.
