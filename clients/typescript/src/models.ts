@@ -539,6 +539,8 @@ export interface BulkProgress {
   names?: string[];
   /** Nothing comes after this. */
   done?: boolean;
+  /** The id of the job that does it, which goes on when the answer ends; not of a dry run. */
+  job?: string;
   /** What ended it before its end; nothing comes after this, either. */
   problem?: Problem;
 }
@@ -586,6 +588,8 @@ export interface CalendarPut {
   days: number;
   /** Timers that are due at another time now. */
   moved: number;
+  /** The id of the job that moves the rest of them; left out: all have moved. */
+  job?: string;
   /** Such as an event that repeats beyond what is kept. */
   warnings?: string[];
 }

@@ -635,6 +635,8 @@ class BulkProgress:
     """Of a dry run: what would be changed, the first thousand."""
     done: Optional[bool] = None
     """Nothing comes after this."""
+    job: Optional[str] = None
+    """The id of the job that does it, which goes on when the answer ends; not of a dry run."""
     problem: Optional[Problem] = None
     """What ended it before its end; nothing comes after this, either."""
 
@@ -690,6 +692,8 @@ class CalendarPut:
     days: int
     moved: int
     """Timers that are due at another time now."""
+    job: Optional[str] = None
+    """The id of the job that moves the rest of them; left out: all have moved."""
     warnings: Optional[list[str]] = None
     """Such as an event that repeats beyond what is kept."""
 

@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param failures New ones, at most a hundred in all.
  * @param names Of a dry run: what would be changed, the first thousand.
  * @param done Nothing comes after this.
+ * @param job The id of the job that does it, which goes on when the answer ends; not of a dry run.
  * @param problem What ended it before its end; nothing comes after this, either.
  */
 public record BulkProgress(
@@ -24,6 +25,7 @@ public record BulkProgress(
         List<BulkFailure> failures,
         List<String> names,
         @Nullable Boolean done,
+        @Nullable String job,
         @Nullable Problem problem) {
 
     /** Checks and copies the members. */
