@@ -78,8 +78,8 @@ func JobKey(namespace, id string) Key {
 // IsJob reports whether a key is that of a job's row.
 func IsJob(k Key) bool { return k.Fire == ExpectFire && strings.HasPrefix(k.Name, jobName) }
 
-// JobQuery returns the query that lists the rows of jobs of which the id has a beginning, of one namespace, or
-// of all if it is empty.
+// JobQuery returns the query that lists the rows of jobs of which the id has a beginning, of one namespace,
+// or of all if it is empty.
 func JobQuery(namespace, prefix string, limit int) Query {
 	return Query{Namespace: namespace, Prefix: jobName + prefix, States: []State{StateNote}, Limit: limit}
 }

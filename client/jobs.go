@@ -8,8 +8,8 @@ import (
 )
 
 // Jobs returns the jobs of a namespace, the latest first, without their failures: the changes of many timers
-// that go on without the client that asked for them. An empty namespace is "default", and rouse.Everywhere all.
-// It is retried.
+// that go on without the client that asked for them. An empty namespace is "default", and rouse.Everywhere
+// all. It is retried.
 func (c *Client) Jobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
 	request := &rousev1.ListJobsRequest{Namespace: namespace}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListJobsResponse, error) { return c.jobs.ListJobs(ctx, request) })

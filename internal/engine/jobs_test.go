@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -290,8 +293,8 @@ func TestABulkChangeThatIsCancelledStops(t *testing.T) {
 	})
 }
 
-// TestJobsOfTwoNodes: a job is done once, by whichever node has its row, also when that node ends in the middle,
-// and the node that got the request follows it.
+// TestJobsOfTwoNodes: a job is done once, by whichever node has its row, also when that node ends in the
+// middle, and the node that got the request follows it.
 func TestJobsOfTwoNodes(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -412,6 +415,98 @@ func TestANamespaceKeepsItsLatestJobs(t *testing.T) {
 		}
 		if _, err := h.Job(t.Context(), "n", first); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("the oldest: %v", err)
+		}
+	})
+}
+
+// TestABulkChangeWithALimitChangesNoMoreAfterACrash: those that were counted are done, whatever was.
+func TestABulkChangeWithALimitChangesNoMoreAfterACrash(t *testing.T) {
+	for cut := range 14 {
+		bubble(t, func(t *testing.T) {
+			inner := mem.New()
+			h := start(t, slowCommits(inner), &recorder{}, timers.Options{})
+			h.hourly(1200)
+			id := h.begin(t.Context(), timers.BulkRequest{Action: "pause", Query: rouse.Query{Namespace: "n"}, Limit: 700})
+			time.Sleep(time.Duration(cut) * 2 * time.Millisecond)
+			h.stop()
+			h = start(t, slowCommits(inner), &recorder{}, timers.Options{})
+			time.Sleep(time.Minute)
+			paused, err := h.Count(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StatePaused}})
+			if j := h.job(id); err != nil || j.State != rouse.JobDone || j.Matched != 700 || paused != 700 {
+				t.Errorf("cut %d: %d are paused, %v; %+v", cut, paused, err, j)
+			}
+		})
+	}
+}
+
+// eventList is a place of audit events.
+type eventList struct {
+	mu    sync.Mutex
+	lines []string
+	full  bool
+}
+
+func (l *eventList) Name() string { return "list" }
+func (l *eventList) Close() error { return nil }
+
+func (l *eventList) Write(_ context.Context, events []audit.Written) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full {
+		return 0, errHook
+	}
+	for _, e := range events {
+		l.lines = append(l.lines, string(e.Line))
+	}
+	return len(events), nil
+}
+
+// TestJobsHaveAuditEvents: each page of a job has an event with its caller and what it changed, also if it
+// can be written later only.
+func TestJobsHaveAuditEvents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		list := &eventList{}
+		log := audit.Open(audit.Options{To: []audit.Destination{list}, Now: func() rouse.Instant { return rouse.At(time.Now()) }})
+		h := start(t, mem.New(), &recorder{}, timers.Options{Access: access.NewControl(nil), Audit: log})
+		system := access.AsSystem(t.Context())
+		for i := range 600 {
+			if _, err := h.Put(system, []timers.Put{{Key: key(fmt.Sprintf("t%04d", i)), Spec: rouse.Spec{Schedule: "@every 1h", Target: "test:a"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list.mu.Lock()
+		list.full = true
+		list.mu.Unlock()
+		caller := access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{{Role: "operator", Scope: access.Everything()}}})
+		id := h.begin(caller, timers.BulkRequest{Action: "pause", Query: rouse.Query{Namespace: "n"}})
+		time.Sleep(time.Minute)
+		list.mu.Lock()
+		list.full = false
+		list.mu.Unlock()
+		time.Sleep(time.Minute)
+		if j, err := h.Job(system, "n", id); err != nil || j.State != rouse.JobDone || j.Changed != 600 {
+			t.Errorf("%+v, %v", j, err)
+		}
+		changed := 0
+		list.mu.Lock()
+		for _, line := range list.lines {
+			var e struct {
+				Principal, Door, Verb string
+				Request               string `json:"request_id"`
+				Changed               int
+			}
+			if err := json.Unmarshal([]byte(line), &e); err != nil || e.Principal != "key:x" || e.Door != "job" || e.Request != id || e.Verb != "timers.bulk" {
+				t.Errorf("%v: %s", err, line)
+			}
+			changed += e.Changed
+		}
+		list.mu.Unlock()
+		if changed != 600 {
+			t.Errorf("events of %d changes", changed)
+		}
+		h.stop()
+		if err := log.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

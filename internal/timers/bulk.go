@@ -132,7 +132,7 @@ func (ts working) bulkWithoutRow(ctx context.Context, r *BulkRequest, progress f
 	j := ts.newJob(ctx, rouse.JobBulk, r.space(), "", 0)
 	for j.Bulk = r; j.Job.State == rouse.JobRunning; {
 		told := len(j.Failures)
-		_, err := ts.workPage(ctx, &j)
+		_, err := ts.workPage(ctx, &j, &j)
 		for _, f := range j.Failures[told:] {
 			j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
 		}
@@ -153,7 +153,7 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 		if err != nil {
 			return err
 		}
-		rows := ts.wanted(ctx, w, page.Rows, p.Matched)
+		rows := ts.wanted(ctx, w, page.Rows, &jobRow{Job: rouse.Job{Matched: p.Matched}})
 		p.Matched, p.Names = p.Matched+uint64(len(rows)), nil
 		for i := range rows[:min(len(rows), maxBulkNames-names)] {
 			name := rows[i].Key.Name

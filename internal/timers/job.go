@@ -19,10 +19,10 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// A job (rouse.Job) is a row that needs attention at once, until its work is done. The node that has its bucket
-// does a page of the work, and then writes the row with the place that it has come to, so that it is due again.
-// After a crash the page is done again: each change is conditional, and is made once. Two nodes on one job do
-// no harm, because the row that each writes has to be the one that it read.
+// A job (rouse.Job) is a row that needs attention at once, until its work is done. The node that has its
+// bucket does a page of the work, and then writes the row with the place that it has come to, so that it is
+// due again. After a crash the page is done again: each change is conditional, and is made once. Two nodes on
+// one job do no harm, because the row that each writes has to be the one that it read.
 
 // working is what jobs need of the timers.
 type working struct{ *Timers }
@@ -35,6 +35,7 @@ type jobRow struct {
 	Bulk     *BulkRequest  `json:"bulk,omitempty"`
 	Caller   access.Caller `json:"caller"`
 	Cursor   rouse.Key     `json:"cursor"` // what is done: everything up to this key
+	Until    rouse.Key     `json:"until"`  // of a bulk change with a limit: what is counted, and being done, is up to this key
 
 	bucket     uint32
 	generation uint64
@@ -180,7 +181,7 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 		return rouse.Step{}, nil
 	}
 	was := j
-	pause, err := ts.workPage(ctx, &j)
+	pause, err := ts.workPage(ctx, &was, &j)
 	if ctx.Err() != nil {
 		return rouse.Step{}, ctx.Err()
 	}
@@ -227,6 +228,7 @@ func (ts working) nextTurn(j *jobRow, pause time.Duration, err error) rouse.Inst
 	now := ts.Engine.Latest()
 	switch {
 	case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, rouse.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		j.Job.State = rouse.JobRunning // also if the page was the last one, and has no event
 		return now.Add(jobRetry)
 	case err != nil:
 		j.end(rouse.JobFailed, err, now)
@@ -242,9 +244,9 @@ func (ts working) nextTurn(j *jobRow, pause time.Duration, err error) rouse.Inst
 // errOtherwise is of a job that has been cancelled, or begun again, while a page of it was being done.
 var errOtherwise = errors.New("the job has changed")
 
-// workPage does the next page of a job, or as much of it as fits into its turn, and notes in the job how far it
-// came. It returns how long the job has to wait then.
-func (ts working) workPage(ctx context.Context, j *jobRow) (pause time.Duration, err error) {
+// workPage does the next page of a job, or as much of it as fits into its turn, and notes in the job how far
+// it came. It returns how long the job has to wait then. was is the job as it is stored.
+func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Duration, err error) {
 	w, ctx, err := ts.workOf(ctx, j)
 	if err != nil {
 		return 0, err
@@ -258,7 +260,19 @@ func (ts working) workPage(ctx context.Context, j *jobRow) (pause time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	rows := ts.wanted(ctx, w, page.Rows, j.Job.Matched)
+	rows := ts.wanted(ctx, w, page.Rows, j)
+	if j.generation != 0 && len(rows) > 0 {
+		var event *audit.Call
+		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Door: "job", Request: j.Job.ID}
+		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verbs[0]), "job "+string(j.Job.Kind), by, nil)
+		if err != nil { // there is no change without its event
+			return 0, rouse.Unavailable(err)
+		}
+		defer func() { err = event.End(ctx, err, auditCodes) }()
+	}
+	if err := ts.reserve(ctx, w, was, j, rows); err != nil {
+		return 0, err
+	}
 	pause = w.pause(len(rows))
 	for began := time.Now(); len(rows) > 0; {
 		n := min(len(rows), w.part)
@@ -272,12 +286,21 @@ func (ts working) workPage(ctx context.Context, j *jobRow) (pause time.Duration,
 			return 0, err
 		}
 	}
+	j.Until = rouse.Key{}
 	if page.Next == nil || w.limit != 0 && j.Job.Matched >= w.limit {
 		j.Job.State = rouse.JobDone
 	} else {
 		j.Cursor = *page.Next
 	}
 	return pause, nil
+}
+
+// auditCodes are the outcome and the reason that the audit log has of a page that failed.
+func auditCodes(err error) (code, reason string) {
+	if reason = access.ReasonOf(err); reason != "" {
+		return "forbidden", reason
+	}
+	return "unavailable", ""
 }
 
 // pause returns how long n rows take at the rate of the work.
@@ -288,11 +311,11 @@ func (w *work) pause(n int) time.Duration {
 	return time.Duration(float64(n) / w.perSecond * float64(time.Second))
 }
 
-// wanted returns the rows of a page that are to be changed, after matched ones. Rows that cannot be read are
-// skipped.
-func (ts working) wanted(ctx context.Context, w *work, rows []rouse.Row, matched uint64) (list []rouse.Timer) {
+// wanted returns the rows of a page that are to be changed. Rows that cannot be read are skipped.
+func (ts working) wanted(ctx context.Context, w *work, rows []rouse.Row, j *jobRow) (list []rouse.Timer) {
+	counted := j.Until != rouse.Key{}
 	for i := range rows {
-		if w.limit != 0 && matched+uint64(len(list)) >= w.limit {
+		if counted && rows[i].Key.Compare(j.Until) > 0 || !counted && w.limit != 0 && j.Job.Matched+uint64(len(list)) >= w.limit {
 			break
 		}
 		if t, err := ts.Read(&rows[i]); err == nil && w.wants(ctx, &t) {
@@ -302,7 +325,30 @@ func (ts working) wanted(ctx context.Context, w *work, rows []rouse.Row, matched
 	return list
 }
 
-// workPart does rows, and counts them. If the store does not answer for one of them, the job goes on before it.
+// reserve counts rows before they are changed, if there is a limit: so that after a crash no more are
+// changed.
+func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []rouse.Timer) error {
+	if w.limit == 0 || len(rows) == 0 || j.Until != (rouse.Key{}) || j.generation == 0 {
+		return nil
+	}
+	j.Job.Matched, j.Until = j.Job.Matched+uint64(len(rows)), rows[len(rows)-1].Key
+	if err := ts.save(ctx, was, j, ts.Engine.Latest()); err != nil {
+		return err
+	}
+	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
+	if err != nil {
+		return err
+	}
+	if now.Until != j.Until || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
+		*was, *j = now, now
+		return errOtherwise
+	}
+	*was, j.revision = now, now.revision
+	return nil
+}
+
+// workPart does rows, and counts them. If the store does not answer for one of them, the job goes on before
+// it.
 func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse.Timer) error {
 	errs := w.do(ctx, rows)
 	for i, err := range errs {
@@ -315,7 +361,9 @@ func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse
 		default:
 			j.fail(rows[i].Key, err)
 		}
-		j.Job.Matched++
+		if j.Until == (rouse.Key{}) {
+			j.Job.Matched++
+		}
 		j.Cursor = rows[i].Key
 	}
 	return nil
@@ -496,7 +544,8 @@ func (ts working) maySeeJob(ctx context.Context, j *rouse.Job) bool {
 // maxListedJobs bounds the rows of jobs that one list reads.
 const maxListedJobs = 2 * rouse.MaxJobs
 
-// Jobs returns the jobs of a namespace, or with rouse.Everywhere all, without their failures; the latest first.
+// Jobs returns the jobs of a namespace, or with rouse.Everywhere all, without their failures; the latest
+// first.
 func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job, err error) {
 	jobs := working{ts}
 	if err := cmp.Or(checkSpace(namespace), jobs.mayReadJobs(ctx, namespace)); err != nil {
@@ -523,8 +572,8 @@ func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job,
 	return list, nil
 }
 
-// CancelJob ends a bulk change that is running. What it has changed stays changed; what it is changing now may
-// still be. The job of a calendar cannot be cancelled.
+// CancelJob ends a bulk change that is running. What it has changed stays changed; what it is changing now
+// may still be. The job of a calendar cannot be cancelled.
 func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	jobs := working{ts}
 	if err := checkJob(namespace, id); err != nil {

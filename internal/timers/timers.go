@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
 	"github.com/rousehq/rouse/internal/scratch"
@@ -32,6 +33,8 @@ type Options struct {
 	AnyInterval []string
 	// Quotas of namespaces; nil: there are none.
 	Quotas Quotas
+	// Audit gets an event for each page of a job that changes something; nil: there is no log.
+	Audit *audit.Log
 	// Access decides what callers may do; nil: everything.
 	Access *access.Control
 }
