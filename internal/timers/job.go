@@ -151,15 +151,14 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 }
 
 // attend decides about rows that need attention other than a fire.
-func (ts *Timers) attend(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
-	jobs := working{ts}
+func (ts working) attend(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	if !rouse.IsJob(rows[0].Key) {
-		return expecting{ts}.expect(ctx, rows)
+		return expecting{ts.Timers}.expect(ctx, rows)
 	}
 	steps := make([]rouse.Step, len(rows))
 	for i := range rows {
 		var err error
-		if steps[i], err = jobs.workOn(ctx, &rows[i]); err != nil {
+		if steps[i], err = ts.workOn(ctx, &rows[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -542,7 +541,7 @@ func (ts working) maySeeJob(ctx context.Context, j *rouse.Job) bool {
 }
 
 // maxListedJobs bounds the rows of jobs that one list reads.
-const maxListedJobs = 2 * rouse.MaxJobs
+const maxListedJobs = 2000
 
 // Jobs returns the jobs of a namespace, or with rouse.Everywhere all, without their failures; the latest
 // first.

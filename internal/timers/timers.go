@@ -67,7 +67,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 		_, err := ts.Unguarded().Delete(ctx, key, 0)
 		return err
 	}
-	o.Engine.Attend = ts.attend
+	o.Engine.Attend = working{ts}.attend
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
 	return ts
 }
