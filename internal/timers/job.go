@@ -153,7 +153,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 // attend decides about rows that need attention other than a fire.
 func (ts working) attend(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	if !rouse.IsJob(rows[0].Key) {
-		return expecting{ts.Timers}.expect(ctx, rows)
+		return expecting(ts).expect(ctx, rows)
 	}
 	steps := make([]rouse.Step, len(rows))
 	for i := range rows {
