@@ -3,6 +3,7 @@ package timers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,10 +58,11 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	ts.schedules.Invalidate(key)
 	c.Revision = out.Revision
 	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out.Existed), c.Revision)
+	job = j.Job
 	wait, cancel := context.WithTimeout(ctx, calendarWait)
 	defer cancel()
 	err = jobs.follow(wait, c.Namespace, j.Job.ID, func(now *rouse.Job) error { job = *now; return nil })
-	if wait.Err() != nil && ctx.Err() == nil {
+	if wait.Err() != nil && ctx.Err() == nil || errors.Is(err, rouse.ErrUnavailable) { // it goes on
 		err = nil
 	}
 	return c, job, cmp.Or(err, endOf(&job))
