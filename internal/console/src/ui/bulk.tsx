@@ -89,7 +89,11 @@ export function Bulk({ ns, filter, change, close }: Props) {
       close();
     }
   };
-  const end = () => { if (now) stop.current?.abort(); else close(); };
+  const end = () => {
+    if (!now) return close();
+    const stopped = now.job ? call("POST", path`/v1/namespaces/${ns}/jobs/${now.job}` + ":cancel") : Promise.resolve();
+    stopped.then(() => stop.current?.abort(), (err) => fail(err as Error)); // the job would go on without this page
+  };
   useEffect(() => () => stop.current?.abort(), []);
   const words = change.action === "redrive" || change.action === "purge" ? ["dead", change.action] : [change.action];
   const dead = words[0] === "dead", names = told(dry?.names ?? []).slice(0, 8), shown = names.reduce((a, [, n]) => a + n, 0);
