@@ -486,8 +486,8 @@ func TestNamespacesWithRowsAreListed(t *testing.T) {
 	}
 }
 
-// TestATimerDuringTheDeletionOfItsNamespace: a timer that another node takes while the namespace is being deleted
-// does not remain without it. Its jobs are removed with a namespace.
+// TestATimerDuringTheDeletionOfItsNamespace: a timer that another node takes while the namespace is being
+// deleted does not remain without it. Its jobs are removed with a namespace.
 func TestATimerDuringTheDeletionOfItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()

@@ -467,7 +467,7 @@ func (ts working) jobOf(ctx context.Context, namespace, id string) (jobRow, erro
 
 // Bounds of how often a job is looked at for a client that waits for it.
 const (
-	firstJobLook = 2 * time.Millisecond
+	firstJobLook = 500 * time.Microsecond
 	nextJobLook  = 250 * time.Millisecond
 )
 
