@@ -243,8 +243,10 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	} else {
 		log = w.leave()
 	}
-	if t.Spec.Overlap == OverlapSkip && began != 0 {
-		log = append(log, w.skipOverlapped(began)...)
+	if due := t.Due; t.Spec.Overlap == OverlapSkip && began != 0 {
+		if log = append(log, w.skipOverlapped(began)...); t.Due != due { // those to be skipped come after them
+			log = append(log, w.passSkips()...)
+		}
 	}
 	step := w.settled(log)
 	if !occ.Manual { // an occurrence that waits longer than this one was in progress waited for the ones before, too

@@ -111,7 +111,10 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	if t.Over() {
 		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
 	}
-	if !t.Paused {
+	if t.PauseOver(now) { // which an occurrence in progress has kept from being noticed
+		walk{t: t}.remember(Span{cmp.Or(t.PausedAt, MinInstant), t.Until})
+	}
+	if !t.Paused || t.PauseOver(now) {
 		t.PausedAt = now
 	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
@@ -308,9 +311,15 @@ func (t *Timer) Normalize(now Instant) error {
 	if err := t.checkState(); err != nil {
 		return err
 	}
+	if t.Key.Fire == "" || t.Live {
+		t.repeatAttempt(now)
+	}
+	t.Token = 0
 	if t.Key.Fire != "" {
-		t.Visible = Never
-		if t.Live {
+		switch {
+		case !t.Live:
+			t.Visible = Never
+		case !t.Asked || t.Attempts != 0 || t.Visible < now || t.Visible > MaxInstant: // else it starts then, at the rate of its backfill
 			t.Visible = now
 		}
 		return nil
@@ -329,6 +338,24 @@ func (t *Timer) Normalize(now Instant) error {
 		t.Visible = t.rest(now)
 	}
 	return nil
+}
+
+// repeatAttempt makes an attempt that was in progress elsewhere, accepted or stored as spent, one that is
+// still to be made, because its outcome is not known here. So does one more attempt of an occurrence that has
+// used all that its policy allows. The occurrence stays the one in progress.
+func (t *Timer) repeatAttempt(now Instant) {
+	out := t.Token != 0 || len(t.Failures) < min(int(t.Attempts), MaxFailures)
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most {
+		out, t.Attempts = true, min(t.Attempts, most)
+	}
+	if t.Attempts == 0 || !out {
+		return
+	}
+	if t.Attempts == 1 && !t.Manual && len(t.Runs) > 0 && t.Spec.Retry.Effective().Attempts > 1 {
+		return // without an attempt, the runs behind it would come first
+	}
+	t.Attempts--
+	t.Began = cmp.Or(t.Began, now) // in progress: no misfire policy applies
 }
 
 // checkState refuses a state that a timer, or a row next to one, never reaches, because the timer would never
@@ -483,7 +510,9 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 			t.Due = max(now, old.Anchor.Add(c.Every)) // Anchor is when the last one was due
 		}
 	}
+	t.Created = min(t.Created, now) // the clock may have been ahead, and is right again
 	if c.Every != 0 {
+		t.Due = min(t.Due, now.Add(c.Every))
 		t.Anchor = t.Due
 		spec.Keep = c.Every
 	}

@@ -9,7 +9,7 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 		return false
 	}
 	w := walk{t: t, now: now, s: s}
-	return w.gone(t.Due, w.unpaused(w.following(t.Due, t.Passed+1))) != ""
+	return w.gone(t.Due, w.after(w.following(t.Due, t.Passed+1))) != ""
 }
 
 // CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. The
@@ -58,7 +58,7 @@ func (w walk) catchUp() []Record {
 		case w.inPause(cur):
 			return paused
 		}
-		return w.missed(cur, w.unpaused(next))
+		return w.missed(cur, w.after(next))
 	})
 	if !skips || w.t.Due == first {
 		return log

@@ -11,18 +11,19 @@ type PauseCause uint8
 
 // The causes of pauses.
 const (
-	PauseRequested    PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
-	PauseDeadLetters                    // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
-	PauseScheduleCost                   // finding its next occurrence takes more than MaxScheduleSteps
-	PauseUnreadable                     // its row is invalid
-	PauseCalendar                       // its calendars leave no occurrence
+	PauseRequested       PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
+	PauseDeadLetters                       // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
+	PauseScheduleCost                      // finding its next occurrence takes more than MaxScheduleSteps
+	PauseUnreadable                        // its row is invalid
+	PauseCalendar                          // its calendars leave no occurrence
+	PauseScheduleInvalid                   // its schedule cannot be compiled any more
 )
 
 var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
-	PauseCalendar: "calendar"}
+	PauseCalendar: "calendar", PauseScheduleInvalid: "schedule_invalid"}
 
 func (c PauseCause) String() string {
-	if int(c) >= len(pauseCauseNames) {
+	if int(c) >= len(pauseCauseNames) || pauseCauseNames[c] == "" {
 		return "unknown" // written by a later version
 	}
 	return pauseCauseNames[c]
@@ -43,6 +44,32 @@ func ParsePauseCause(name string) (PauseCause, error) {
 // timer.
 func (t *Timer) stop(c PauseCause, now Instant, reason string) {
 	t.Paused, t.PausedAt, t.Until, t.Reason, t.PauseCause = true, now, 0, reason, c
+}
+
+// BrokenSchedule is the schedule of a timer that has none: it cannot be compiled, because of Err. Its due
+// times are unknown, so that the step that asks for the next one pauses the timer.
+type BrokenSchedule struct{ Err error }
+
+// Next finds nothing.
+func (BrokenSchedule) Next(Instant) (Instant, bool) { return 0, false }
+
+// Look gives up.
+func (BrokenSchedule) Look(Instant, int) (next Instant, ok bool, steps int) {
+	return 0, false, MaxScheduleSteps + 1
+}
+
+// Broken returns why there is no schedule.
+func (b BrokenSchedule) Broken() error { return b.Err }
+
+// stopUnknown pauses a timer whose next due time is unknown.
+func (t *Timer) stopUnknown(now Instant, s Schedule) {
+	if b, is := s.(interface{ Broken() error }); is {
+		if err := b.Broken(); err != nil {
+			t.stop(PauseScheduleInvalid, now, CleanText("its schedule cannot be read: replace the timer or reschedule it: "+err.Error(), MaxDetail))
+			return
+		}
+	}
+	t.stop(PauseScheduleCost, now, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
 }
 
 // buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the

@@ -123,7 +123,10 @@ func TestWhatIsNoDeadLetterOfTheScheduleDoesNotPause(t *testing.T) {
 }
 
 func TestACauseOfAPauseIsOfAClosedSet(t *testing.T) {
-	for c := range pauseCauseNames {
+	for c, name := range pauseCauseNames {
+		if name == "" { // a number without a cause
+			continue
+		}
 		got, err := ParsePauseCause(PauseCause(c).String())
 		if err != nil || got != PauseCause(c) {
 			t.Errorf("%v came back as %v, %v", PauseCause(c), got, err)

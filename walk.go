@@ -1,9 +1,6 @@
 package rouse
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Budgeted is a schedule whose evaluation has a budget of steps. When the budget is exhausted, occurrences
 // are skipped over without being counted where the policy allows; otherwise a later step continues.
@@ -68,7 +65,7 @@ func (w walk) settled(log []Record) Step {
 	t.Pauses = slices.DeleteFunc(slices.Clone(t.Pauses), func(p Span) bool { return p.To < t.Due })
 	switch {
 	case t.Due == UnknownDue && !t.Paused:
-		t.stop(PauseScheduleCost, w.now, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+		t.stopUnknown(w.now, w.s)
 	case t.Due == Never && w.lacksDays():
 		w.awaitCalendar()
 	}
@@ -140,10 +137,14 @@ func (w walk) pauseOf(due Instant) (pause Span, in bool) {
 	return Span{}, false
 }
 
-// unpaused returns due, which follows the timer's next occurrence, or the first one after it that no pause
-// skips.
-func (w walk) unpaused(due Instant) Instant {
+// after returns due, which follows the timer's next occurrence, or the first one after it that is neither to
+// be skipped nor came due in a pause.
+func (w walk) after(due Instant) Instant {
 	passed := w.t.Passed + 1
+	for n := w.t.Skips; n > 0 && due <= w.now; n-- {
+		passed++
+		due = w.following(due, passed)
+	}
 	for due < UnknownDue {
 		pause, in := w.pauseOf(due)
 		if !in {

@@ -14,6 +14,8 @@ type Bulk struct {
 	ErrorContains string `json:"error_contains,omitzero" schema:"maxLength=256"`
 	// of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does
 	PerSecond float64 `json:"per_second,omitzero"`
+	// of redrive: with the target, payload, headers and policies that their timers have now
+	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
 }
 
 // BulkProgress is how far a Bulk has come.
@@ -23,8 +25,15 @@ type BulkProgress struct {
 	Failed   uint64        `json:"failed"`
 	Failures []BulkFailure `json:"failures,omitempty"` // new ones, at most a hundred in all
 	Names    []string      `json:"names,omitempty"`    // of a dry run: what would be changed, the first thousand
+	Targets  []BulkTarget  `json:"targets,omitempty"`  // of redrive, with done: where the dead letters go
 	Done     bool          `json:"done,omitzero"`      // nothing comes after this
 	Problem  *Problem      `json:"problem,omitzero"`   // what ended it before its end; nothing comes after this, either
+}
+
+// BulkTarget is a target that dead letters were redriven to.
+type BulkTarget struct {
+	Target string `json:"target,omitzero"` // left out: those beyond the first twenty
+	Count  uint64 `json:"count"`
 }
 
 // BulkFailure is a row that was not changed.

@@ -21,9 +21,9 @@ type Timer struct {
 	State       string `json:"state" schema:"State"`
 	PauseReason string `json:"pause_reason,omitzero"`
 	// why it is paused, for programs; requested: a client asked for it
-	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable"`
-	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
+	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable|calendar|schedule_invalid"`
 	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
+	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
 	Created    Time      `json:"created,omitzero"`
 	Updated    Time      `json:"updated,omitzero"`
 	Anchor     Time      `json:"anchor,omitzero"`  // where intervals begin
@@ -329,6 +329,8 @@ type Backfill struct {
 	From   Time `json:"from"`  // the first due time
 	Until  Time `json:"until"` // before this one; not after now
 	DryRun bool `json:"dry_run,omitzero" schema:"default=false"`
+	// at most so many start in a second, 0.01 to 10,000; left out, all start now
+	PerSecond float64 `json:"per_second,omitzero"`
 }
 
 // Backfilled is the answer to Backfill.
@@ -336,6 +338,18 @@ type Backfilled struct {
 	Count   uint64   `json:"count"`   // occurrences of the range
 	Waiting uint64   `json:"waiting"` // of them on their way already, so that nothing was done
 	Fires   []Coming `json:"fires"`   // the first hundred
+}
+
+// Redrive gives a dead letter new attempts.
+type Redrive struct {
+	// with the target, payload, headers and policies that its timer has now, instead of those that it had
+	// when it died
+	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
+}
+
+// Redriven is the answer to Redrive.
+type Redriven struct {
+	Target string `json:"target"` // that it goes to
 }
 
 // Import writes timers, dead letters and calendars as lists returned them, with their state.

@@ -127,11 +127,11 @@ func TestExplainSimulatePreview(t *testing.T) {
 
 func TestBackfill(t *testing.T) {
 	c, f := start(t, Options{})
-	b, err := c.Backfill(t.Context(), "ns", "a", 5, 9, true)
+	b, err := c.Backfill(t.Context(), "ns", "a", BackfillRequest{From: 5, Until: 9, DryRun: true, PerSecond: 2.5})
 	if err != nil || b.Count != 3 || b.Waiting != 1 || len(b.Fires) != 1 {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if r := asked[*rousev1.BackfillRequest](f); r.Name != "a" || r.FromMs != 5 || r.UntilMs != 9 || !r.DryRun {
+	if r := asked[*rousev1.BackfillRequest](f); r.Name != "a" || r.FromMs != 5 || r.UntilMs != 9 || !r.DryRun || r.PerSecond != 2.5 {
 		t.Errorf("asked for %v", r)
 	}
 }
@@ -175,7 +175,10 @@ func TestWhatIsTriedAgainWithAKey(t *testing.T) {
 			_, err := c.Reschedule(ctx, "ns", "a", spec, IfRevision(4))
 			return err
 		},
-		"Backfill":     func(ctx context.Context) error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, false); return err },
+		"Backfill": func(ctx context.Context) error {
+			_, err := c.Backfill(ctx, "ns", "a", BackfillRequest{From: 5, Until: 9})
+			return err
+		},
 		"Run":          func(ctx context.Context) error { _, _, err := c.Run(ctx, "ns", "a"); return err },
 		"AdvanceClock": func(ctx context.Context) error { _, err := c.AdvanceClock(ctx, Advance{By: time.Hour}); return err },
 	} {
@@ -198,8 +201,11 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	c, f := start(t, Options{})
 	ctx := t.Context()
 	for method, call := range map[string]func() error{
-		"Reschedule":     func() error { _, err := c.Reschedule(ctx, "ns", "a", spec); return err },
-		"Backfill":       func() error { _, err := c.Backfill(ctx, "ns", "a", 5, 9, true); return err },
+		"Reschedule": func() error { _, err := c.Reschedule(ctx, "ns", "a", spec); return err },
+		"Backfill": func() error {
+			_, err := c.Backfill(ctx, "ns", "a", BackfillRequest{From: 5, Until: 9, DryRun: true})
+			return err
+		},
 		"Explain":        func() error { _, err := c.Explain(ctx, "ns", "a", 0); return err },
 		"Simulate":       func() error { _, err := c.Simulate(ctx, rouse.Query{}, 0, 9, 0); return err },
 		"Forecast":       func() error { _, _, err := c.Forecast(ctx, rouse.Query{}, "", 0, 9, 0, ""); return err },

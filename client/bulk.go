@@ -34,6 +34,7 @@ type BulkRequest struct {
 	Limit         uint64      // maximum number of timers; 0 is no limit
 	ErrorContains string      // only dead letters whose last error contains it
 	PerSecond     float64     // of BulkRedrive: at most so many, 0.01 to 10,000; 0 is as fast as possible
+	CurrentSpec   bool        // of BulkRedrive: with what their timers have now, as of Redrive
 }
 
 // BulkProgress is how far a bulk request has come.
@@ -42,6 +43,13 @@ type BulkProgress struct {
 
 	Failures []BulkFailure // at most a hundred in all
 	Names    []string      // of a dry run: what would be changed, the first thousand in all
+	Targets  []BulkTarget  // of BulkRedrive, when all is done: where the dead letters go
+}
+
+// BulkTarget is a target that dead letters were redriven to.
+type BulkTarget struct {
+	Target string // empty: those beyond the first twenty
+	Count  uint64
 }
 
 // BulkFailure is a timer or dead letter that was not changed.
@@ -61,7 +69,7 @@ type BulkFailure struct {
 // an Idempotency-Key (WithIdempotencyKey).
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
 	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
-		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond}
+		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, WithCurrentSpec: r.CurrentSpec}
 	if r.When != nil {
 		request.When = rousev1.WhenToProto(r.When)
 	}
@@ -84,6 +92,10 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 		for _, f := range p.Failures {
 			news.Failures = append(news.Failures, BulkFailure{f.GetNamespace(), f.GetName(), f.GetFireId(), rousev1.ProblemToError(f.GetProblem())})
 		}
+		for _, t := range p.Targets {
+			news.Targets = append(news.Targets, BulkTarget{t.GetTarget(), t.GetCount()})
+		}
+		sum.Targets = news.Targets
 		sum.Matched, sum.Changed, sum.Failed = news.Matched, news.Changed, news.Failed
 		sum.Failures, sum.Names = append(sum.Failures, news.Failures...), append(sum.Names, news.Names...)
 		if progress != nil {

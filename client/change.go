@@ -30,11 +30,17 @@ type Backfilled struct {
 	Fires   []Coming // the first hundred
 }
 
-// Backfill fires the occurrences of the schedule between a past time and until, which must not be after now.
-// They have their original fire ids, so a receiver can recognize duplicates. A dry run fires nothing.
-// It is retried, with an Idempotency-Key.
-func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
-	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(from), UntilMs: int64(until), DryRun: dryRun}
+// BackfillRequest is a range of past occurrences.
+type BackfillRequest struct {
+	From, Until rouse.Instant // due from From on and before Until, which is not after now
+	DryRun      bool          // fire nothing, and return what would be fired
+	PerSecond   float64       // at most so many start in a second, 0.01 to 10,000; 0: all start now
+}
+
+// Backfill fires the occurrences that the schedule had in a range. They have their original fire ids, so a
+// receiver can recognize duplicates. It is retried, with an Idempotency-Key.
+func (c *Client) Backfill(ctx context.Context, namespace, name string, r BackfillRequest) (Backfilled, error) {
+	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(r.From), UntilMs: int64(r.Until), DryRun: r.DryRun, PerSecond: r.PerSecond}
 	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) })
 	return Backfilled{p.GetCount(), p.GetWaiting(), comings(p.GetFires())}, err
 }

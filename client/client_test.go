@@ -323,8 +323,10 @@ func TestPauseRunDelete(t *testing.T) {
 	if d, err := c.Delete(ctx, "ns", "a"); err != nil || d.Generation == 0 || d.InFlight {
 		t.Errorf("%+v %v", d, err)
 	}
-	if err := c.Redrive(ctx, "ns", "a", "fire"); err != nil {
-		t.Error(err)
+	for current, want := range map[bool]string{false: "then:", true: "now:"} {
+		if target, err := c.Redrive(ctx, "ns", "a", "fire", current); err != nil || target != want {
+			t.Errorf("redriven to %q, %v", target, err)
+		}
 	}
 }
 

@@ -284,8 +284,13 @@ func (f *fake) FollowRecords(_ *rousev1.FollowRecordsRequest, stream grpc.Server
 	return f.follow(stream)
 }
 
-func (f *fake) Redrive(context.Context, *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
-	return do(f, "Redrive", func() (*rousev1.RedriveResponse, error) { return &rousev1.RedriveResponse{}, nil })
+func (f *fake) Redrive(_ context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
+	return do(f, "Redrive", func() (*rousev1.RedriveResponse, error) {
+		if r.WithCurrentSpec {
+			return &rousev1.RedriveResponse{Target: "now:"}, nil
+		}
+		return &rousev1.RedriveResponse{Target: "then:"}, nil
+	})
 }
 
 func (f *fake) Purge(_ context.Context, r *rousev1.PurgeRequest) (*rousev1.PurgeResponse, error) {

@@ -91,12 +91,13 @@ func receive[T any](ctx context.Context, open func(context.Context) (grpc.Server
 	}
 }
 
-// Redrive gives a dead letter a new set of attempts. It is retried, with an Idempotency-Key.
-func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) error {
-	_, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RedriveResponse, error) {
-		return c.timers.Redrive(ctx, &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID})
-	})
-	return err
+// Redrive gives a dead letter a new set of attempts, and returns the target that it goes to. A dead letter
+// has the target, payload, headers and policies that its timer had when it died; with currentSpec, it takes
+// those that the timer has now. It is retried, with an Idempotency-Key.
+func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string, currentSpec bool) (target string, err error) {
+	request := &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID, WithCurrentSpec: currentSpec}
+	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RedriveResponse, error) { return c.timers.Redrive(ctx, request) })
+	return p.GetTarget(), err
 }
 
 // Purge deletes a dead letter. It is retried: a second try that finds nothing assumes that the first one

@@ -32,6 +32,7 @@ const (
 	expiresNow   = 2 * 24 * time.Hour
 	doctorKeys   = 10_000 // API keys that are looked at
 	doctorSpaces = 50     // namespaces that are looked at for pauses
+	doctorPaused = 500    // timers whose causes of pauses are looked at
 	spareFiles   = 256    // file descriptors for what is neither a connection nor a delivery
 	insecureCure = "listen on 127.0.0.1, or give it TLS with tls-cert and tls-key, and turn on access"
 )

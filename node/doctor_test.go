@@ -188,6 +188,16 @@ func TestTheDoctorLooksAtTimers(t *testing.T) {
 	finds(t, n, "paused", rouse.SeverityWarning, "default")
 	create(t, n, "b", "@every 1h", "func:f")
 	finds(t, n, "paused", rouse.SeverityOK)
+	broken, err := n.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.PauseCause, broken.Reason = rouse.PauseScheduleInvalid, "its zone is unknown"
+	row := broken.Row()
+	if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.AnyRevision, To: &row}}); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "paused", rouse.SeverityWarning, "default/a (schedule_invalid)")
 
 	finds(t, n, "lag", rouse.SeverityOK)
 	n.metrics.recent.Count(n.timers.Now(), rouse.Attempted{Verdict: rouse.Done, First: true, Lag: 3 * time.Second})

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -140,7 +141,7 @@ func (d doctor) deadLetters(ctx context.Context, r *report) {
 			more = "at least "
 		}
 		last := &page.Records[0]
-		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
+		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
 		return
 	}
 	r.ok("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
@@ -197,8 +198,17 @@ func (d doctor) paused(ctx context.Context, r *report) {
 			whole = append(whole, list[i].Name)
 		}
 	}
+	page, failed := d.n.store.List(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}, Limit: doctorPaused})
+	var themselves []string
+	for i := range page.Rows {
+		if t, err := d.n.timers.Read(&page.Rows[i]); err == nil && t.PauseCause != rouse.PauseRequested {
+			themselves = append(themselves, fmt.Sprintf("%s/%s (%s)", t.Key.Namespace, t.Key.Name, t.PauseCause))
+		}
+	}
 	switch {
-	case r.failed(err):
+	case r.failed(cmp.Or(err, failed)):
+	case len(themselves) > 0:
+		r.warn("see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume", "timers paused themselves: %s", names(themselves))
 	case len(whole) > 0:
 		r.warn("resume them with rouse resume, unless that is intended", "every timer is paused in %s", names(whole))
 	default:

@@ -78,7 +78,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
 	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total", Help: "Timers that paused themselves, by why."}, []string{"cause"})
-	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost} {
+	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost, rouse.PauseScheduleInvalid} {
 		m.paused.WithLabelValues(c.String())
 	}
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,

@@ -274,7 +274,7 @@ func TestWhatEmbeddersCanSay(t *testing.T) {
 		}
 		dead = append(dead, d.Key.Name, d.LastError)
 		fail = nil
-		if err := n.Redrive(ctx, d.Key.Name, d.Key.Fire); err != nil {
+		if _, err := n.Redrive(ctx, d.Key.Name, d.Key.Fire, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -323,7 +323,7 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 			return err
 		},
 		"explain": func(name string) error { _, err := n.Explain(ctx, name, 0); return err },
-		"redrive": func(name string) error { return n.Redrive(ctx, name, strings.Repeat("a", 26)) },
+		"redrive": func(name string) error { _, err := n.Redrive(ctx, name, strings.Repeat("a", 26), false); return err },
 	}
 	for what, call := range calls {
 		var inv *rouse.Invalid
@@ -338,7 +338,7 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 		}
 	}
 	var inv *rouse.Invalid
-	if err := n.Redrive(ctx, "a", ""); !errors.As(err, &inv) {
+	if _, err := n.Redrive(ctx, "a", "", false); !errors.As(err, &inv) {
 		t.Errorf("redrive of a timer: %v", err)
 	}
 	if _, err := n.Create(ctx, "a", rouse.Spec{Schedule: "@after 1s", Target: "carrier-pigeon:x"}); !errors.As(err, &inv) {

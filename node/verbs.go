@@ -129,11 +129,12 @@ func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Tim
 	return n.List(ctx, rouse.Query{Name: name, States: []rouse.State{rouse.StateDead}})
 }
 
-// Redrive gives a dead letter a new set of attempts, with the same fire id.
-func (n *Node) Redrive(ctx context.Context, name, fireID string) error {
+// Redrive gives a dead letter a new set of attempts, with the same fire id, and returns the target that it
+// goes to. With currentSpec, it takes the target, payload, headers and policies that its timer has now.
+func (n *Node) Redrive(ctx context.Context, name, fireID string, currentSpec bool) (target string, err error) {
 	key := n.key(name)
 	key.Fire = fireID
-	return n.timers.Redrive(ctx, key)
+	return n.timers.Redrive(ctx, key, currentSpec)
 }
 
 // Records returns how the occurrences of a timer ended, newest first, as they are read page by page; an empty

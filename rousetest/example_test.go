@@ -54,7 +54,7 @@ func TestAReceiverThatFails(t *testing.T) {
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters", len(dead))
 	}
-	if err := s.Node.Redrive(t.Context(), "invoice", dead[0].Key.Fire); err != nil {
+	if _, err := s.Node.Redrive(t.Context(), "invoice", dead[0].Key.Fire, false); err != nil {
 		t.Fatal(err)
 	}
 	s.Advance(0) // what is due now

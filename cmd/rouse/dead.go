@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/rousehq/rouse"
@@ -137,27 +138,34 @@ func (c *deadChoice) filtered(a *app) (bool, error) {
 }
 
 // each calls do for every selected dead letter. One that was deleted in the meantime is skipped, unless it
-// was named.
-func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) error) error {
+// was named. do returns the target that it goes to, if any.
+func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) (string, error)) error {
 	n := int64(0)
-	tell := func(name, fire string) error {
+	var targets []client.BulkTarget
+	tell := func(name, fire, target string) error {
 		n++
 		if a.cli.JSON {
-			return a.printJSON(deadDone{did, a.cli.Namespace, name, fire})
+			return a.printJSON(deadDone{did, a.cli.Namespace, name, fire, target})
 		}
+		i := slices.IndexFunc(targets, func(t client.BulkTarget) bool { return t.Target == target })
+		if i < 0 {
+			i, targets = len(targets), append(targets, client.BulkTarget{Target: target})
+		}
+		targets[i].Count++
 		return nil
 	}
 	err := a.remote(func(s *client.Client) error {
-		one := func(name, fire string) error {
+		one := func(name, fire string) (string, error) {
 			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 			defer cancel()
 			return do(ctx, s, name, fire)
 		}
 		if c.Fire != "" {
-			if err := one(c.Name, c.Fire); err != nil {
-				return named("dead letter", c.Name+" "+c.Fire, err)
+			target, err := one(c.Name, c.Fire)
+			if err != nil {
+				return named("dead letter", c.Name+" "+c.Fire, flagged(err))
 			}
-			return tell(c.Name, c.Fire)
+			return tell(c.Name, c.Fire, target)
 		}
 		bar := a.progress(doing, 0)
 		defer bar.end()
@@ -165,13 +173,14 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 			if err != nil {
 				return err
 			}
-			switch err := one(d.Key.Name, d.Key.Fire); {
+			target, err := one(d.Key.Name, d.Key.Fire)
+			switch {
 			case errors.Is(err, rouse.ErrNotFound):
 				continue
 			case err != nil:
-				return fmt.Errorf("dead letter %q %s: %w", d.Key.Name, d.Key.Fire, err)
+				return fmt.Errorf("dead letter %q %s: %w", d.Key.Name, d.Key.Fire, flagged(err))
 			}
-			if err := tell(d.Key.Name, d.Key.Fire); err != nil {
+			if err := tell(d.Key.Name, d.Key.Fire, target); err != nil {
 				return err
 			}
 			bar.at(n, n)
@@ -183,8 +192,21 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 	})
 	if !a.cli.JSON && (err == nil || n > 0) {
 		a.say("%s %d", did, n)
+		a.noteTargets(targets)
 	}
 	return err
+}
+
+// noteTargets prints where dead letters go.
+func (a *app) noteTargets(targets []client.BulkTarget) {
+	for _, t := range targets {
+		switch {
+		case t.Target != "":
+			a.note("%d to %s", t.Count, t.Target)
+		case len(targets) > 1: // beyond those that the server counts one by one
+			a.note("%d to other targets", t.Count)
+		}
+	}
 }
 
 // deadDone is the JSON output for one dead letter.
@@ -193,19 +215,26 @@ type deadDone struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	FireID    string `json:"fire_id"`
+	Target    string `json:"target,omitzero"` // of redriven ones: where it goes
 }
 
 // deadRedriveCmd gives dead letters new attempts.
 type deadRedriveCmd struct {
 	deadChoice `embed:""`
 	Rate       float64 `help:"With a filter: at most so many per second, so that the target is not overrun; 0 is as fast as possible." default:"0" placeholder:"N"`
+
+	WithCurrentSpec bool `help:"With the target, payload, headers and policies that the timer has now."`
 }
 
 func (deadRedriveCmd) Help() string {
-	return `Examples:
+	return `A dead letter has the target, payload and policies that its timer had when it died. If that was the fault, replace the timer, and redrive
+the dead letter with --with-current-spec.
+
+Examples:
 
     rouse dead redrive coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
     rouse dead redrive coffee
+    rouse dead redrive coffee --with-current-spec
     rouse dead redrive --all --error-contains 'connection refused' --dry-run
     rouse dead redrive --all --error-contains 'connection refused' --rate 10
     rouse dead redrive --prefix invoice- --limit 100`
@@ -218,14 +247,14 @@ func (c *deadRedriveCmd) Run(a *app) error {
 		return err
 	}
 	if many {
-		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate}
+		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate, CurrentSpec: c.WithCurrentSpec}
 		return c.bulk(a, r, stateFlag{}, "redrive", "redriven", false)
 	}
 	if c.Rate != 0 {
 		return &usage{text: "--rate goes with a filter or --all, not with a name", help: a.command + " --help"}
 	}
-	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) error {
-		return s.Redrive(ctx, a.cli.Namespace, name, fire)
+	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+		return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
 	})
 }
 
@@ -252,7 +281,7 @@ func (c *deadPurgeCmd) Run(a *app) error {
 		r := client.BulkRequest{Action: client.BulkPurge, ErrorContains: c.ErrorContains}
 		return c.bulk(a, r, stateFlag{}, "purge", "purged", true)
 	}
-	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) error {
-		return s.Purge(ctx, a.cli.Namespace, name, fire)
+	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+		return "", s.Purge(ctx, a.cli.Namespace, name, fire)
 	})
 }

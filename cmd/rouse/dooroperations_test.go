@@ -99,22 +99,26 @@ var operations = []operation{
 	{what: "backfill backwards", method: "POST", path: "timers/a:backfill", body: `{"from":"2021-01-01T00:00:00Z","until":"2020-01-01T00:00:00Z"}`,
 		args: []string{"backfill", "a", "--from", "2021-01-01T00:00:00Z", "--until", "2020-01-01T00:00:00Z", "--dry-run"}, refusal: refusal{"until", "is not after from, "},
 		words: func(ctx context.Context, e *timers.Timers) error {
-			return timerOf(e.Backfill(ctx, theTimer, rouse.MinInstant+2, rouse.MinInstant+1, true))
+			return timerOf(e.Backfill(ctx, theTimer, timers.BackfillRequest{From: rouse.MinInstant + 2, Until: rouse.MinInstant + 1, DryRun: true}))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
-			return timerOf(c.Backfill(ctx, "default", "a", rouse.MinInstant+2, rouse.MinInstant+1, true))
+			return timerOf(c.Backfill(ctx, "default", "a", client.BackfillRequest{From: rouse.MinInstant + 2, Until: rouse.MinInstant + 1, DryRun: true}))
 		}},
 	{what: "explain", method: "GET", path: "timers/%20a:explain", args: []string{"explain", " a"}, refusal: spaced,
 		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Explain(ctx, badName, 0)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Explain(ctx, "default", " a", 0)) }},
 	{what: "redrive without a fire", refusal: refusal{"fire_id", "is missing"},
-		words: func(ctx context.Context, e *timers.Timers) error { return e.Redrive(ctx, theTimer) },
-		grpc:  func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "") }},
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Redrive(ctx, theTimer, false)) },
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Redrive(ctx, "default", "a", "", false))
+		}},
 	{what: "redrive of no fire", method: "POST", path: "timers/a/dead/x:redrive", refusal: refusal{"fire_id", "is no fire id"},
 		words: func(ctx context.Context, e *timers.Timers) error {
-			return e.Redrive(ctx, rouse.Key{Namespace: "default", Name: "a", Fire: "x"})
+			return timerOf(e.Redrive(ctx, rouse.Key{Namespace: "default", Name: "a", Fire: "x"}, false))
 		},
-		grpc: func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "x") }},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Redrive(ctx, "default", "a", "x", false))
+		}},
 	{what: "list by a bad prefix", method: "GET", path: "timers?prefix=%07", args: []string{"list", "--prefix", "\a"},
 		refusal: refusal{"prefix", "contains the control character U+0007"},
 		words: func(ctx context.Context, e *timers.Timers) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -143,19 +144,22 @@ func (c *rescheduleCmd) try(a *app, spec *rouse.Spec) error {
 
 // backfillCmd fires occurrences of the past.
 type backfillCmd struct {
-	Name   string `arg:"" help:"Name of the timer."`
-	From   moment `required:"" help:"First due time: RFC 3339, or from now such as --from=-24h." placeholder:"TIME"`
-	Until  moment `help:"Due times before this one; default now." placeholder:"TIME"`
-	DryRun bool   `help:"Fire nothing, and print what would be fired."`
+	Name   string  `arg:"" help:"Name of the timer."`
+	From   moment  `required:"" help:"First due time: RFC 3339, or from now such as --from=-24h." placeholder:"TIME"`
+	Until  moment  `help:"Due times before this one; default now." placeholder:"TIME"`
+	DryRun bool    `help:"Fire nothing, and print what would be fired."`
+	Rate   float64 `help:"At most so many per second, so that the target is not overrun; 0 is all at once." default:"0" placeholder:"N"`
 }
 
 func (backfillCmd) Help() string {
 	return `The occurrences that the schedule had in the range are fired, whatever became of them then, with the fire ids that they had or
-would have had: a receiver can tell those that it knows. Those that are on their way already are left alone.
+would have had: a receiver can tell those that it knows. Those that are on their way already are left alone. They do not wait for each other,
+whatever the timer's overlap policy is; with --rate they start one after the other, and the command does not wait for that.
 
 Examples:
 
     rouse backfill coffee --from=-24h --dry-run
+    rouse backfill coffee --from=-24h --rate 10
     rouse backfill coffee --from 2027-01-04T00:00:00Z --until 2027-01-05T00:00:00Z`
 }
 
@@ -170,7 +174,7 @@ func (c *backfillCmd) Run(a *app) error {
 			}
 			until = clock.Now
 		}
-		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name, c.From.instant(), until, c.DryRun)
+		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name, client.BackfillRequest{From: c.From.instant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
 		if err != nil {
 			return named("timer", c.Name, flagged(err))
 		}
@@ -182,10 +186,14 @@ func (c *backfillCmd) Run(a *app) error {
 				a.note("and %d more", more)
 			}
 			fired := b.Count - min(b.Waiting, b.Count)
+			over := ""
+			if c.Rate > 0 && fired > 1 {
+				over = ", the last one in " + roughly(time.Duration(float64(fired-1)/c.Rate*float64(time.Second)))
+			}
 			if c.DryRun {
-				a.note("%s would be fired; nothing was done", some(fired, "occurrence"))
+				a.note("%s would be fired%s; nothing was done", some(fired, "occurrence"), over)
 			} else {
-				a.say("fired %s", some(fired, "occurrence"))
+				a.say("fired %s%s", some(fired, "occurrence"), over)
 			}
 			if b.Waiting > 0 {
 				a.note("%s on the way already", some(b.Waiting, "other"))

@@ -97,7 +97,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 		for _, f := range p.Failures {
 			if told++; told <= maxTold {
 				bar.end()
-				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(strings.TrimSpace(f.Name+" "+f.FireID)), clean(f.Err.Error()))
+				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(strings.TrimSpace(f.Name+" "+f.FireID)), clean(flagged(f.Err).Error()))
 			}
 		}
 		return nil
@@ -122,6 +122,9 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
 	if a.cli.JSON {
 		shown := api.BulkProgress{Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
+		for _, t := range sum.Targets {
+			shown.Targets = append(shown.Targets, api.BulkTarget(t))
+		}
 		for _, f := range sum.Failures {
 			_, p := problemOf(f.Err)
 			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID, Problem: &p})
@@ -135,7 +138,8 @@ func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done b
 		if more := sum.Matched - uint64(len(sum.Names)); sum.Matched > uint64(len(sum.Names)) {
 			a.note("and %d more", more)
 		}
-		a.note("%d would be %s; nothing was done", sum.Matched, did)
+		a.note("%d would be %s; nothing was done", sum.Matched-sum.Failed, did)
+		a.noteTargets(sum.Targets)
 		return nil
 	}
 	if sum.Failed > maxTold {
@@ -143,8 +147,10 @@ func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done b
 	}
 	if sum.Failed > 0 {
 		a.say("%s %d, %d failed", did, sum.Changed, sum.Failed)
+		a.noteTargets(sum.Targets)
 		return nil
 	}
 	a.say("%s %d", did, sum.Changed)
+	a.noteTargets(sum.Targets)
 	return nil
 }

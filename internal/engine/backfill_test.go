@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestABackfillEndsWithItsTimer(t *testing.T) {
 		tm := h.put("a", "* * * * *")
 		done := make(chan error, 1)
 		go func() {
-			_, err := h.Backfill(ctx, key("a"), rouse.At(from.Add(-100*time.Hour)), rouse.At(from), false)
+			_, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: rouse.At(from.Add(-100 * time.Hour)), Until: rouse.At(from)})
 			done <- err
 		}()
 		time.Sleep(3 * time.Millisecond)
@@ -54,11 +55,101 @@ func TestBackfillLeavesToTheTimerWhatIsItsOwn(t *testing.T) {
 		from := time.Now()
 		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
 		time.Sleep(70 * time.Second)
-		b, err := h.Backfill(t.Context(), key("a"), rouse.At(from.Add(30*time.Second)), h.Now(), false)
+		b, err := h.Backfill(t.Context(), key("a"), timers.BackfillRequest{From: rouse.At(from.Add(30 * time.Second)), Until: h.Now()})
 		if err != nil || b.Count != 1 || b.Waiting != 1 {
 			t.Errorf("%+v, %v", b, err)
 		}
 		time.Sleep(5 * time.Minute)
 		h.wantOneRecordEach("a")
+	})
+}
+
+// TestABackfillGoesNotBeyondMaxOccurrences: the timer has ended, and is kept.
+func TestABackfillGoesNotBeyondMaxOccurrences(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(240 * time.Hour)
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		from := h.Now()
+		limited := func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 3, -1 }
+		h.put("every", "@every 1h", limited) // at 1:00, 2:00 and 3:00 after from
+		h.put("cron", "30 * * * *", limited) // at 0:30, 1:30 and 2:30
+		h.put("going", "0 0 * * *", limited) // not ended
+		h.put("many", "*/10 * * * *", func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 1_000_000, -1 })
+		time.Sleep(26 * time.Hour)
+		for _, c := range []struct {
+			name        string
+			since       time.Duration
+			count, left uint64
+		}{
+			{"every", 0, 3, 0}, {"every", 90 * time.Minute, 2, 0}, {"every", 3 * time.Hour, 1, 0}, {"every", 10 * time.Hour, 0, 0},
+			{"cron", 0, 3, 0}, {"cron", -2 * time.Hour, 5, 0}, {"cron", 90 * time.Minute, 2, 0}, {"cron", 10 * time.Hour, 0, 0},
+			{"going", -24 * time.Hour, 3, 0}, {"many", 25 * time.Hour, 6, 0},
+		} {
+			b, err := h.Backfill(ctx, key(c.name), timers.BackfillRequest{From: from.Add(c.since), Until: from.Add(26 * time.Hour), DryRun: true})
+			if err != nil || b.Count != c.count || b.Waiting != c.left || len(b.First) != int(c.count) {
+				t.Errorf("%s from %v: %d occurrences, %d waiting, %d first ones, %v; want %d", c.name, c.since, b.Count, b.Waiting, len(b.First), err, c.count)
+			}
+		}
+		if _, err := h.Backfill(ctx, key("every"), timers.BackfillRequest{From: from, Until: h.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		n := 0
+		for _, f := range h.sink.got() {
+			if f.Name == "every" {
+				n++
+			}
+		}
+		if n != 3+3 {
+			t.Errorf("%d fires, want 3 of the schedule and 3 of the backfill", n)
+		}
+	})
+}
+
+// TestABackfillWithARate: all rows are written at once, and start one after the other, also after a restart
+// and in another service that imported them.
+func TestABackfillWithARate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(240 * time.Hour)
+		store := mem.New()
+		h := start(t, store, &recorder{}, timers.Options{})
+		h.put("a", "0 * * * *")
+		from := h.Now().Add(-100 * time.Hour)
+		for _, n := range []float64{-1, 0.001, 20_000, math.NaN(), math.Inf(1)} {
+			_, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: from, Until: h.Now(), PerSecond: n})
+			if invalid := new(rouse.Invalid); !errors.As(err, &invalid) || invalid.Problems[0].Field != "per_second" {
+				t.Errorf("%v a second: %v", n, err)
+			}
+		}
+		asked := time.Now()
+		b, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: from, Until: h.Now(), PerSecond: 0.5})
+		if err != nil || b.Count != 100 || time.Since(asked) > time.Second {
+			t.Fatalf("%+v, %v after %v", b, err, time.Since(asked))
+		}
+		time.Sleep(20*time.Second + 100*time.Millisecond)
+		if n := len(h.sink.got()); n != 11 {
+			t.Errorf("%d fires in 20 s", n)
+		}
+		rows, _, err := h.List(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}, Limit: 1000})
+		if err != nil || len(rows) != 89 {
+			t.Fatalf("%d rows are left, %v", len(rows), err)
+		}
+		h.stop()
+		again, other := start(t, store, &recorder{}, timers.Options{}), start(t, mem.New(), &recorder{}, timers.Options{})
+		if _, err := other.Import(ctx, rows, timers.CreateOnly); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		for what, h := range map[string]*harness{"a restart": again, "an import": other} {
+			if n := len(h.sink.got()); n < 9 || n > 11 {
+				t.Errorf("%d fires in 20 s after %s", n, what)
+			}
+		}
+		time.Sleep(time.Hour)
+		if n := len(again.sink.got()); n < 89 {
+			t.Errorf("%d fires after the restart, want 89 of the backfill", n)
+		}
 	})
 }

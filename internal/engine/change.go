@@ -67,7 +67,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			return rouse.Change{}, errLater
 		}
 		var err error
-		if sched, err = s.opts.Schedules.Metered(t); err != nil {
+		if sched, err = s.opts.Schedules.Settling(t); err != nil {
 			return rouse.Change{}, err // without the schedule, the step would end the timer
 		}
 	}
@@ -99,8 +99,8 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			return rouse.Change{}, err
 		}
 	}
-	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" {
-		s.retention.noteGone(t.Key)
+	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // what a client asked for ends alone
+		s.retention.noteGone(t)
 	}
 	if step.To != nil && step.To.Key.Fire == "" {
 		s.retention.noteGrowth(t.Key, t.Ended, step.To.Ended)

@@ -56,6 +56,7 @@ const (
 	// crowdedLook is how soon a timer at its overlap limit is evaluated again.
 	crowdedLook = 900 * time.Millisecond
 	countWait   = 5 * time.Second // timeout of a count in the store
+	countPage   = 100             // occurrences read at a time, with their payloads
 	dropPage    = 500             // dead letters read or deleted at a time
 	maxDrop     = 5000            // dead letters that one trim deletes
 	// spaceAge is how long a count of a namespace is used where other nodes write, too, and how long an
@@ -90,11 +91,16 @@ func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 		if c.room(bound) {
 			continue
 		}
-		if m, is := s.(*schedulecache.Meter); is && m.Limit > 0 {
+		m, metered := s.(*schedulecache.Meter)
+		if metered && m.Limit > 0 {
 			m.Out = true
 			return rouse.Step{Keep: true}
 		}
-		if c.recount(bound) >= bound.most {
+		n, looks := c.recount(bound)
+		if metered {
+			m.Steps += looks // a namespace pays for what it lets others wait for
+		}
+		if n >= bound.most {
 			c.mu.Lock()
 			c.total.Overlaps++
 			c.mu.Unlock()
@@ -159,15 +165,19 @@ func (c *crowds) room(b bound) bool {
 	return known && a != nil && n+len(a.begun) < min(a.most, b.most) && (c.others == nil || time.Now().Before(a.until))
 }
 
-// recount counts the occurrences in progress. Of what is left in a namespace, this node may take half of its
-// part before it counts again, and at least one.
-func (c *crowds) recount(b bound) int {
-	n := c.count(b.key, rouse.StateFiring)
+// recount counts the occurrences in progress; those of one timer without what clients asked for. Of what is
+// left in a namespace, this node may take half of its part before it counts again, and at least one. looks is
+// how many rows it read.
+func (c *crowds) recount(b bound) (n, looks int) {
+	n = c.count(b.key, rouse.StateFiring)
+	if b.key.Name != "" && n >= b.most {
+		n, looks = c.countUnasked(b)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	counted(&c.live, b.key, n)
 	if b.key.Name != "" {
-		return n
+		return n, looks
 	}
 	if c.space == nil || len(c.space) >= maxCrowds {
 		c.space = map[string]*allowance{}
@@ -183,7 +193,32 @@ func (c *crowds) recount(b bound) int {
 	if nodes := c.nodes(); nodes > 1 {
 		a.most = n + max(1, (b.most-n)/(2*nodes))
 	}
-	return n
+	return n, looks
+}
+
+// countUnasked counts the occurrences in progress next to a timer that no client asked for, up to the bound.
+// As count does, it returns 0 if the store does not answer.
+func (c *crowds) countUnasked(b bound) (n, looks int) {
+	ctx, cancel := context.WithTimeout(context.Background(), countWait)
+	defer cancel()
+	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring}, Limit: countPage}
+	for {
+		page, err := c.store.List(ctx, q)
+		if err != nil {
+			c.opts.Events.failed("count", err)
+			return 0, looks
+		}
+		looks += len(page.Rows)
+		for i := range page.Rows {
+			if t, err := c.opts.Read(&page.Rows[i]); err != nil || !t.Asked {
+				n++
+			}
+		}
+		if page.Next == nil || n >= b.most {
+			return n, looks
+		}
+		q.After = *page.Next
+	}
 }
 
 // note counts the rows that were written next to timers. It runs after the write, because a step may be
@@ -261,8 +296,9 @@ func (c *crowds) noteDead(key rouse.Key) {
 
 // letter is a dead letter that may be deleted.
 type letter struct {
-	key rouse.Key
-	due rouse.Instant
+	key      rouse.Key
+	revision uint64
+	due      rouse.Instant
 }
 
 // oldestDead returns up to n dead letters of a timer or a namespace, the oldest ones, in memory of up to
@@ -282,7 +318,7 @@ func (c *crowds) oldestDead(ctx context.Context, key rouse.Key, n, most int) (le
 		}
 		seen += len(page.Rows)
 		for i := range page.Rows {
-			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
+			letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Revision, page.Rows[i].Due})
 		}
 		if len(letters) >= n+maxDrop {
 			keep()
@@ -312,14 +348,21 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 		for part := range slices.Chunk(old, dropPage) {
 			items := make([]*Write, len(part))
 			for i := range part {
-				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
+				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: part[i].revision}} // else it was redriven
 			}
-			if _, err := w.do(ctx, items); err != nil {
+			out, err := w.do(ctx, items)
+			if err != nil {
 				return err
+			}
+			dropped := 0
+			for i := range out {
+				if out[i].Applied {
+					dropped++
+				}
 			}
 			n -= len(part)
 			c.mu.Lock()
-			c.total.Dropped += uint64(len(part))
+			c.total.Dropped += uint64(dropped)
 			c.mu.Unlock()
 			c.opts.Events.limited(name, key)
 		}

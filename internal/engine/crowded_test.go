@@ -94,3 +94,46 @@ func TestWhyATimerWaitsIsKeptInALongQueue(t *testing.T) {
 		}
 	})
 }
+
+// TestOverlapLimitCountsNoBackfilledRows: what a client asked for takes no place of the schedule.
+func TestOverlapLimitCountsNoBackfilledRows(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		time.Sleep(48 * time.Hour)
+		const most = 20
+		sink := narrow(1, time.Hour)
+		h := begin(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxOverlap: most}})
+		h.put("a", "* * * * *", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		if _, err := h.Backfill(t.Context(), key("a"), timers.BackfillRequest{From: h.Now().Add(-time.Hour), Until: h.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		detached := rouse.Query{Namespace: "n", Name: "a", States: []rouse.State{rouse.StateFiring}, Limit: 1000}
+		own := func() (n int) {
+			rows, _, err := h.List(t.Context(), detached)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rows {
+				if !rows[i].Asked {
+					n++
+				}
+			}
+			return n
+		}
+		time.Sleep((most-1)*time.Minute + 30*time.Second)
+		if n, records := own(), h.records("a"); n < most-1 || len(records) != 0 {
+			t.Errorf("%d occurrences of the schedule wait, and %d have ended, next to 60 backfilled ones", n, len(records))
+		}
+		time.Sleep(10 * time.Minute)
+		if n := own(); n != most {
+			t.Errorf("%d occurrences of the schedule wait, want the limit, %d", n, most)
+		}
+		for _, r := range h.records("a") {
+			if r.Cause != rouse.CauseOverlapLimit {
+				t.Errorf("%+v", r)
+			}
+		}
+		if len(h.records("a")) == 0 {
+			t.Error("nothing was skipped at the limit")
+		}
+	})
+}

@@ -67,3 +67,71 @@ func TestGoneFromAnOverlappingOccurrenceEndsItsTimer(t *testing.T) {
 		}
 	})
 }
+
+// TestGoneOfWhatAClientAskedForEndsNoTimer: the target of a dead letter may be an old one, which the timer
+// has no more.
+func TestGoneOfWhatAClientAskedForEndsNoTimer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(48 * time.Hour)
+		h := start(t, mem.New(), &recorder{answer: answerBy(func(f rouse.Fire) rouse.Outcome {
+			if f.Spec.Target == "test:a" {
+				return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		})}, timers.Options{})
+		old := h.put("a", "@after 1s")
+		time.Sleep(time.Minute)
+		made := h.put("a", "0 * * * *", func(p *timers.Put) { p.Spec.Target = "test:new" })
+		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Gone} }))
+		dead := rouse.Key{Namespace: "n", Name: "a", Fire: rouse.FireID("n", "a", old.Generation, old.Due, false)}
+		if _, err := h.Redrive(ctx, dead, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: h.Now().Add(-time.Hour), Until: h.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(h.sink.got()); n != 3 {
+			t.Errorf("%d fires, want the first one, its redrive and the backfill", n)
+		}
+		if got, err := h.Get(ctx, key("a")); err != nil || got.Generation != made.Generation {
+			t.Errorf("the timer of that name: %+v, %v", got, err)
+		}
+	})
+}
+
+// TestGoneEndsOnlyTheTimerOfItsGeneration: the timer is replaced after its old target answered, and before it
+// is deleted for that.
+func TestGoneEndsOnlyTheTimerOfItsGeneration(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &hookedStore{Store: mem.New()}
+		h := start(t, store, &recorder{answer: answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Gone} })}, timers.Options{})
+		made := h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		replaced := false
+		store.set(func() {
+			store.before = func(changes []rouse.Change) error {
+				for _, c := range changes {
+					if c.Key != key("a") || c.To != nil || c.Keep || replaced {
+						continue
+					}
+					rows, _ := store.Store.Get(context.Background(), []rouse.Key{c.Key})
+					tm, err := rouse.DecodeTimer(&rows[0])
+					if err != nil {
+						t.Error(err)
+					}
+					tm.Generation, replaced = 0, true
+					row := tm.Row()
+					if _, err := store.Store.Apply(context.Background(), []rouse.Change{{Key: c.Key, If: c.If, To: &row}}); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			}
+		})
+		time.Sleep(90 * time.Second)
+		if got, err := h.Get(t.Context(), key("a")); !replaced || err != nil || got.Generation == made.Generation {
+			t.Errorf("the timer that replaced it: %+v, %v; replaced: %v", got, err, replaced)
+		}
+	})
+}

@@ -214,7 +214,7 @@ func TestAFailureIsTriedAgainWithTheSameIDAndAGrowingToken(t *testing.T) {
 		}
 
 		sink.answer = nil
-		if err := h.Redrive(t.Context(), dead[0].Key); err != nil {
+		if _, err := h.Redrive(t.Context(), dead[0].Key, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

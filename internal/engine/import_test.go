@@ -84,7 +84,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		}
 	}
 	begun := func() {
-		tm.Attempts, tm.Began = 2, now
+		tm.Attempts, tm.Began = 1, now
 		tm.Failures = []rouse.Attempt{{Sent: now, Took: time.Second, Code: 503, Detail: someProse.Draw(t, "detail")}}
 	}
 	runs := func() {
@@ -115,7 +115,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 	case rouse.StateAccepted:
 		begun()
 		waited()
-		tm.Token = 99
+		tm.Token, tm.Attempts = 99, 2
 	case rouse.StatePaused:
 		tm.Paused, tm.Reason, tm.PausedAt = true, someProse.Draw(t, "reason"), someTime(t, "paused at")
 		tm.PauseCause = rapid.SampledFrom([]rouse.PauseCause{rouse.PauseRequested, rouse.PauseDeadLetters, rouse.PauseScheduleCost}).Draw(t, "pause cause")
@@ -192,7 +192,9 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 			for i := range is {
 				for _, tm := range []*rouse.Timer{&was[i], &is[i]} {
 					tm.Bucket, tm.Revision, tm.Visible = 0, 0, 0
-					tm.Token = 0 // an attempt that was in progress is repeated
+					if tm.Token != 0 {
+						tm.Token, tm.Attempts = 0, tm.Attempts-1 // an attempt that was in progress is repeated
+					}
 					if tm.Key.Fire == "" {
 						tm.Generation = 0
 					}
@@ -441,5 +443,77 @@ func TestAnImportThatReplacesEndsTheOldGeneration(t *testing.T) {
 			t.Error("the imported occurrence was not tried again")
 		}
 		h.wantEndings("b", "skipped")
+	})
+}
+
+// TestAnImportRepeatsTheAttemptThatWasInProgress, even if it was the last one of its occurrence: it was
+// accepted by its receiver, or stored as spent, and the other service hears no more of it.
+func TestAnImportRepeatsTheAttemptThatWasInProgress(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		accept := func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Attempt == 1 && f.Spec.Retry.Attempts == 2 {
+				return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
+			}
+			return rouse.Outcome{Verdict: rouse.Accepted, After: 2 * time.Hour}
+		}
+		h := start(t, mem.New(), &recorder{answer: accept}, timers.Options{})
+		attempts := func(n uint32) func(p *timers.Put) {
+			return func(p *timers.Put) {
+				p.Spec.Retry = rouse.Retry{Attempts: n, Interval: time.Second, Jitter: -1}
+				if p.Spec.Recurring() {
+					p.Spec.Overlap = rouse.OverlapWait
+				}
+			}
+		}
+		h.put("only", "@after 1s", attempts(1))
+		h.put("last", "@after 1s", attempts(2))
+		h.put("first", "@after 1s", attempts(3))
+		h.put("late", "@every 1h", attempts(1), func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireSkip })
+		h.put("allow", "@every 1h", attempts(1), func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		h.put("before a run", "@every 1h", attempts(3), func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireSkip })
+		h.put("run", "@after 24h", attempts(1))
+		if _, _, err := h.RunNow(ctx, key("run")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour + 5*time.Minute)
+		if _, _, err := h.RunNow(ctx, key("before a run")); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := h.List(ctx, rouse.Query{Namespace: "n", Limit: 100, States: []rouse.State{rouse.StateFiring, rouse.StateAccepted}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spent := rouse.Timer{Key: key("spent"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a", Retry: rouse.Retry{Attempts: 1}}, Due: h.Now(), Attempts: 1}
+		fewer := rouse.Timer{Key: key("fewer"), Spec: spent.Spec, Due: spent.Due, Attempts: 5, // its policy allows less than it has used
+			Failures: make([]rouse.Attempt, 5)}
+		rows = append(rows, spent, fewer)
+		other := start(t, mem.New(), &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}, timers.Options{})
+		res, err := other.Import(ctx, rows, timers.CreateOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range res {
+			if res[i].Err != nil {
+				t.Errorf("%s: %v", rows[i].Key.Name, res[i].Err)
+			}
+		}
+		time.Sleep(time.Minute)
+		got := map[string]uint32{}
+		for _, f := range other.sink.got() {
+			if _, is := got[f.Name]; !is && (!f.Manual || f.Name == "run") {
+				got[f.Name] = f.Attempt
+			}
+		}
+		for name, attempt := range map[string]uint32{"only": 1, "last": 2, "first": 1, "late": 1, "allow": 1, "before a run": 2, "run": 1, "spent": 1, "fewer": 1} {
+			if got[name] != attempt {
+				t.Errorf("%s: attempt %d was made, want %d", name, got[name], attempt)
+			}
+		}
+		if n, _ := other.Count(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}}); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
 	})
 }

@@ -14,8 +14,9 @@ type Options struct {
 
 	// Read decodes a row. Default is rouse.DecodeTimer, which refuses drafts (rouse.DraftRow).
 	Read func(row *rouse.Row) (rouse.Timer, error)
-	// Delete deletes a timer whose target answered Gone. Required.
-	Delete func(ctx context.Context, key rouse.Key) error
+	// Delete deletes a timer whose target answered Gone to an occurrence of a generation, if the timer still
+	// has that generation. Required.
+	Delete func(ctx context.Context, key rouse.Key, generation uint64) error
 	// Expect decides about expectations (rouse.Timer.Expectation) that need attention: what becomes of the
 	// row of each. It may change their timers. Required if timers have any.
 	Expect func(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error)

@@ -332,11 +332,11 @@ func TestBackfillFiresThePastWithItsOwnIds(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		tm := h.put("a", "*/10 * * * *")
 		ctx := t.Context()
-		b, err := h.Backfill(ctx, key("a"), rouse.At(from.Add(-time.Hour)), rouse.At(from), true)
+		b, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: rouse.At(from.Add(-time.Hour)), Until: rouse.At(from), DryRun: true})
 		if err != nil || b.Count != 6 || b.Waiting != 0 || len(h.sink.got()) != 0 {
 			t.Fatalf("dry run: %+v, %v", b, err)
 		}
-		if b, err = h.Backfill(ctx, key("a"), rouse.At(from.Add(-time.Hour)), rouse.At(from), false); err != nil || b.Count != 6 {
+		if b, err = h.Backfill(ctx, key("a"), timers.BackfillRequest{From: rouse.At(from.Add(-time.Hour)), Until: rouse.At(from)}); err != nil || b.Count != 6 {
 			t.Fatalf("%+v, %v", b, err)
 		}
 		time.Sleep(time.Second)
@@ -353,7 +353,7 @@ func TestBackfillFiresThePastWithItsOwnIds(t *testing.T) {
 		if n, _ := h.Count(ctx, rouse.Query{States: []rouse.State{rouse.StateFiring}}); n != 0 {
 			t.Errorf("%d rows are left", n)
 		}
-		if _, err = h.Backfill(ctx, key("a"), rouse.At(from), rouse.At(from.Add(time.Hour)), false); err == nil {
+		if _, err = h.Backfill(ctx, key("a"), timers.BackfillRequest{From: rouse.At(from), Until: rouse.At(from.Add(time.Hour))}); err == nil {
 			t.Error("the future was backfilled")
 		}
 	})

@@ -15,12 +15,18 @@ type retention struct {
 	*env
 	commits *commits
 	crowds  *crowds
-	gone    chan rouse.Key // timers whose target answered Gone
+	gone    chan goneTimer
 	grown   chan rouse.Key // timers that may have too many records
 }
 
+// goneTimer is a timer whose target answered Gone to an occurrence of a generation.
+type goneTimer struct {
+	key        rouse.Key
+	generation uint64
+}
+
 func newRetention(v *env, crowds *crowds, c *commits) *retention {
-	return &retention{env: v, crowds: crowds, commits: c, gone: make(chan rouse.Key, 1024), grown: make(chan rouse.Key, 1024)}
+	return &retention{env: v, crowds: crowds, commits: c, gone: make(chan goneTimer, 1024), grown: make(chan rouse.Key, 1024)}
 }
 
 // recordsLoop deletes old records.
@@ -45,8 +51,8 @@ func (r *retention) timersLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case key := <-r.gone:
-			if err := r.opts.Delete(ctx, key); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
+		case g := <-r.gone:
+			if err := r.opts.Delete(ctx, g.key, g.generation); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
 				r.opts.Events.failed("settle", err) // the next occurrence gets the same answer
 			}
 		case key := <-r.crowds.buried:
@@ -74,9 +80,9 @@ func (r *retention) noteGrowth(key rouse.Key, before, after uint64) {
 }
 
 // noteGone requests that a timer is deleted because its target answered Gone to an overlapping occurrence.
-func (r *retention) noteGone(key rouse.Key) {
+func (r *retention) noteGone(side *rouse.Timer) {
 	select {
-	case r.gone <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
+	case r.gone <- goneTimer{rouse.Key{Namespace: side.Key.Namespace, Name: side.Key.Name}, side.Generation}:
 	default: // the next occurrence gets the same answer
 	}
 }

@@ -56,15 +56,27 @@ func (c *Cache) Of(t *rouse.Timer) (rouse.Schedule, error) {
 	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.age(), func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
 }
 
-// Metered returns the schedule of a timer that recurs, for one goroutine; nil for one that does not.
+// Settling is Metered for the step of an occurrence that has ended, which must not fail for ever: a schedule
+// that cannot be compiled is a rouse.BrokenSchedule.
+func (c *Cache) Settling(t *rouse.Timer) (rouse.Schedule, error) {
+	s, err := c.Metered(t)
+	if _, broken := errors.AsType[*rouse.Invalid](err); broken {
+		return &Meter{Schedule: rouse.BrokenSchedule{Err: err}}, nil
+	}
+	return s, err
+}
+
+// Metered returns the schedule of a timer that recurs, for one goroutine; nil for one that does not. One that
+// cannot be compiled is a *rouse.Invalid; any other error is rouse.ErrUnavailable.
 func (c *Cache) Metered(t *rouse.Timer) (rouse.Schedule, error) {
 	s, err := c.Of(t)
+	_, invalid := errors.AsType[*rouse.Invalid](err)
 	switch {
 	case err == nil:
 		return &Meter{Schedule: s}, nil
 	case errors.Is(err, ErrNone) || t.Key.Fire != "": // no other occurrence follows
 		return nil, nil
-	case errors.Is(err, rouse.ErrUnavailable):
+	case invalid || errors.Is(err, rouse.ErrUnavailable):
 		return nil, err
 	}
 	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)

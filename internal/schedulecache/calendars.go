@@ -2,6 +2,7 @@ package schedulecache
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -49,11 +50,13 @@ func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) 
 	}
 	k = knownCalendar{read: time.Now()}
 	if rows[0].Revision != 0 {
-		if cal, err := rouse.DecodeCalendar(&rows[0]); err == nil {
-			k.there = true
-			for _, d := range cal.Days {
-				k.dates = append(k.dates, d.Date)
-			}
+		cal, err := rouse.DecodeCalendar(&rows[0])
+		if err != nil { // a later version may have written it
+			return nil, false, fmt.Errorf("calendar %s: %w: %v", key.Name, rouse.ErrUnavailable, err)
+		}
+		k.there = true
+		for _, d := range cal.Days {
+			k.dates = append(k.dates, d.Date)
 		}
 	}
 	c.calendars.mu.Lock()

@@ -47,6 +47,14 @@ func (m *Meter) Between(after, until rouse.Instant) (n uint64, last rouse.Instan
 	return 0, 0, false
 }
 
+// Broken returns why the schedule cannot be compiled, if it cannot.
+func (m *Meter) Broken() error {
+	if b, is := m.Schedule.(interface{ Broken() error }); is {
+		return b.Broken()
+	}
+	return nil
+}
+
 // Exhausted makes a timer jump over what it would count.
 func (m *Meter) Exhausted() bool { return m.Steps >= stepBudget }
 

@@ -49,7 +49,7 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		return err
 	}
 	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
-		ErrorContains: r.ErrorContains, PerSecond: r.PerSecond}
+		ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, CurrentSpec: r.WithCurrentSpec}
 	if r.When != nil {
 		when, err := rousev1.WhenFromProto(r.When)
 		if err != nil {
@@ -65,6 +65,9 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 	out := &rousev1.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, &rousev1.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireId: failure.Key.Fire, Problem: rousev1.ErrorToProblem(failure.Err)})
+	}
+	for _, t := range p.Targets {
+		out.Targets = append(out.Targets, &rousev1.BulkTarget{Target: t.Target, Count: t.Count})
 	}
 	return out
 }
@@ -99,7 +102,7 @@ func (f *httpHandler) bulkTimers(c *call) error {
 		return err
 	}
 	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
-		ErrorContains: body.ErrorContains, PerSecond: body.PerSecond}
+		ErrorContains: body.ErrorContains, PerSecond: body.PerSecond, CurrentSpec: body.WithCurrentSpec}
 	if body.When != nil {
 		when, err := body.When.Parse()
 		if err != nil {
@@ -125,6 +128,9 @@ func (a *bulkAnswer) report(p timers.BulkProgress) error {
 	for _, failure := range p.Failures {
 		problem, _ := problemOf(failure.Err)
 		out.Failures = append(out.Failures, api.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireID: failure.Key.Fire, Problem: &problem})
+	}
+	for _, t := range p.Targets {
+		out.Targets = append(out.Targets, api.BulkTarget(t))
 	}
 	if a.lines {
 		return a.line(&out)

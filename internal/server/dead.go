@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"github.com/rousehq/rouse"
@@ -11,15 +12,16 @@ import (
 
 // deadOps are the operations of this file.
 type deadOps interface {
-	Redrive(ctx context.Context, key rouse.Key) error
+	Redrive(ctx context.Context, key rouse.Key, current bool) (target string, err error)
 	Purge(ctx context.Context, key rouse.Key) error
 }
 
 func (f *timersServer) Redrive(ctx context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
-	if err := f.timers.Redrive(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
+	target, err := f.timers.Redrive(ctx, keyFrom(r.Namespace, r.Name, r.FireId), r.WithCurrentSpec)
+	if err != nil {
 		return nil, err
 	}
-	return &rousev1.RedriveResponse{}, nil
+	return &rousev1.RedriveResponse{Target: target}, nil
 }
 
 func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rousev1.PurgeResponse, error) {
@@ -38,17 +40,24 @@ var deadRoutes = []route{
 	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead, rpc: "Timers/Purge",
 		summary: "Deletes a dead letter.", means: "It is deleted."},
 	{method: "POST", path: deadPath + ":redrive", repeats: withKey, serve: (*httpHandler).redriveDead, rpc: "Timers/Redrive",
-		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again."},
+		body: api.Redrive{}, answer: api.Redriven{},
+		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again.",
+		more: "requestBody: { required: false }"},
 }
 
 func (f *httpHandler) listDead(c *call) error { return c.page(rouse.StateDead) }
 func (f *httpHandler) getDead(c *call) error  { return c.show(c.deadKey()) }
 
 func (f *httpHandler) redriveDead(c *call) error {
-	if err := c.bare(&struct{}{}); err != nil {
+	var body api.Redrive
+	if err := c.bare(&body); err != nil {
 		return err
 	}
-	return c.done(f.timers.Redrive(c.ctx, c.deadKey()))
+	target, err := f.timers.Redrive(c.ctx, c.deadKey(), body.WithCurrentSpec)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, api.Redriven{Target: target})
 }
 
 func (f *httpHandler) purgeDead(c *call) error {

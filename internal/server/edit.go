@@ -16,7 +16,7 @@ import (
 type editOps interface {
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
 	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error)
-	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error)
+	Backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error)
 }
 
 // skip skips the next count occurrences; 0 means 1.
@@ -29,13 +29,13 @@ func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	return res, cmp.Or(err, res.Err)
 }
 
-func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
+func (s *service) backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error) {
 	give, err := s.bulks.take(ctx)
 	if err != nil {
 		return timers.Backfilled{}, err
 	}
 	defer give()
-	return s.timers.Backfill(ctx, key, from, until, dryRun)
+	return s.timers.Backfill(ctx, key, r)
 }
 
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
@@ -51,7 +51,8 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
-	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.DryRun)
+	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
+		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun, PerSecond: r.PerSecond})
 	if err != nil {
 		return nil, renamed(err, plainNames)
 	}
@@ -121,7 +122,8 @@ func (f *httpHandler) backfillTimer(c *call) error {
 	if err := c.whole(&body); err != nil {
 		return err
 	}
-	b, err := f.backfill(c.ctx, c.key(), body.From.Instant(), body.Until.Instant(), body.DryRun)
+	b, err := f.backfill(c.ctx, c.key(),
+		timers.BackfillRequest{From: body.From.Instant(), Until: body.Until.Instant(), DryRun: body.DryRun, PerSecond: body.PerSecond})
 	if err != nil {
 		return err
 	}

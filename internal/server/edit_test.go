@@ -69,11 +69,11 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 200)
 	want(t, do(h, "POST", timersURL+"/none:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 412)
 	before := f.writes()
-	w = do(h, "POST", timersURL+"/a:backfill", `{"from":"2030-01-01T00:00:00Z","until":"2030-02-01T00:00:00Z","dry_run":true}`)
+	w = do(h, "POST", timersURL+"/a:backfill", `{"from":"2030-01-01T00:00:00Z","until":"2030-02-01T00:00:00Z","dry_run":true,"per_second":0.5}`)
 	want(t, w, 200)
 	row := f.rows[rouse.Key{Namespace: "ns", Name: "a"}]
 	id := rouse.FireID("ns", "a", row.Generation, epoch.Add(time.Minute), false)
-	if got := decoded[api.Backfilled](t, w); got.Count != 300 || got.Waiting != 1 || len(got.Fires) != 2 || got.Fires[0].FireID != id ||
+	if got := decoded[api.Backfilled](t, w); got.Count != 300 || got.Waiting != 2 || len(got.Fires) != 2 || got.Fires[0].FireID != id ||
 		got.Fires[0].Local != "2030-01-01T01:01:00+01:00" || got.Fires[0].Mark != "odd" || f.writes() != before {
 		t.Errorf("backfilled %+v, %d writes", got, f.writes()-before)
 	}
@@ -95,8 +95,8 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 	}
 	_, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: "ns", Name: "a", ExpectedRevision: revision, When: &rousev1.When{Schedule: "@every 3h"}})
 	wantCode(t, err, codes.Aborted)
-	filled := must[*rousev1.BackfillResponse](t)(c.Backfill(ctx, &rousev1.BackfillRequest{Namespace: "ns", Name: "a", FromMs: int64(epoch), UntilMs: int64(epoch) + 1}))
-	if filled.Count != 300 || filled.Waiting != 1 || len(filled.Fires) != 2 || filled.Fires[0].FireId != id || filled.Fires[0].SentAtMs != int64(epoch)+61_000 {
+	filled := must[*rousev1.BackfillResponse](t)(c.Backfill(ctx, &rousev1.BackfillRequest{Namespace: "ns", Name: "a", FromMs: int64(epoch), UntilMs: int64(epoch) + 1, PerSecond: 0.5}))
+	if filled.Count != 300 || filled.Waiting != 2 || len(filled.Fires) != 2 || filled.Fires[0].FireId != id || filled.Fires[0].SentAtMs != int64(epoch)+61_000 {
 		t.Errorf("backfilled %v", filled)
 	}
 }

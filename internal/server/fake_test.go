@@ -254,12 +254,15 @@ func (f *fake) Report(_ context.Context, key rouse.Key, r timers.Report) (deadli
 	return deadline, err
 }
 
-func (f *fake) Redrive(_ context.Context, key rouse.Key) error {
+func (f *fake) Redrive(_ context.Context, key rouse.Key, current bool) (target string, err error) {
 	if err := rouse.CheckFireID(key.Fire); err != nil {
-		return err
+		return "", err
 	}
-	_, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
-	return err
+	t, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
+	if current {
+		return "now:", err
+	}
+	return t.Spec.Target, err
 }
 
 func (f *fake) Purge(ctx context.Context, key rouse.Key) error {
@@ -377,19 +380,22 @@ func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifR
 	return timers.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
 }
 
-func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
-	if err := rouse.CheckRange(from, until); err != nil {
+func (f *fake) Backfill(_ context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error) {
+	if err := rouse.CheckRange(r.From, r.Until); err != nil {
 		return timers.Backfilled{}, err
 	}
-	first := upcoming(from, 2)
+	first := upcoming(r.From, 2)
 	out := timers.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
+	if r.PerSecond == 0.5 {
+		out.Waiting = 2
+	}
 	change := func(t *rouse.Timer) error {
 		for _, c := range first {
 			out.FireIDs = append(out.FireIDs, nextFireID(t, c.Due))
 		}
 		return nil
 	}
-	if dryRun {
+	if r.DryRun {
 		t, err := f.Get(context.Background(), key)
 		return out, cmp.Or(err, change(&t))
 	}

@@ -94,7 +94,9 @@ func TestGRPCTimers(t *testing.T) {
 	if got := timer(c.Get(ctx, &rousev1.GetRequest{Name: "d", FireId: id})); got.State != "dead" {
 		t.Errorf("dead %v", got)
 	}
-	must[*rousev1.RedriveResponse](t)(c.Redrive(ctx, &rousev1.RedriveRequest{Name: "d", FireId: id}))
+	if got := must[*rousev1.RedriveResponse](t)(c.Redrive(ctx, &rousev1.RedriveRequest{Name: "d", FireId: id, WithCurrentSpec: true})); got.Target != "now:" {
+		t.Errorf("redriven %v", got)
+	}
 	must[*rousev1.PurgeResponse](t)(c.Purge(ctx, &rousev1.PurgeRequest{Name: "d", FireId: id}))
 	f.set(func() {
 		f.history = append(f.history, rouse.Record{Namespace: "default", Name: "a", Ending: rouse.EndFired, Due: epoch, Ended: epoch})

@@ -325,7 +325,14 @@ func TestDeadLetters(t *testing.T) {
 		t.Fatalf("dead letters %+v", list)
 	}
 	want(t, do(h, "GET", timersURL+"/a/dead/"+id, ""), 200)
-	want(t, do(h, "POST", timersURL+"/a/dead/"+id+":redrive", ""), 204)
+	w = do(h, "POST", timersURL+"/a/dead/"+id+":redrive", "")
+	if want(t, w, 200); decoded[api.Redriven](t, w).Target == "" {
+		t.Errorf("redriven: %s", w.Body)
+	}
+	w = do(h, "POST", timersURL+"/a/dead/"+id+":redrive", `{"with_current_spec":true}`)
+	if want(t, w, 200); decoded[api.Redriven](t, w).Target != "now:" {
+		t.Errorf("redriven with the current spec: %s", w.Body)
+	}
 	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 204)
 	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 404)
 	want(t, do(h, "POST", timersURL+"/a/dead/"+id+":redrive", ""), 404)

@@ -12,6 +12,13 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
+// BackfillRequest selects the occurrences of a backfill.
+type BackfillRequest struct {
+	From, Until rouse.Instant // due from From on and before Until
+	DryRun      bool          // only count them
+	PerSecond   float64       // start at most so many in a second, one after the other; 0: all now
+}
+
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Count   uint64         // occurrences of the range
@@ -24,16 +31,18 @@ type Backfilled struct {
 // MaxBackfill bounds the occurrences of one backfill.
 const MaxBackfill = 10_000
 
-// Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire
-// ids that they had or would have had. Each becomes a row next to the timer; an existing row, in flight or a
-// dead letter, is left alone. An interrupted backfill can be repeated: with an Idempotency-Key it goes on
-// where it was. With dryRun it only counts.
-func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
+// Backfill fires the occurrences that the timer's schedule had in a range, with the fire ids that they had or
+// would have had. Each becomes a row next to the timer; an existing row, in flight or a dead letter, is left
+// alone. All rows are written when it returns, each with the time of its first attempt: the rate needs
+// nothing that stays running. An interrupted backfill can be repeated: with an Idempotency-Key it goes on
+// where it was.
+func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest) (Backfilled, error) {
 	var b Backfilled
-	if dryRun {
+	from, until := r.From, r.Until
+	if r.DryRun {
 		audit.Checks(ctx)
 	}
-	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until), checkRate(r.PerSecond)); err != nil {
 		return b, err
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {
@@ -60,15 +69,18 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	if len(due) > MaxBackfill {
 		return b, rouse.Refuse("from", from.String(), fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
 	}
+	if due, err = within(ctx, &t, s, due); err != nil {
+		return b, err
+	}
 	b.Count = uint64(len(due))
 	b.First = due[:min(len(due), 100)]
 	for _, c := range b.First {
 		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
 	}
 	reached := t.Due
-	o := asks(ctx, key.Namespace, "backfill", from, until)
+	o := asks(ctx, key.Namespace, "backfill", from, until, r.PerSecond)
 	var was *mark
-	if o != nil && !dryRun {
+	if o != nil && !r.DryRun {
 		if was, err = o.done(ctx, ts, key); err != nil {
 			return b, err
 		}
@@ -89,10 +101,11 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	}
 	sample := t.Row()
 	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
+	starts := starting{now: now, perSecond: r.PerSecond}
 	for len(due) > 0 {
 		part := due[:min(len(due), most)]
 		due = due[len(part):]
-		if dryRun {
+		if r.DryRun {
 			n, err := ts.already(ctx, &t, part)
 			if err != nil {
 				return b, err
@@ -103,7 +116,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 		if o != nil {
 			o.Due, o.N = reached, o.N+uint64(len(part))
 		}
-		n, err := ts.backfill(ctx, &t, part, now, o)
+		n, err := ts.backfill(ctx, &t, part, &starts, o)
 		if err != nil {
 			return b, err
 		}
@@ -112,16 +125,85 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse
 	return b, nil
 }
 
+// within returns those of the due times that are not beyond the MaxOccurrences-th of the timer. A timer that
+// goes on has not reached it. The schedule counts from where the timer's generation began; what was due
+// before that does not count.
+func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.Coming) ([]rouse.Coming, error) {
+	left := t.Spec.MaxOccurrences
+	if left == 0 || t.Due != rouse.Never || len(due) == 0 {
+		return due, nil
+	}
+	if first := due[0].Due; first > t.Anchor {
+		n, err := countUntil(ctx, t, s, first-1, left)
+		if err != nil {
+			return nil, err
+		}
+		left -= n
+	}
+	for i := range due {
+		switch {
+		case due[i].Due <= t.Anchor:
+		case left == 0:
+			return due[:i], nil
+		default:
+			left--
+		}
+	}
+	return due, nil
+}
+
+// countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more
+// than maxLookSteps.
+func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant, most uint64) (n uint64, err error) {
+	if c, is := s.(rouse.Counted); is {
+		if n, _, ok := c.Between(t.Anchor, until); ok {
+			return min(n, most), nil
+		}
+	}
+	for spent, from := 0, t.Anchor; n < most; n++ {
+		next, ok, steps := rouse.Look(s, from)
+		spent += steps
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case steps > rouse.MaxScheduleSteps:
+			return 0, rouse.TooCostly(&t.Spec, from)
+		case !ok || next > until:
+			return n, nil
+		case spent > maxLookSteps:
+			return 0, rouse.Refuse("name", t.Key.Name, fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
+				"give a range closer to its first occurrence, or create a timer that is due now for each occurrence")
+		}
+		from = next
+	}
+	return n, nil
+}
+
 // backfillBytes bounds the rows of one write.
 const backfillBytes = 4 << 20
 
+// starting is when the occurrences of a backfill start.
+type starting struct {
+	now       rouse.Instant
+	perSecond float64 // 0: all start now
+	n         int     // that start before the next one
+}
+
+// next returns when the i-th of those that follow starts.
+func (s *starting) next(i int) rouse.Instant {
+	if s.perSecond == 0 {
+		return s.now
+	}
+	return s.now.Add(time.Duration(float64(s.n+i) / s.perSecond * float64(time.Second)))
+}
+
 // backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
 // conditional on the timer: no occurrence begins after its timer was deleted or replaced.
-func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant, o *once) (waiting uint64, err error) {
+func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting, o *once) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
-		side := t.Backfill(c.Due, now)
+		side := t.Backfill(c.Due, starts.now)
 		rows[i], keys[i] = side.Row(), side.Key
 	}
 	for range maxTries {
@@ -132,6 +214,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		c := rouse.Change{Key: t.Key, If: t.Revision, Keep: true}
 		for i := range rows {
 			if there[i].Revision == 0 {
+				rows[i].Visible = starts.next(len(c.Also))
 				c.Also = append(c.Also, rows[i])
 			}
 		}
@@ -155,6 +238,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			if o != nil {
 				o.More += waiting
 			}
+			starts.n += len(begun)
 			return waiting, out[0].Err
 		}
 		latest, err := ts.Get(ctx, t.Key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rousehq/rouse"
@@ -23,6 +24,7 @@ type BulkRequest struct {
 	Limit         uint64
 	ErrorContains string
 	PerSecond     float64 // of redrive: at most so many; 0: as fast as possible
+	CurrentSpec   bool    // of redrive: with what their timers have now
 }
 
 // BulkProgress is the progress of a bulk request. Failures and Names contain only the entries since the last
@@ -31,7 +33,14 @@ type BulkProgress struct {
 	Matched, Changed, Failed uint64
 	Failures                 []BulkFailure
 	Names                    []string
+	Targets                  []BulkTarget // of redrive, with Done
 	Done                     bool
+}
+
+// BulkTarget is a target that dead letters were redriven to.
+type BulkTarget struct {
+	Target string // empty: those beyond the first maxBulkTargets
+	Count  uint64
 }
 
 // BulkFailure is a row that was not changed.
@@ -46,8 +55,7 @@ const (
 	maxBulkNames = 1000
 	maxBulkFails = 100
 
-	// Bounds of BulkRequest.PerSecond.
-	minBulkRate, maxBulkRate = 0.01, 10_000
+	maxBulkTargets = 20
 )
 
 // bulkActions has the states of rows that each action applies to.
@@ -91,6 +99,15 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	var p BulkProgress
 	names, fails := 0, 0
 	pace := pace{perSecond: r.PerSecond}
+	var targets bulkTargets
+	fail := func(key rouse.Key, err error) {
+		p.Failed++
+		audit.Failed(ctx, err)
+		if fails < maxBulkFails {
+			fails++
+			p.Failures = append(p.Failures, BulkFailure{key, err})
+		}
+	}
 	for {
 		page, err := ts.page(ctx, q, verbs...)
 		if err != nil {
@@ -114,24 +131,33 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 				p.Names = append(p.Names, name)
 			}
 			names += len(p.Names)
+			for i := range timers {
+				if r.Action != "redrive" {
+					break
+				}
+				if r.CurrentSpec {
+					if err := takeCurrentSpec(ctx, ts, &timers[i]); err != nil {
+						fail(timers[i].Key, err)
+						continue
+					}
+				}
+				targets.add(timers[i].Spec.Target)
+			}
 		}
 		for rest := timers; !r.DryRun && len(rest) > 0; {
 			n, err := pace.take(ctx, len(rest))
 			if err != nil {
 				return err
 			}
-			for i, err := range ts.bulkPage(ctx, &r, rest[:n]) {
+			to, errs := ts.bulkPage(ctx, &r, rest[:n])
+			for i, err := range errs {
 				switch {
 				case err == nil:
 					p.Changed++
+					targets.add(to[i])
 				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone in the meantime: nothing is left to do
 				default:
-					p.Failed++
-					audit.Failed(ctx, err)
-					if fails < maxBulkFails {
-						fails++
-						p.Failures = append(p.Failures, BulkFailure{rest[i].Key, err})
-					}
+					fail(rest[i].Key, err)
 				}
 			}
 			if rest = rest[n:]; len(rest) > 0 {
@@ -144,12 +170,34 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.Done = page.Next == nil || r.Limit != 0 && p.Matched >= r.Limit
+		if p.Done = page.Next == nil || r.Limit != 0 && p.Matched >= r.Limit; p.Done {
+			p.Targets = targets
+		}
 		if err := progress(p); err != nil || p.Done {
 			return err
 		}
 		q.After = *page.Next
 	}
+}
+
+// bulkTargets counts targets, the empty one not.
+type bulkTargets []BulkTarget
+
+func (b *bulkTargets) add(target string) {
+	if target == "" {
+		return
+	}
+	i := slices.IndexFunc(*b, func(t BulkTarget) bool { return t.Target == target })
+	if i < 0 {
+		if i = len(*b); i >= maxBulkTargets {
+			target = ""
+		}
+		if i <= maxBulkTargets {
+			*b = append(*b, BulkTarget{Target: target})
+		}
+		i = min(i, maxBulkTargets)
+	}
+	(*b)[i].Count++
 }
 
 // check validates the request, and returns the query of its rows.
@@ -183,12 +231,14 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	if r.ErrorContains != "" && states[0] != rouse.StateDead {
 		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
 	}
-	switch n := r.PerSecond; {
-	case n == 0:
-	case r.Action != "redrive":
+	if r.CurrentSpec && r.Action != "redrive" {
+		return q, rouse.Refuse("with_current_spec", "true", "does not go with "+r.Action, "use it with redrive")
+	}
+	if n := r.PerSecond; n != 0 && r.Action != "redrive" {
 		return q, rouse.Refuse("per_second", fmt.Sprint(n), "does not go with "+r.Action, "use it with redrive")
-	case !(n >= minBulkRate && n <= maxBulkRate):
-		return q, rouse.Refuse("per_second", fmt.Sprint(n), "is out of bounds", fmt.Sprintf("give %v to %d, or leave it out", minBulkRate, maxBulkRate))
+	}
+	if err := checkRate(r.PerSecond); err != nil {
+		return q, err
 	}
 	q.Limit = bulkPage
 	return q, nil
@@ -203,27 +253,28 @@ func contains(states []rouse.State, s rouse.State) bool {
 	return false
 }
 
-// bulkPage applies the action to rows, several in parallel: their writes share commits.
-func (ts *Timers) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
+// bulkPage applies the action to rows, several in parallel: their writes share commits. It returns an error
+// for each, and the target that it was redriven to.
+func (ts *Timers) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) (targets []string, errs []error) {
+	targets, errs = make([]string, len(timers)), make([]error, len(timers))
 	if r.Action == "delete" {
-		return ts.DeleteMany(ctx, timers)
+		return targets, ts.DeleteMany(ctx, timers)
 	}
-	errs := make([]error, len(timers))
 	turns := make(chan struct{}, 64)
 	for i := range timers {
 		turns <- struct{}{}
 		go func() {
 			defer func() { <-turns }()
-			errs[i] = ts.bulkOne(ctx, r, &timers[i])
+			targets[i], errs[i] = ts.bulkOne(ctx, r, &timers[i])
 		}()
 	}
 	for range cap(turns) {
 		turns <- struct{}{}
 	}
-	return errs
+	return targets, errs
 }
 
-func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (err error) {
+func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (target string, err error) {
 	switch key := t.Key; r.Action {
 	case "pause":
 		_, err = ts.Pause(ctx, key, r.Reason, r.Until)
@@ -234,9 +285,9 @@ func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (
 	case "reschedule":
 		_, err = ts.Reschedule(ctx, key, *r.When, 0, false)
 	case "redrive":
-		err = ts.Redrive(ctx, key)
+		target, err = ts.Redrive(ctx, key, r.CurrentSpec)
 	case "purge":
 		err = ts.Purge(ctx, key)
 	}
-	return err
+	return target, err
 }

@@ -65,6 +65,24 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	return errs
 }
 
+// deleteGone is Delete of a timer whose target answered Gone to an occurrence of a generation. If the timer
+// has another generation, it stays: it may have another target.
+func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint64) error {
+	defer ts.Engine.Freeze(key)()
+	replaced := false
+	_, err := ts.edit(ctx, access.TimersDelete, key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		if replaced = t.Generation != generation; replaced {
+			return rouse.Step{}, missing(key)
+		}
+		return ts.deletion(t, deleted), nil
+	})
+	if replaced || err != nil && !errors.Is(err, rouse.ErrNotFound) {
+		return err
+	}
+	_, err = rowsNextTo{ts}.delete(ctx, key, deleted, nil)
+	return err
+}
+
 // deleteDetachedOf is deleteDetached for one timer of many. It first asks, once for each namespace, whether
 // there are detached occurrences at all.
 func (ts *Timers) deleteDetachedOf(ctx context.Context, key rouse.Key, detached map[string]bool) error {

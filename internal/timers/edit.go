@@ -339,7 +339,7 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts
-		s, err := ts.schedules.Metered(t)
+		s, err := ts.schedules.Settling(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
@@ -349,22 +349,6 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 		return out.before.Due, nil
 	}
 	return deadline, err
-}
-
-// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. If it is in
-// flight already, Redrive does nothing.
-func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
-	if err := forFires(key); err != nil {
-		return err
-	}
-	_, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, key.Namespace, "redrive"), func(t *rouse.Timer) (rouse.Step, error) {
-		if t.Live {
-			return rouse.Step{Keep: true}, nil
-		}
-		to := t.Redrive(ts.Engine.Latest())
-		return rouse.Step{To: &to}, nil
-	})
-	return err
 }
 
 // Purge deletes the dead letter that key.Fire names.

@@ -132,7 +132,7 @@ func (ts expecting) expectation(ctx context.Context, row *rouse.Row, succeeded r
 	if !t.Spec.Expect.Any() || t.Over() {
 		return none, missing(row.Key)
 	}
-	s, err := ts.schedules.Of(&t)
+	s, err := ts.schedules.Settling(&t)
 	if err != nil {
 		return none, err
 	}
@@ -144,7 +144,7 @@ func (ts expecting) expectation(ctx context.Context, row *rouse.Row, succeeded r
 // attend changes a timer if it has to be, and returns it as it is then.
 func (ts expecting) attend(ctx context.Context, t rouse.Timer, succeeded rouse.Instant) (rouse.Timer, error) {
 	change := func(t *rouse.Timer) (rouse.Step, error) {
-		s, err := ts.schedules.Of(t)
+		s, err := ts.schedules.Settling(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}

@@ -153,7 +153,7 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 	}
 	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
-		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).cure("repair the target, then redrive them: rouse dead redrive")
+		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).cure("repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func (x *Explanation) tell(r *rouse.Record) {
 		}
 		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive")
+		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	case rouse.EndSkipped:
 		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	case rouse.EndMissed:

@@ -216,7 +216,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			before, past := sink.count(), hourly.Anchor.Add(-5*time.Hour)
 			made := func() Backfilled {
 				t.Helper()
-				b, err := ts.Backfill(asking(t, "me", "fill"), hourly.Key, past, hourly.Anchor, false)
+				b, err := ts.Backfill(asking(t, "me", "fill"), hourly.Key, BackfillRequest{From: past, Until: hourly.Anchor})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -57,9 +57,8 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
 	}
 	o.Engine.Schedules, o.Engine.Read = ts.schedules, ts.Read
-	o.Engine.Delete = func(ctx context.Context, key rouse.Key) error {
-		_, err := ts.Unguarded().Delete(ctx, key, 0)
-		return err
+	o.Engine.Delete = func(ctx context.Context, key rouse.Key, generation uint64) error {
+		return deleteGone(ctx, ts.Unguarded(), key, generation)
 	}
 	o.Engine.Expect = expecting{ts}.expect
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)

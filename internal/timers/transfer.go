@@ -80,6 +80,7 @@ func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse
 	if x, ok := (expecting{ts}).expects(&t, s); ok {
 		step.Also = []rouse.Timer{x}
 	}
+	out := false
 	switch {
 	case old.Revision == 0 && p.Mode == ReplaceOnly:
 		return PutResult{Err: missing(t.Key)}, nil
@@ -97,9 +98,10 @@ func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse
 				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
 			}
 			ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
+			out = ts.Engine.Busy(&was) || ts.Engine.MayBeOut(&was)
 		}
 	}
-	return PutResult{Timer: t}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
+	return PutResult{Timer: t, InFlight: out}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
 }
 
 // sameImport reports whether a timer is as its import would have it.
@@ -136,7 +138,7 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision, t.Token = ts.placed(t.Key, t.Spec.Target), 0, 0
+	t.Bucket, t.Revision = ts.placed(t.Key, t.Spec.Target), 0
 	if err := t.Normalize(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}

@@ -299,7 +299,7 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"Timers/Reschedule", func() error {
-			_, err := timers.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: own, Name: "fresh", When: &rousev1.When{Schedule: "@every 1h"}})
+			_, err := timers.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: own, Name: "fresh", When: &rousev1.When{Schedule: "@every 3h"}})
 			return err
 		}},
 		{"POST /v1/namespaces/{namespace}/timers/{name}:skip", func() error { return ask("POST", "/v1/namespaces/own/timers/fresh:skip", "") }},

@@ -98,7 +98,7 @@ func TestWorkersThatPoll(t *testing.T) {
 	// A dead letter that is redriven is in a row of its own.
 	post(of(second, "fail"), token(second, `, "permanent": true`), 200)
 	ended(f.Name, rouse.EndDead, 2)
-	if err := admin.Redrive(t.Context(), own, f.Name, f.FireID); err != nil {
+	if _, err := admin.Redrive(t.Context(), own, f.Name, f.FireID, false); err != nil {
 		t.Fatal(err)
 	}
 	redriven := take(`, "name_prefix": "rel", "max": 1`)

@@ -224,20 +224,31 @@ func TestProgressInSQL(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffIsRecorded: deleting or replacing a timer ends its current occurrence and those in progress
-// next to it; each of them has a record. Dead letters stay.
+// TestWhatIsCutOffIsRecorded: deleting or replacing a timer ends the occurrence that is due or in progress,
+// and those in progress next to it; each of them has a record with its cause. Dead letters stay.
 func TestWhatIsCutOffIsRecorded(t *testing.T) {
 	conn := callers(t)
 	s := openTest(t, conn.Config().ConnString(), unsafe)
 	defer s.Close()
 	rnd := rand.New(rand.NewPCG(3, 1))
+	dueOnes := 0
 	for i := range 100 {
 		timer := someTimer(rnd)
 		timer.Key.Name = fmt.Sprint("t", i)
+		if rnd.IntN(2) == 0 {
+			timer.Due = 1_700_000_000_000 + rouse.Instant(rnd.IntN(1000)) // it has come due
+		}
+		if rnd.IntN(2) == 0 {
+			timer.Token = 0
+		}
+		cause := rouse.CauseDeleted
+		if i%2 == 0 {
+			cause = rouse.CauseReplaced
+		}
 		var rows []rouse.Row
 		var want []rouse.Record
 		note := func(t *rouse.Timer, due rouse.Instant, manual bool, attempts uint32) {
-			r := rouse.Record{Namespace: "shop", Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndSkipped, Manual: manual, Due: due, Attempts: attempts}
+			r := rouse.Record{Namespace: "shop", Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndSkipped, Cause: cause, Manual: manual, Due: due, Attempts: attempts}
 			want = append(want, r)
 		}
 		switch {
@@ -245,6 +256,9 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 			note(&timer, timer.Runs[0], true, timer.Attempts)
 		case timer.Attempts != 0:
 			note(&timer, timer.Due, false, timer.Attempts)
+		case timer.State() == rouse.StateScheduled && timer.Due < 1_750_000_000_000:
+			note(&timer, timer.Due, false, 0)
+			dueOnes++
 		}
 		for j, due := range timer.Runs {
 			if j > 0 || timer.Attempts == 0 || !timer.Manual {
@@ -283,7 +297,7 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 		}
 		var got []rouse.Record
 		for _, r := range page.Records {
-			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it was being tried") && !strings.Contains(r.Reason, "while it was being tried: ") || len(r.Reason) > rouse.MaxDetail {
+			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it was being tried") && !strings.HasSuffix(r.Reason, "while it was due") && !strings.Contains(r.Reason, "while it was being tried: ") || len(r.Reason) > rouse.MaxDetail {
 				t.Errorf("%+v", r)
 			}
 			r.Ended, r.Reason = 0, ""
@@ -300,6 +314,17 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 				t.Fatalf("%d rows are %v, want %d: %v", have, state, n, err)
 			}
 		}
+	}
+	if dueOnes == 0 {
+		t.Error("no timer had come due")
+	}
+	for range 2 { // a draft that no node has read: its timer is not due yet
+		if err := exec(t, conn, `SELECT rouse.create_timer('shop', 'draft', '{"schedule": "@after 1h", "target": "stream:a"}', 'replace')`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, err := s.Records(t.Context(), rouse.RecordQuery{Namespace: "shop", Name: "draft", Limit: 10}); err != nil || len(page.Records) != 0 {
+		t.Errorf("a draft that was replaced has the records %+v, %v", page.Records, err)
 	}
 	for _, wrong := range []string{
 		`SELECT count(*) FROM (SELECT state, sum(n) FROM (SELECT state, rows AS n FROM rouse.tallies UNION ALL SELECT state, -1 FROM rouse.timers) x GROUP BY 1 HAVING sum(n) <> 0) y`,

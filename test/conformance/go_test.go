@@ -366,7 +366,8 @@ var operations = map[string]operation{
 		return object{}, r.client.DeleteCalendar(ctx, namespace, a.Name)
 	},
 	"redrive": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
-		return object{}, r.client.Redrive(ctx, namespace, a.Name, a.Fire)
+		_, err := r.client.Redrive(ctx, namespace, a.Name, a.Fire, false)
+		return object{}, err
 	},
 	"put_namespace": func(ctx context.Context, r *runner, _ string, a *arguments) (any, error) {
 		n, err := r.client.Namespaces().Put(ctx, a.Name, a.Quotas.Words())

@@ -108,7 +108,7 @@ func TestHostileCallsTakeNoMoreCPUThanHonestOnes(t *testing.T) {
 		},
 		"a costly backfill": func() {
 			from := rouse.At(time.Now().Add(-2000 * time.Hour))
-			_, _ = c.Backfill(t.Context(), "bad", "costly0", from, from.Add(1000*time.Hour), true)
+			_, _ = c.Backfill(t.Context(), "bad", "costly0", client.BackfillRequest{From: from, Until: from.Add(1000 * time.Hour), DryRun: true})
 		},
 	} {
 		took := measure(call)

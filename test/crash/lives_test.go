@@ -160,7 +160,7 @@ func (l *load) backfill(name string, from, until rouse.Instant) {
 	l.asks(name)
 	e := history.Backfill{Timer: name, From: harness.Moment(from), Until: harness.Moment(until)}
 	e.T0, e.T1, e.Res = l.Call("backfill "+name, func(ctx context.Context) error {
-		_, err := l.Client.Backfill(ctx, "", name, from, until, false)
+		_, err := l.Client.Backfill(ctx, "", name, client.BackfillRequest{From: from, Until: until})
 		return err
 	})
 	l.Write(e)
@@ -190,7 +190,8 @@ func (l *load) redrive(name string, made *rouse.Timer) {
 	e := history.Redrive{Timer: name, Gen: l.StampOf(made).Gen, Due: harness.Moment(made.Due)}
 	id := rouse.FireID(made.Key.Namespace, name, made.Generation, made.Due, false)
 	e.T0, e.T1, e.Res = l.Call("redrive "+name, func(ctx context.Context) error {
-		return l.Client.Redrive(ctx, "", name, id)
+		_, err := l.Client.Redrive(ctx, "", name, id, false)
+		return err
 	})
 	l.Write(e)
 }

@@ -20,10 +20,11 @@
 //	          ▼
 //	   judge ─► records, attempts, dead letters and rows are those of the oracle          judge_test.go, oracle_test.go
 //
-// go test ./matrix -run 'TestCells/own_node/retried/wait_all/other_payload$' -v tells the story of a cell that
-// fails. Cells that are not right yet are in gaps_test.go, with the reason; one that has come to be right fails.
+// go test ./matrix -run 'TestCells/own_node/retried/wait_all/other_payload$' -v tells the story of a cell
+// that fails. Cells that are not right yet are in gaps_test.go, with the reason; one that has come to be
+// right fails.
 //
-// A cell of the first part is named by its combination: go test ./matrix -run 'TestMatrix/latest/skip/slow/outage'.
-// ROUSE_HISTORIES names a directory that histories which break a rule are written to. Sequences are the same
-// in each run; make soak-matrix draws new ones.
+// A cell of the first part is named by its combination: go test ./matrix -run
+// 'TestMatrix/latest/skip/slow/outage'. ROUSE_HISTORIES names a directory that histories which break a rule
+// are written to. Sequences are the same in each run; make soak-matrix draws new ones.
 package matrix

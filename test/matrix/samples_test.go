@@ -22,7 +22,8 @@ import (
 
 // A sample is a cell on a real store and in real time: two nodes, and an operation through one of them or the
 // other when the first occurrence is in its state. The receiver keeps it there until the operation has
-// answered, and the timer ends by itself after some occurrences, so that nothing depends on how fast anything is.
+// answered, and the timer ends by itself after some occurrences, so that nothing depends on how fast anything
+// is.
 type sample struct {
 	state string
 	op    string

@@ -302,12 +302,13 @@ func (w *scene) do(p *play, s *action, begin rouse.Instant) {
 	case "run":
 		_, c.due, c.err = n.RunNow(ctx, k)
 	case "backfill":
-		_, c.err = n.Backfill(ctx, k, begin, c.began, false)
+		_, c.err = n.Backfill(ctx, k, timers.BackfillRequest{From: begin, Until: c.began})
 	case "redrive":
 		dead, _, err := n.List(ctx, rouse.Query{Namespace: namespace, Name: p.name, States: []rouse.State{rouse.StateDead}, Limit: 100})
 		c.err = err
 		for _, d := range dead {
-			c.err = errors.Join(c.err, n.Redrive(ctx, d.Key))
+			_, err := n.Redrive(ctx, d.Key, false)
+			c.err = errors.Join(c.err, err)
 		}
 	case "delete":
 		_, c.err = n.Delete(ctx, k, 0)

@@ -284,7 +284,7 @@ func (w *simulation) backfill(name string, from, until time.Duration) {
 		return
 	}
 	ev.From, ev.Until = moment(a), moment(b)
-	_, err = w.engine.Backfill(context.Background(), key(name), a, b, false)
+	_, err = w.engine.Backfill(context.Background(), key(name), timers.BackfillRequest{From: a, Until: b})
 	ev.T1, ev.Res = w.now(), result(err)
 	w.note(ev)
 }
@@ -293,7 +293,7 @@ func (w *simulation) backfill(name string, from, until time.Duration) {
 func (w *simulation) redrive() {
 	for _, dead := range w.list(rouse.StateDead) {
 		ev := history.Redrive{Timer: dead.Key.Name, Gen: dead.Generation, Due: moment(dead.Due), Manual: dead.Manual, T0: w.tick()}
-		err := w.engine.Redrive(context.Background(), dead.Key)
+		_, err := w.engine.Redrive(context.Background(), dead.Key, false)
 		ev.T1, ev.Res = w.now(), result(err)
 		w.note(ev)
 	}

@@ -3980,7 +3980,7 @@ type Timer struct {
 	BacklogFromMs   int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
 	BacklogToMs     int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
 	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable or calendar
+	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
 	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
 	SucceededMs     int64       `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
 	ExpectFromMs    int64       `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
@@ -6698,6 +6698,7 @@ type BackfillRequest struct {
 	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // first due time
 	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // before this one; not after now
 	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	PerSecond     float64                `protobuf:"fixed64,6,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // at most so many start in a second, 0.01 to 10,000; 0: all start now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6765,6 +6766,13 @@ func (x *BackfillRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *BackfillRequest) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
 }
 
 type BackfillResponse struct {
@@ -7499,18 +7507,19 @@ func (x *Load) GetKey() string {
 }
 
 type BulkRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                    // of pause and skip
-	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                  // of pause
-	When          *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                        // of reschedule
-	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                     // not 0: at most so many
-	ErrorContains string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"` // of redrive and purge: only dead letters whose last error contains it
-	PerSecond     float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`           // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Filter          *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	Action          string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
+	DryRun          bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Reason          string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                              // of pause and skip
+	UntilMs         int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                            // of pause
+	When            *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                                  // of reschedule
+	Limit           uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                               // not 0: at most so many
+	ErrorContains   string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"`           // of redrive and purge: only dead letters whose last error contains it
+	PerSecond       float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`                     // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
+	WithCurrentSpec bool                   `protobuf:"varint,10,opt,name=with_current_spec,json=withCurrentSpec,proto3" json:"with_current_spec,omitempty"` // of redrive: with the target, payload, headers and policies that their timers have now
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *BulkRequest) Reset() {
@@ -7606,6 +7615,13 @@ func (x *BulkRequest) GetPerSecond() float64 {
 	return 0
 }
 
+func (x *BulkRequest) GetWithCurrentSpec() bool {
+	if x != nil {
+		return x.WithCurrentSpec
+	}
+	return false
+}
+
 type BulkProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Matched       uint64                 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // so far
@@ -7614,6 +7630,7 @@ type BulkProgress struct {
 	Failures      []*BulkFailure         `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"` // new ones, at most a hundred in all
 	Names         []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`       // of a dry run: what would be changed, the first thousand; over all namespaces, as "namespace/name"
 	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`        // the last message
+	Targets       []*BulkTarget          `protobuf:"bytes,7,rep,name=targets,proto3" json:"targets,omitempty"`   // of redrive, with done: where the dead letters go
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7690,6 +7707,65 @@ func (x *BulkProgress) GetDone() bool {
 	return false
 }
 
+func (x *BulkProgress) GetTargets() []*BulkTarget {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+type BulkTarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // empty: those beyond the first twenty
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkTarget) Reset() {
+	*x = BulkTarget{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkTarget) ProtoMessage() {}
+
+func (x *BulkTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
+func (*BulkTarget) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+}
+
+func (x *BulkTarget) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *BulkTarget) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type BulkFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -7702,7 +7778,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7714,7 +7790,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7727,7 +7803,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -7769,7 +7845,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7781,7 +7857,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7794,7 +7870,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -7827,7 +7903,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7839,7 +7915,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7852,7 +7928,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -7875,7 +7951,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7887,7 +7963,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7900,7 +7976,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -7948,7 +8024,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7960,7 +8036,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7973,7 +8049,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Day) GetDate() string {
@@ -8002,7 +8078,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8014,7 +8090,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8027,7 +8103,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -8070,7 +8146,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8082,7 +8158,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8095,7 +8171,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8136,7 +8212,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8148,7 +8224,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8161,7 +8237,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8187,7 +8263,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8199,7 +8275,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8212,7 +8288,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8231,7 +8307,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8243,7 +8319,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8256,7 +8332,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8276,7 +8352,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8288,7 +8364,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8301,7 +8377,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8326,7 +8402,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8338,7 +8414,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8351,7 +8427,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 type BackupRequest struct {
@@ -8362,7 +8438,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8374,7 +8450,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8387,7 +8463,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 type BackupChunk struct {
@@ -8399,7 +8475,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8411,7 +8487,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8424,7 +8500,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8442,7 +8518,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8454,7 +8530,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8467,7 +8543,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 type AdvanceClockRequest struct {
@@ -8481,7 +8557,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8493,7 +8569,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8506,7 +8582,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -8542,7 +8618,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8554,7 +8630,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8567,7 +8643,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -8606,7 +8682,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8618,7 +8694,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8631,7 +8707,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 type ListNodesResponse struct {
@@ -8643,7 +8719,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8655,7 +8731,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8668,7 +8744,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -8697,7 +8773,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8709,7 +8785,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8722,7 +8798,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Node) GetId() string {
@@ -8811,7 +8887,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8823,7 +8899,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8836,7 +8912,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -8900,7 +8976,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8912,7 +8988,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8925,7 +9001,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -8968,7 +9044,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8980,7 +9056,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8993,7 +9069,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -9033,7 +9109,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9045,7 +9121,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9058,7 +9134,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -9077,7 +9153,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9089,7 +9165,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9102,7 +9178,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9142,7 +9218,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9154,7 +9230,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9167,7 +9243,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9332,7 +9408,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9344,7 +9420,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9357,7 +9433,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9421,7 +9497,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9433,7 +9509,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9446,7 +9522,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9506,7 +9582,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9518,7 +9594,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9531,7 +9607,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *Record) GetNamespace() string {
@@ -9698,7 +9774,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9710,7 +9786,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9723,7 +9799,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -9803,7 +9879,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9815,7 +9891,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9828,7 +9904,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -9884,7 +9960,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9896,7 +9972,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9909,7 +9985,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -9947,7 +10023,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9959,7 +10035,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9972,7 +10048,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -10029,7 +10105,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10041,7 +10117,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10054,7 +10130,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10106,7 +10182,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10118,7 +10194,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10131,7 +10207,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10229,7 +10305,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10241,7 +10317,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10254,7 +10330,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10287,7 +10363,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10299,7 +10375,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10312,7 +10388,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10333,7 +10409,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10345,7 +10421,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10358,7 +10434,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10393,7 +10469,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10405,7 +10481,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10418,7 +10494,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10452,7 +10528,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10464,7 +10540,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10477,7 +10553,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10495,17 +10571,19 @@ func (x *FollowRecordsResponse) GetDropped() uint64 {
 }
 
 type RedriveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	FireId        string                 `protobuf:"bytes,3,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	FireId    string                 `protobuf:"bytes,3,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`
+	// With the target, payload, headers and policies that its timer has now, instead of those that it had when it died.
+	WithCurrentSpec bool `protobuf:"varint,4,opt,name=with_current_spec,json=withCurrentSpec,proto3" json:"with_current_spec,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10517,7 +10595,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10530,7 +10608,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -10554,15 +10632,23 @@ func (x *RedriveRequest) GetFireId() string {
 	return ""
 }
 
+func (x *RedriveRequest) GetWithCurrentSpec() bool {
+	if x != nil {
+		return x.WithCurrentSpec
+	}
+	return false
+}
+
 type RedriveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // that it goes to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10574,7 +10660,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10587,7 +10673,14 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+}
+
+func (x *RedriveResponse) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
 }
 
 type PurgeRequest struct {
@@ -10601,7 +10694,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10613,7 +10706,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10626,7 +10719,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -10658,7 +10751,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10670,7 +10763,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10683,7 +10776,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 type SubscribeRequest struct {
@@ -10701,7 +10794,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10713,7 +10806,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10726,7 +10819,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -10811,7 +10904,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10823,7 +10916,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10836,7 +10929,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -10870,7 +10963,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10882,7 +10975,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10895,7 +10988,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -10993,7 +11086,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11005,7 +11098,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11018,7 +11111,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -11056,7 +11149,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11068,7 +11161,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11081,7 +11174,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Called) GetId() string {
@@ -11141,7 +11234,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11153,7 +11246,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11166,7 +11259,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11216,7 +11309,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11228,7 +11321,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11241,7 +11334,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11284,7 +11377,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11296,7 +11389,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11309,7 +11402,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11345,7 +11438,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11357,7 +11450,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11370,7 +11463,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11411,7 +11504,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11423,7 +11516,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11436,7 +11529,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11468,7 +11561,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11480,7 +11573,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11493,7 +11586,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -11528,7 +11621,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11540,7 +11633,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11553,7 +11646,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -11580,7 +11673,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11592,7 +11685,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11605,7 +11698,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Peer) GetId() string {
@@ -11645,7 +11738,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11657,7 +11750,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11670,7 +11763,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -11797,7 +11890,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11809,7 +11902,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11822,7 +11915,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -11933,7 +12026,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11945,7 +12038,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11958,7 +12051,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12543,13 +12636,15 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x03ttl\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12'\n" +
 	"\x0fmax_occurrences\x18\n" +
 	" \x01(\x04R\x0emaxOccurrences\x121\n" +
-	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\"\x90\x01\n" +
+	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\"\xaf\x01\n" +
 	"\x0fBackfillRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
 	"\afrom_ms\x18\x03 \x01(\x03R\x06fromMs\x12\x19\n" +
 	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\x12\x17\n" +
-	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"j\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x06 \x01(\x01R\tperSecond\"j\n" +
 	"\x10BackfillResponse\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12&\n" +
@@ -12607,7 +12702,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Load\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\x9b\x02\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xc7\x02\n" +
 	"\vBulkRequest\x12(\n" +
 	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
@@ -12618,14 +12713,21 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12%\n" +
 	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\x12\x1d\n" +
 	"\n" +
-	"per_second\x18\t \x01(\x01R\tperSecond\"\xb7\x01\n" +
+	"per_second\x18\t \x01(\x01R\tperSecond\x12*\n" +
+	"\x11with_current_spec\x18\n" +
+	" \x01(\bR\x0fwithCurrentSpec\"\xe7\x01\n" +
 	"\fBulkProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x04R\x06failed\x121\n" +
 	"\bfailures\x18\x04 \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\"\x85\x01\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\x12.\n" +
+	"\atargets\x18\a \x03(\v2\x14.rouse.v1.BulkTargetR\atargets\":\n" +
+	"\n" +
+	"BulkTarget\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"\x85\x01\n" +
 	"\vBulkFailure\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\afire_id\x18\x02 \x01(\tR\x06fireId\x12+\n" +
@@ -12855,12 +12957,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"per_second\x18\x03 \x01(\rR\tperSecond\"]\n" +
 	"\x15FollowRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped\"[\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped\"\x87\x01\n" +
 	"\x0eRedriveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
-	"\afire_id\x18\x03 \x01(\tR\x06fireId\"\x11\n" +
-	"\x0fRedriveResponse\"Y\n" +
+	"\afire_id\x18\x03 \x01(\tR\x06fireId\x12*\n" +
+	"\x11with_current_spec\x18\x04 \x01(\bR\x0fwithCurrentSpec\")\n" +
+	"\x0fRedriveResponse\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\"Y\n" +
 	"\fPurgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -13081,7 +13185,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 176)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 177)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13192,85 +13296,86 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*Load)(nil),                     // 106: rouse.v1.Load
 	(*BulkRequest)(nil),              // 107: rouse.v1.BulkRequest
 	(*BulkProgress)(nil),             // 108: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),              // 109: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),            // 110: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 111: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 112: rouse.v1.Calendar
-	(*Day)(nil),                      // 113: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 114: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 115: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 116: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 117: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 118: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 119: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 120: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 121: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 122: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 123: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 124: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 125: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 126: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 127: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 128: rouse.v1.Node
-	(*AuditFilter)(nil),              // 129: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 130: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 131: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 132: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 133: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 134: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 135: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 136: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 137: rouse.v1.Record
-	(*RecordFilter)(nil),             // 138: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 139: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 140: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 141: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 142: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 143: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 144: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 145: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 146: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 147: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 148: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 149: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 150: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 151: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 152: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 153: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 154: rouse.v1.Leave
-	(*CallRequest)(nil),              // 155: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 156: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 157: rouse.v1.Called
-	(*Open)(nil),                     // 158: rouse.v1.Open
-	(*Settle)(nil),                   // 159: rouse.v1.Settle
-	(*Answer)(nil),                   // 160: rouse.v1.Answer
-	(*Failure)(nil),                  // 161: rouse.v1.Failure
-	(*Extension)(nil),                // 162: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 163: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 164: rouse.v1.Peers
-	(*Peer)(nil),                     // 165: rouse.v1.Peer
-	(*Fire)(nil),                     // 166: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 167: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 168: rouse.v1.ReportResponse
-	nil,                              // 169: rouse.v1.Namespace.CountsEntry
-	nil,                              // 170: rouse.v1.Grant.LabelsEntry
-	nil,                              // 171: rouse.v1.Spec.LabelsEntry
-	nil,                              // 172: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 173: rouse.v1.Filter.LabelsEntry
-	nil,                              // 174: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 175: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 176: rouse.v1.Open.LabelsEntry
-	nil,                              // 177: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 178: google.protobuf.Duration
+	(*BulkTarget)(nil),               // 109: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 110: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),            // 111: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 112: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 113: rouse.v1.Calendar
+	(*Day)(nil),                      // 114: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 115: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 116: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 117: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 118: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 119: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 120: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 121: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 122: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 123: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 124: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 125: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 126: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 127: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 128: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 129: rouse.v1.Node
+	(*AuditFilter)(nil),              // 130: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 131: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 132: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 133: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 134: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 135: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 136: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 137: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 138: rouse.v1.Record
+	(*RecordFilter)(nil),             // 139: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 140: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 141: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 142: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 143: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 144: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 145: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 146: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 147: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 148: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 149: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 150: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 151: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 152: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 153: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 154: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 155: rouse.v1.Leave
+	(*CallRequest)(nil),              // 156: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 157: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 158: rouse.v1.Called
+	(*Open)(nil),                     // 159: rouse.v1.Open
+	(*Settle)(nil),                   // 160: rouse.v1.Settle
+	(*Answer)(nil),                   // 161: rouse.v1.Answer
+	(*Failure)(nil),                  // 162: rouse.v1.Failure
+	(*Extension)(nil),                // 163: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 164: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 165: rouse.v1.Peers
+	(*Peer)(nil),                     // 166: rouse.v1.Peer
+	(*Fire)(nil),                     // 167: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 168: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 169: rouse.v1.ReportResponse
+	nil,                              // 170: rouse.v1.Namespace.CountsEntry
+	nil,                              // 171: rouse.v1.Grant.LabelsEntry
+	nil,                              // 172: rouse.v1.Spec.LabelsEntry
+	nil,                              // 173: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 174: rouse.v1.Filter.LabelsEntry
+	nil,                              // 175: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 176: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 177: rouse.v1.Open.LabelsEntry
+	nil,                              // 178: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 179: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	178, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	178, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	179, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	179, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	169, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	170, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13286,12 +13391,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	170, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	171, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	178, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	179, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -13301,244 +13406,245 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	66,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
 	65,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	64,  // 36: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	171, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	172, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	71,  // 38: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	72,  // 39: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	70,  // 40: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	178, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	178, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	178, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	178, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	179, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	179, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	179, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	179, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	69,  // 45: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	178, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	178, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	178, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	178, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	178, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	178, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	178, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	172, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	178, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	179, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	179, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	179, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	179, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	179, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	179, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	179, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	173, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	179, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	68,  // 55: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 56: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	74,  // 57: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	75,  // 58: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	178, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	178, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	178, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	179, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	179, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	179, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 62: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	77,  // 63: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	68,  // 64: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	79,  // 65: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	80,  // 66: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	173, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	174, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	82,  // 68: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	63,  // 69: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	82,  // 70: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	95,  // 71: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	70,  // 72: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	178, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	178, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	179, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	179, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	101, // 75: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	100, // 76: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	63,  // 77: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	137, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	138, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
 	101, // 79: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	82,  // 80: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	101, // 81: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	82,  // 82: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	178, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	179, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	106, // 84: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	82,  // 85: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	95,  // 86: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	109, // 87: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	80,  // 88: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	63,  // 89: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	112, // 90: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 91: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	79,  // 92: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	113, // 93: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	113, // 94: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	112, // 95: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	112, // 96: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	178, // 97: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	178, // 98: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	128, // 99: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	129, // 100: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	134, // 101: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	129, // 102: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	134, // 103: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	178, // 104: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	68,  // 105: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	101, // 106: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	67,  // 107: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	174, // 108: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	138, // 109: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	137, // 110: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	138, // 111: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	178, // 112: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	143, // 113: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	178, // 114: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	178, // 115: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	146, // 116: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	137, // 117: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	137, // 118: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	158, // 119: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	159, // 120: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	154, // 121: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	178, // 122: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	178, // 123: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	178, // 124: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	178, // 125: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	175, // 126: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	178, // 127: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 128: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	176, // 129: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	161, // 130: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	162, // 131: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	160, // 132: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	178, // 133: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	178, // 134: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	166, // 135: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	164, // 136: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	165, // 137: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	165, // 138: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	177, // 139: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	161, // 140: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	178, // 141: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	73,  // 142: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	76,  // 143: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	76,  // 144: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	81,  // 145: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	83,  // 146: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	85,  // 147: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	87,  // 148: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	89,  // 149: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	90,  // 150: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	91,  // 151: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	93,  // 152: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	94,  // 153: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	96,  // 154: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	98,  // 155: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	102, // 156: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	104, // 157: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	107, // 158: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	110, // 159: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	135, // 160: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	139, // 161: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	141, // 162: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	144, // 163: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	147, // 164: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	149, // 165: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	151, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	114, // 167: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	116, // 168: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	117, // 169: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	119, // 170: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	3,   // 171: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 172: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 173: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 174: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 175: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 176: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	121, // 177: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	123, // 178: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	124, // 179: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	126, // 180: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	130, // 181: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	132, // 182: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	153, // 183: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	167, // 184: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 185: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 186: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 187: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 188: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 189: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 190: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 191: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 192: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 193: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 194: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 195: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 196: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 197: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 198: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 199: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 200: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 201: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 202: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 203: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	155, // 204: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	156, // 205: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 206: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	78,  // 207: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 208: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 209: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	84,  // 210: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	86,  // 211: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	88,  // 212: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 213: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 214: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	92,  // 215: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 216: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 217: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	97,  // 218: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	99,  // 219: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	103, // 220: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	105, // 221: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	108, // 222: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	111, // 223: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	136, // 224: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	140, // 225: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	142, // 226: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	145, // 227: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	148, // 228: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	150, // 229: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	152, // 230: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	115, // 231: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	112, // 232: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	118, // 233: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	120, // 234: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	2,   // 235: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 236: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 237: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 238: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 239: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 240: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	122, // 241: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	125, // 242: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	125, // 243: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	127, // 244: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	131, // 245: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	133, // 246: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	163, // 247: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	168, // 248: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 249: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 250: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 251: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 252: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 253: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 254: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 255: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 256: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 257: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 258: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 259: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 260: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 261: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 262: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 263: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 264: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 265: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 266: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 267: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	157, // 268: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	157, // 269: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	206, // [206:270] is the sub-list for method output_type
-	142, // [142:206] is the sub-list for method input_type
-	142, // [142:142] is the sub-list for extension type_name
-	142, // [142:142] is the sub-list for extension extendee
-	0,   // [0:142] is the sub-list for field type_name
+	110, // 87: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	109, // 88: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	80,  // 89: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	63,  // 90: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	113, // 91: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 92: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	79,  // 93: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	114, // 94: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	114, // 95: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	113, // 96: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	113, // 97: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	179, // 98: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	179, // 99: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	129, // 100: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	130, // 101: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	135, // 102: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	130, // 103: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	135, // 104: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	179, // 105: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	68,  // 106: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	101, // 107: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	67,  // 108: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	175, // 109: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	139, // 110: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	138, // 111: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	139, // 112: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	179, // 113: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	144, // 114: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	179, // 115: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	179, // 116: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	147, // 117: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	138, // 118: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	138, // 119: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	159, // 120: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	160, // 121: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	155, // 122: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	179, // 123: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	179, // 124: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	179, // 125: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	179, // 126: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	176, // 127: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	179, // 128: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 129: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	177, // 130: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	162, // 131: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	163, // 132: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	161, // 133: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	179, // 134: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	179, // 135: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	167, // 136: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	165, // 137: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	166, // 138: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	166, // 139: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	178, // 140: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	162, // 141: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	179, // 142: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	73,  // 143: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	76,  // 144: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	76,  // 145: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	81,  // 146: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	83,  // 147: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	85,  // 148: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	87,  // 149: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	89,  // 150: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	90,  // 151: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	91,  // 152: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	93,  // 153: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	94,  // 154: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	96,  // 155: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	98,  // 156: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	102, // 157: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	104, // 158: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	107, // 159: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	111, // 160: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	136, // 161: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	140, // 162: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	142, // 163: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	145, // 164: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	148, // 165: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	150, // 166: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	152, // 167: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	115, // 168: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	117, // 169: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	118, // 170: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	120, // 171: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	3,   // 172: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 173: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 174: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 175: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 176: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 177: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	122, // 178: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	124, // 179: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	125, // 180: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	127, // 181: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	131, // 182: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	133, // 183: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	154, // 184: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	168, // 185: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 186: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 187: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 188: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 189: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 190: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 191: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 192: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 193: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 194: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 195: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 196: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 197: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 198: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 199: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 200: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 201: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 202: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 203: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 204: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	156, // 205: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	157, // 206: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 207: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	78,  // 208: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 209: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 210: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	84,  // 211: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	86,  // 212: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	88,  // 213: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 214: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 215: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	92,  // 216: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 217: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 218: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	97,  // 219: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	99,  // 220: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	103, // 221: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	105, // 222: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	108, // 223: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	112, // 224: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	137, // 225: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	141, // 226: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	143, // 227: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	146, // 228: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	149, // 229: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	151, // 230: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	153, // 231: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	116, // 232: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	113, // 233: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	119, // 234: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	121, // 235: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	2,   // 236: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 237: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 238: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 239: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 240: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 241: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	123, // 242: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	126, // 243: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	126, // 244: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	128, // 245: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	132, // 246: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	134, // 247: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	164, // 248: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	169, // 249: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 250: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 251: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 252: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 253: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 254: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 255: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 256: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 257: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 258: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 259: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 260: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 261: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 262: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 263: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 264: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 265: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 266: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 267: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 268: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	158, // 269: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	158, // 270: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	207, // [207:271] is the sub-list for method output_type
+	143, // [143:207] is the sub-list for method input_type
+	143, // [143:143] is the sub-list for extension type_name
+	143, // [143:143] is the sub-list for extension extendee
+	0,   // [0:143] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -13550,13 +13656,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[151].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[152].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[165].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[166].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -13568,7 +13674,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   176,
+			NumMessages:   177,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

@@ -248,7 +248,7 @@ export interface Timer {
   throttle?: Throttle;
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
-  pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable";
+  pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "calendar" | "schedule_invalid";
   /** When the pause began. */
   paused_at?: Time;
   /** When the pause ends by itself. */
@@ -542,6 +542,13 @@ export interface BulkFailure {
   fire_id?: string;
 }
 
+/** A target that dead letters were redriven to. */
+export interface BulkTarget {
+  count: number;
+  /** Left out: those beyond the first twenty. */
+  target?: string;
+}
+
 /** How far a Bulk has come. */
 export interface BulkProgress {
   /** So far. */
@@ -552,6 +559,8 @@ export interface BulkProgress {
   failures?: BulkFailure[];
   /** Of a dry run: what would be changed, the first thousand. */
   names?: string[];
+  /** Of redrive, with done: where the dead letters go. */
+  targets?: BulkTarget[];
   /** Nothing comes after this. */
   done?: boolean;
   /** What ended it before its end; nothing comes after this, either. */

@@ -12,6 +12,7 @@ __all__ = [
     "Backfilled",
     "BulkFailure",
     "BulkProgress",
+    "BulkTarget",
     "Calendar",
     "CalendarPut",
     "CalendarRule",
@@ -313,7 +314,7 @@ class Timer:
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
     pause_reason: Optional[str] = None
-    pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable"]] = None
+    pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "calendar", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
     paused_at: Optional[datetime] = None
     """When the pause began."""
@@ -635,6 +636,15 @@ class BulkFailure:
 
 
 @dataclass
+class BulkTarget:
+    """A target that dead letters were redriven to."""
+
+    count: int
+    target: Optional[str] = None
+    """Left out: those beyond the first twenty."""
+
+
+@dataclass
 class BulkProgress:
     """How far a Bulk has come."""
 
@@ -646,6 +656,8 @@ class BulkProgress:
     """New ones, at most a hundred in all."""
     names: Optional[list[str]] = None
     """Of a dry run: what would be changed, the first thousand."""
+    targets: Optional[list[BulkTarget]] = None
+    """Of redrive, with done: where the dead letters go."""
     done: Optional[bool] = None
     """Nothing comes after this."""
     problem: Optional[Problem] = None

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param limit At most so many; default all.
  * @param errorContains Of redrive and purge: only dead letters whose last error contains it.
  * @param perSecond Of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does.
+ * @param withCurrentSpec Of redrive: with the target, payload, headers and policies that their timers have now.
  */
 public record BulkOptions(
         @Nullable Boolean dryRun,
@@ -24,7 +25,8 @@ public record BulkOptions(
         @Nullable When when,
         @Nullable Long limit,
         @Nullable String errorContains,
-        @Nullable Double perSecond) {
+        @Nullable Double perSecond,
+        @Nullable Boolean withCurrentSpec) {
 
     /** Returns a builder of BulkOptions. */
     public static Builder builder() {
@@ -41,6 +43,7 @@ public record BulkOptions(
         copy.limit = limit;
         copy.errorContains = errorContains;
         copy.perSecond = perSecond;
+        copy.withCurrentSpec = withCurrentSpec;
         return copy;
     }
 
@@ -53,6 +56,7 @@ public record BulkOptions(
         private @Nullable Long limit;
         private @Nullable String errorContains;
         private @Nullable Double perSecond;
+        private @Nullable Boolean withCurrentSpec;
 
         private Builder() {
         }
@@ -99,9 +103,15 @@ public record BulkOptions(
             return this;
         }
 
+        /** Of redrive: with the target, payload, headers and policies that their timers have now. */
+        public Builder withCurrentSpec(boolean withCurrentSpec) {
+            this.withCurrentSpec = withCurrentSpec;
+            return this;
+        }
+
         /** Returns the BulkOptions. */
         public BulkOptions build() {
-            return new BulkOptions(dryRun, reason, until, when, limit, errorContains, perSecond);
+            return new BulkOptions(dryRun, reason, until, when, limit, errorContains, perSecond, withCurrentSpec);
         }
     }
 }

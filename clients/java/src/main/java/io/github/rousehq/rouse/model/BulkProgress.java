@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param failed its failed
  * @param failures New ones, at most a hundred in all.
  * @param names Of a dry run: what would be changed, the first thousand.
+ * @param targets Of redrive, with done: where the dead letters go.
  * @param done Nothing comes after this.
  * @param problem What ended it before its end; nothing comes after this, either.
  */
@@ -23,6 +24,7 @@ public record BulkProgress(
         long failed,
         List<BulkFailure> failures,
         List<String> names,
+        List<BulkTarget> targets,
         @Nullable Boolean done,
         @Nullable Problem problem) {
 
@@ -30,5 +32,6 @@ public record BulkProgress(
     public BulkProgress {
         failures = Values.copy(failures);
         names = Values.copy(names);
+        targets = Values.copy(targets);
     }
 }

@@ -173,6 +173,10 @@ public record Timer(
         SCHEDULE_COST("schedule_cost"),
         /** unreadable. */
         UNREADABLE("unreadable"),
+        /** calendar. */
+        CALENDAR("calendar"),
+        /** schedule_invalid. */
+        SCHEDULE_INVALID("schedule_invalid"),
         /** A word of a later server, which this version does not know. */
         UNRECOGNIZED("unrecognized");
 
