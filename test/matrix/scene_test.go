@@ -69,6 +69,7 @@ type play struct {
 	name      string // of the timer
 	operation string // of its cell
 	script    script
+	lenient   bool // its causes may have known gaps
 	steps     []action
 	begin     rouse.Instant
 	gate      chan struct{} // not nil: what answers never waits for it
