@@ -184,7 +184,7 @@ soak: build ## the crash loops for longer: make soak ROUNDS=200
 
 .PHONY: soak-matrix
 soak-matrix: ## random sequences of what clients ask, other ones each time: make soak-matrix CHECKS=100000
-	$(GO) test -count 1 -timeout 0 ./test/matrix -run TestVerbs -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
+	$(GO) test -count 1 -timeout 0 ./test/matrix -run 'TestVerbs|TestSequences' -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
 
 .PHONY: soak-pools
 soak-pools: ## pools on RabbitMQ whose workers, managers, connections and broker are ended by chance: make soak-pools MINUTES=10

@@ -69,9 +69,9 @@ func (j *judgement) follow(c *call) {
 	if c.result != nil && c.err == nil {
 		anchor, service = c.result.Timer.Anchor, c.result.Timer.Generation
 	}
-	own, flying, skips := false, false, o.skips
+	own, flying := false, false
 	for _, x := range o.list {
-		flying = flying || x.flying && x.answer.verdict != rouse.Deferred
+		flying = flying || x.flying && x.cut == ending{} && x.answer.verdict != rouse.Deferred
 	}
 	var eff effect
 	switch s.verb {
@@ -130,8 +130,8 @@ func (j *judgement) follow(c *call) {
 		j.complain("%v was taken; it has nothing to act on", s)
 		return
 	}
-	if own && c.err == nil && s.verb != "create" {
-		j.answered(c, eff, flying, skips)
+	if own && c.err == nil && c.before != nil {
+		j.answered(c, eff, flying)
 	}
 	o.settle()
 	j.row(c, eff)
@@ -139,7 +139,7 @@ func (j *judgement) follow(c *call) {
 
 // answered compares what a write answered with what it did. A node that does not send itself may answer that
 // an attempt is in flight when it cannot know.
-func (j *judgement) answered(c *call, eff effect, flying bool, skips int) {
+func (j *judgement) answered(c *call, eff effect, flying bool) {
 	r := c.result
 	if r.Unchanged != (eff == nothing) {
 		j.complain("%v: unchanged is %v (%v)", c.step, r.Unchanged, eff)
@@ -147,8 +147,8 @@ func (j *judgement) answered(c *call, eff effect, flying bool, skips int) {
 	if eff == begun && r.InFlight != flying && (flying || j.late < 5*time.Second) {
 		j.complain("%v: in flight is %v, want %v", c.step, r.InFlight, flying)
 	}
-	if eff == begun && skips > 0 && len(r.Notes) == 0 && c.step.verb != "import" {
-		j.complain("%v drops %d skips, and does not tell", c.step, skips)
+	if n := c.before.Skips; eff == begun && n > 0 && len(r.Notes) == 0 && c.step.verb != "import" {
+		j.complain("%v drops %d skips, and does not tell", c.step, n)
 	}
 }
 
