@@ -64,36 +64,49 @@ var states = []state{
 	{name: "put off", at: 135 * sec, rules: noSubscriber(2, 150*sec)},
 	{name: "put off, two", at: 195 * sec, rules: noSubscriber(2, 210*sec)},
 	{name: "jittered", at: 130 * sec, edit: func(s *rouse.Spec) { s.Jitter = 30 * sec }},
-	{name: "jittered behind another", at: 130 * sec, edit: func(s *rouse.Spec) { s.Jitter = 30 * sec }, // which ends before it is to be sent
+	{name: "jittered behind another", at: 130 * sec, edit: func(s *rouse.Spec) { s.Jitter = 30 * sec },
+		// which ends before it is to be sent
 		rules: []rule{{due: 1, until: 119 * sec, verdict: rouse.Done, at: 125 * sec}}, only: "wait, skip"},
-	{name: "waiting", at: 195 * sec, rules: []rule{{due: 2, until: 200 * sec, verdict: rouse.Done, at: 220 * sec}}, only: "wait, skip"}, // none waits under allow
+	{name: "waiting", at: 195 * sec, rules: []rule{{due: 2, until: 200 * sec, verdict: rouse.Done,
+		at: 220 * sec}}, only: "wait, skip"}, // none waits under allow
 	{name: "waiting for a run", at: 135 * sec, steps: []action{{verb: "run", at: 110 * sec}},
 		rules: []rule{{run: true, until: 115 * sec, verdict: rouse.Done, at: 155 * sec}}, only: "wait, skip"},
 	{name: "run in flight", at: 135 * sec, steps: []action{{verb: "run", at: 110 * sec}},
-		rules: []rule{{run: true, until: 115 * sec, verdict: rouse.Done, at: 255 * sec}}, only: "allow"}, // the others wait for it: see above
+		rules: []rule{{run: true, until: 115 * sec, verdict: rouse.Done,
+			at: 255 * sec}}, only: "allow"}, // the others wait for it: see above
 	{name: "in flight, a run waits", at: 135 * sec, steps: []action{{verb: "run", at: 130 * sec}},
-		rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Done, at: 160 * sec}}, only: "wait, skip"}, // it does not wait under allow
+		rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Done,
+			at: 160 * sec}}, only: "wait, skip"}, // it does not wait under allow
 	{name: "in flight", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Done, at: 160 * sec}}},
-	{name: "in flight, fails", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Failed, at: 160 * sec}}},
-	{name: "in flight, is rejected", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Rejected, at: 160 * sec}}},
+	{name: "in flight, fails", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec, verdict: rouse.Failed,
+		at: 160 * sec}}},
+	{name: "in flight, is rejected", at: 135 * sec, rules: []rule{{due: 2, until: 150 * sec,
+		verdict: rouse.Rejected, at: 160 * sec}}},
 	{name: "retried", at: 135 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Failed}}},
-	{name: "accepted", at: 135 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}}, steps: []action{{verb: "report", at: 160 * sec}}},
+	{name: "accepted", at: 135 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}},
+		steps: []action{{verb: "report", at: 160 * sec}}},
 	{name: "accepted, last attempt", at: 135 * sec, edit: func(s *rouse.Spec) { s.Retry.Attempts = 1 },
-		rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}}, steps: []action{{verb: "report", at: 160 * sec}}},
-	{name: "backfilled", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 130 * sec, verdict: rouse.Failed}},
+		rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Accepted}}, steps: []action{{verb: "report",
+			at: 160 * sec}}},
+	{name: "backfilled", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 130 * sec,
+		verdict: rouse.Failed}},
 		steps: []action{{verb: "backfill", at: 100 * sec}}},
-	{name: "backfilled, in flight", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 150 * sec, verdict: rouse.Done, at: 165 * sec}},
+	{name: "backfilled, in flight", at: 135 * sec, rules: []rule{{due: 1, from: 90 * sec, until: 150 * sec,
+		verdict: rouse.Done, at: 165 * sec}},
 		steps: []action{{verb: "backfill", at: 100 * sec}}},
 	{name: "dead letter", at: 135 * sec, rules: []rule{{due: 1, until: 90 * sec, verdict: rouse.Rejected}}},
-	{name: "redriven", at: 135 * sec, rules: []rule{{due: 1, until: 90 * sec, verdict: rouse.Rejected}, {due: 1, from: 90 * sec, until: 130 * sec, verdict: rouse.Failed}},
+	{name: "redriven", at: 135 * sec, rules: []rule{{due: 1, until: 90 * sec, verdict: rouse.Rejected}, {due: 1,
+		from: 90 * sec, until: 130 * sec, verdict: rouse.Failed}},
 		steps: []action{{verb: "redrive", at: 100 * sec}}},
 	{name: "paused, one due before", at: 140 * sec, rules: noSubscriber(2, 150*sec),
 		steps: []action{{verb: "pause", at: 130 * sec, until: pauseEnd, reason: "before"}}},
-	{name: "paused, some due in it", at: 200 * sec, steps: []action{{verb: "pause", at: 100 * sec, until: pauseEnd, reason: "before"}}},
+	{name: "paused, some due in it", at: 200 * sec, steps: []action{{verb: "pause", at: 100 * sec,
+		until: pauseEnd, reason: "before"}}},
 	{name: "paused, retried", at: 140 * sec, rules: []rule{{due: 2, until: 130 * sec, verdict: rouse.Failed}},
 		steps: []action{{verb: "pause", at: 130 * sec, until: pauseEnd, reason: "before"}}},
 	{name: "between two pauses", at: 225 * sec, rules: noSubscriber(3, 230*sec), steps: []action{
-		{verb: "pause", at: 100 * sec, until: 170 * sec}, {verb: "pause", at: 210 * sec, until: pauseEnd, reason: "before"}}},
+		{verb: "pause", at: 100 * sec, until: 170 * sec}, {verb: "pause", at: 210 * sec, until: pauseEnd,
+			reason: "before"}}},
 	{name: "ended", at: 255 * sec, edit: func(s *rouse.Spec) { s.MaxOccurrences, s.Keep = 2, -1 }},
 }
 
@@ -125,13 +138,17 @@ var operations = []operation{
 	{name: "import over it", steps: []action{{verb: "import", change: otherPayload}}},
 	{name: "pause", steps: []action{{verb: "pause", until: pauseEnd}}},
 	{name: "pause without end, resume", steps: []action{{verb: "pause"}, {verb: "resume", at: 107 * sec}}},
-	{name: "pause again", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause", at: sec, until: pauseEnd + 5*sec, reason: "b"}}},
-	{name: "pause twice alike", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause", at: sec, until: pauseEnd, reason: "a"}}},
+	{name: "pause again", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause", at: sec,
+		until: pauseEnd + 5*sec, reason: "b"}}},
+	{name: "pause twice alike", steps: []action{{verb: "pause", until: pauseEnd, reason: "a"}, {verb: "pause",
+		at: sec, until: pauseEnd, reason: "a"}}},
 	{name: "resume", steps: []action{{verb: "resume"}}},
 	{name: "skip 1", steps: []action{{verb: "skip", n: 1}}},
 	{name: "skip 2", steps: []action{{verb: "skip", n: 2}}},
-	{name: "skip 2, other payload", steps: []action{{verb: "skip", n: 2}, {verb: "put", at: sec, change: otherPayload}}},
-	{name: "skip 2, other schedule", steps: []action{{verb: "skip", n: 2}, {verb: "put", at: sec, change: otherSchedule}}},
+	{name: "skip 2, other payload", steps: []action{{verb: "skip", n: 2}, {verb: "put", at: sec,
+		change: otherPayload}}},
+	{name: "skip 2, other schedule", steps: []action{{verb: "skip", n: 2}, {verb: "put", at: sec,
+		change: otherSchedule}}},
 	{name: "run", steps: []action{{verb: "run"}}},
 	{name: "backfill", steps: []action{{verb: "backfill"}}},
 	{name: "redrive", steps: []action{{verb: "redrive"}}},
@@ -141,7 +158,8 @@ var operations = []operation{
 	{name: "bulk skip", steps: []action{{verb: "bulk skip"}}},
 	{name: "calendar keeps", steps: []action{{verb: "calendar", days: []rouse.Date{someDay}}}},
 	{name: "calendar moves", steps: []action{{verb: "calendar", days: []rouse.Date{firstDay}}}},
-	{name: "calendar removes", steps: []action{{verb: "calendar", days: []rouse.Date{firstDay, secondDay}}}, edit: endsTomorrow},
+	{name: "calendar removes", steps: []action{{verb: "calendar", days: []rouse.Date{firstDay, secondDay}}},
+		edit: endsTomorrow},
 	{name: "calendar removes and gives back", edit: endsTomorrow, steps: []action{
 		{verb: "calendar", days: []rouse.Date{firstDay, secondDay}}, {verb: "calendar", at: 70 * sec}}},
 	{name: "gone", gone: true, steps: []action{{verb: "gone"}}},
@@ -174,7 +192,8 @@ func senseless(st *state, op *operation, p policy) string {
 		return "no time is left that a calendar could move"
 	case calendar && strings.HasPrefix(st.name, "jittered"):
 		return "such a timer has a fixed start, and so the same times as a put off one"
-	case strings.HasPrefix(op.name, "gone of") && (dead || strings.HasPrefix(st.name, "backfilled") || st.name == "redriven"):
+	case strings.HasPrefix(op.name, "gone of") && (dead || strings.HasPrefix(st.name, "backfilled") ||
+		st.name == "redriven"):
 		return "a row of the first occurrence exists, so that a backfill leaves it alone"
 	}
 	return ""
@@ -189,8 +208,10 @@ func (st *state) with(op *operation, p policy, begin rouse.Instant) *play {
 	}
 	pl.name = name
 	edit := func(s *rouse.Spec) {
-		*s = rouse.Spec{Schedule: "@every 1m", Target: "matrix:" + name, Payload: []byte("first"), Overlap: p.overlap, Misfire: p.misfire,
-			Labels: map[string]string{"cell": name}, Retry: rouse.Retry{Attempts: 4, Interval: retryIn, Factor: 1, Max: retryIn, Jitter: -1}}
+		*s = rouse.Spec{Schedule: "@every 1m", Target: "matrix:" + name, Payload: []byte("first"),
+			Overlap: p.overlap, Misfire: p.misfire,
+			Labels: map[string]string{"cell": name}, Retry: rouse.Retry{Attempts: 4, Interval: retryIn,
+				Factor: 1, Max: retryIn, Jitter: -1}}
 		if st.edit != nil {
 			st.edit(s)
 		}
@@ -243,7 +264,8 @@ func number(begin, due rouse.Instant) int {
 func answerBy(rules []rule, begin, due rouse.Instant, manual bool, start rouse.Instant) answer {
 	at := start.Sub(begin)
 	for _, r := range rules {
-		if r.run == manual && (r.due == 0 || r.due == number(begin, due)) && r.from <= at && (r.until == 0 || at < r.until) {
+		if r.run == manual && (r.due == 0 || r.due == number(begin, due)) && r.from <= at && (r.until == 0 ||
+			at < r.until) {
 			a := answer{verdict: r.verdict}
 			if r.at != 0 {
 				a.until = begin.Add(r.at)
@@ -262,7 +284,8 @@ func jitteredName(name string, begin rouse.Instant) string {
 	for i := 0; ; i++ {
 		n := fmt.Sprint(name, "-", i)
 		due := begin.Add(2 * interval)
-		if d := (&rouse.Timer{Key: key(n), Spec: rouse.Spec{Jitter: 30 * sec}}).SentAt(due).Sub(due); d > 20*sec && d < 28*sec {
+		if d := (&rouse.Timer{Key: key(n),
+			Spec: rouse.Spec{Jitter: 30 * sec}}).SentAt(due).Sub(due); d > 20*sec && d < 28*sec {
 			return n
 		}
 	}
@@ -341,12 +364,12 @@ func (pl *play) complaints(s *site, crashes []time.Duration, end time.Duration) 
 	if s.other {
 		late = 12 * sec
 	}
-	for i, choice := range []oracle{{}, {away: true}, {traceless: true}} {
-		if choice.away && !s.other || choice.traceless && len(crashes) == 0 {
+	for i, choice := range []oracle{{}, {away: true}, {untraced: true}} {
+		if choice.away && !s.other || choice.untraced && len(crashes) == 0 {
 			continue
 		}
-		choice.key, choice.script, choice.days, choice.next = key(pl.name), pl.script, map[string][]rouse.Date{}, rouse.Never
-		choice.lenient = pl.lenient
+		choice.key, choice.script, choice.lenient = key(pl.name), pl.script, pl.lenient
+		choice.days, choice.next = map[string][]rouse.Date{}, rouse.Never
 		list := pl.judge(&choice, crashes, pl.begin.Add(end), late)
 		if i == 0 || len(list) < len(best) {
 			best = list
@@ -365,10 +388,12 @@ func (pl *play) story() string {
 		fmt.Fprintf(&b, "%s %s: %v\n", clockTime(c.began), c.step.verb, c.err)
 	}
 	for _, a := range pl.arrivals {
-		fmt.Fprintf(&b, "%s attempt %d of generation %d due %s manual=%v payload %s: %v\n", clockTime(a.at), a.Attempt, a.Generation, clockTime(a.Due), a.Manual, a.payload, a.verdict)
+		fmt.Fprintf(&b, "%s attempt %d of generation %d due %s manual=%v payload %s: %v\n", clockTime(a.at),
+			a.Attempt, a.Generation, clockTime(a.Due), a.Manual, a.payload, a.verdict)
 	}
 	for _, r := range slices.Backward(pl.records) {
-		fmt.Fprintf(&b, "%s record of generation %d due %s to %s n=%d manual=%v: %v/%v %s\n", clockTime(r.Ended), r.Generation, clockTime(r.Due), clockTime(r.LastDue), r.Count, r.Manual,
+		fmt.Fprintf(&b, "%s record of generation %d due %s to %s n=%d manual=%v: %v/%v %s\n", clockTime(r.Ended),
+			r.Generation, clockTime(r.Due), clockTime(r.LastDue), r.Count, r.Manual,
 			r.Ending, r.Cause, r.Reason)
 	}
 	return b.String()

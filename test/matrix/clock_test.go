@@ -28,7 +28,8 @@ func TestClockSetBack(t *testing.T) {
 				w.plays["timer"], w.plays["throttled"] = timer, throttled
 				call := func() {
 					c := rouse.Coalesce{Every: 10 * time.Second}
-					if _, err := node.Coalesce(t.Context(), key("throttled"), rouse.Spec{Target: "matrix:throttled"}, c); err != nil {
+					if _, err := node.Coalesce(t.Context(), key("throttled"),
+						rouse.Spec{Target: "matrix:throttled"}, c); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -110,7 +110,8 @@ func (j *judgement) follow(c *call) {
 	case "calendar":
 		eff = o.calendar(o.key.Name, s.days)
 	case "report":
-		if eff = refused; c.fire != nil && o.report(fireName{j.generation(c.fire.Generation), c.fire.Due, c.fire.Manual}) {
+		if eff = refused; c.fire != nil && o.report(fireName{j.generation(c.fire.Generation), c.fire.Due,
+			c.fire.Manual}) {
 			eff = elsewhere
 		}
 	case "gone": // the script does it
@@ -155,6 +156,9 @@ func (j *judgement) answered(c *call, eff effect, flying bool) {
 // row compares a timer's row before and after a call.
 func (j *judgement) row(c *call, eff effect) {
 	o, b, a := j.oracle, c.before, c.after
+	if eff == kept && c.result != nil {
+		a = &c.result.Timer // as it was written: what is due may be sent, or given up, at once
+	}
 	if eff == ended {
 		if a != nil {
 			j.complain("%v: the timer is still there", c.step)
@@ -255,12 +259,14 @@ func (j *judgement) records() {
 	for _, r := range j.play.records {
 		g := j.generation(r.Generation)
 		if g == nil {
-			j.complain("a record of generation %d, which no write began: %s due %s", r.Generation, ending{r.Ending, r.Cause}, clockTime(r.Due))
+			j.complain("a record of generation %d, which no write began: %s due %s", r.Generation,
+				ending{r.Ending, r.Cause}, clockTime(r.Due))
 			continue
 		}
 		dues := j.dues(g, &r)
 		if r.Count != 0 && int(r.Count) != len(dues) {
-			j.complain("a record of %d occurrences from %s to %s, which are %d", r.Count, clockTime(r.Due), clockTime(r.LastDue), len(dues))
+			j.complain("a record of %d occurrences from %s to %s, which are %d", r.Count, clockTime(r.Due),
+				clockTime(r.LastDue), len(dues))
 		}
 		for _, due := range dues {
 			n := fireName{g, due, r.Manual}
@@ -292,7 +298,8 @@ func (j *judgement) records() {
 	}
 	for n, have := range got {
 		if n.due < j.end.Add(-10*time.Second) {
-			j.complain("generation %d due %s, manual=%v: records %v of what was not to be", n.gen.number, clockTime(n.due), n.manual, have)
+			j.complain("generation %d due %s, manual=%v: records %v of what was not to be", n.gen.number,
+				clockTime(n.due), n.manual, have)
 		}
 	}
 }
@@ -309,7 +316,8 @@ func (j *judgement) dues(g *life, r *rouse.Record) (list []rouse.Instant) {
 	if r.LastDue == 0 {
 		return []rouse.Instant{r.Due}
 	}
-	for due, ok := g.schedule.Next(r.Due - 1); ok && due <= r.LastDue && len(list) < 100; due, ok = g.schedule.Next(due) {
+	for due, ok := g.schedule.Next(r.Due - 1); ok && due <= r.LastDue &&
+		len(list) < 100; due, ok = g.schedule.Next(due) {
 		list = append(list, due)
 	}
 	for _, x := range j.oracle.list {
@@ -345,10 +353,12 @@ func (j *judgement) attempts() {
 			continue
 		}
 		if g.over != 0 && a.at > g.over {
-			j.complain("an attempt of generation %d, due %s, began at %s, after it was over", g.number, clockTime(a.Due), clockTime(a.at))
+			j.complain("an attempt of generation %d, due %s, began at %s, after it was over", g.number,
+				clockTime(a.Due), clockTime(a.at))
 		}
 		if a.At > a.at && !j.askedFor(n) || a.Due > a.at {
-			j.complain("the fire due %s, to be sent from %s, was sent at %s", clockTime(a.Due), clockTime(a.At), clockTime(a.at))
+			j.complain("the fire due %s, to be sent from %s, was sent at %s", clockTime(a.Due), clockTime(a.At),
+				clockTime(a.at))
 		}
 		j.contents(g, &a)
 		if a.verdict != rouse.Deferred {
@@ -382,7 +392,8 @@ func (j *judgement) attempts() {
 		}
 	}
 	for n, have := range got {
-		j.complain("generation %d due %s, manual=%v: %d attempts of what was not to be", n.gen.number, clockTime(n.due), n.manual, len(have))
+		j.complain("generation %d due %s, manual=%v: %d attempts of what was not to be", n.gen.number,
+			clockTime(n.due), n.manual, len(have))
 	}
 }
 
@@ -395,13 +406,17 @@ func times(list []rouse.Instant) (texts []string) {
 
 // askedFor reports whether the occurrence was backfilled, which jitter does not delay.
 func (j *judgement) askedFor(n fireName) bool {
-	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool { return x.asked && n == fireName{x.gen, x.due, x.manual} })
+	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool {
+		return x.asked && n == fireName{x.gen,
+			x.due, x.manual}
+	})
 }
 
 // sentAgain returns when an attempt arrived first after now, if that was soon; else 0.
 func (j *judgement) sentAgain(n fireName) rouse.Instant {
 	for _, a := range j.play.arrivals {
-		if a.at >= j.now && a.at < j.now.Add(1900*time.Millisecond) && n == (fireName{j.generation(a.Generation), a.Due, a.Manual}) {
+		if a.at >= j.now && a.at < j.now.Add(1900*time.Millisecond) && n == (fireName{j.generation(a.Generation),
+			a.Due, a.Manual}) {
 			return a.at
 		}
 	}
@@ -410,7 +425,10 @@ func (j *judgement) sentAgain(n fireName) rouse.Instant {
 
 // redriven reports whether a dead letter of the occurrence was redriven.
 func (j *judgement) redriven(n fireName) bool {
-	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool { return x.redriven && n == fireName{x.gen, x.due, x.manual} })
+	return slices.ContainsFunc(j.oracle.list, func(x *expected) bool {
+		return x.redriven && n == fireName{x.gen,
+			x.due, x.manual}
+	})
 }
 
 func planned(list []start) (texts []string) {
@@ -433,7 +451,8 @@ func (j *judgement) contents(g *life, a *arrival) {
 		}
 	}
 	if !slices.ContainsFunc(may, func(w written) bool { return w.payload == a.payload && w.target == a.target }) {
-		j.complain("the fire due %s, sent at %s, has payload %q and target %s; the last write brought %+v", clockTime(a.Due), clockTime(a.at), a.payload, a.target, may)
+		j.complain("the fire due %s, sent at %s, has payload %q and target %s; the last write brought %+v",
+			clockTime(a.Due), clockTime(a.at), a.payload, a.target, may)
 	}
 }
 

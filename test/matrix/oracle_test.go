@@ -135,8 +135,8 @@ type oracle struct {
 	days   map[string][]rouse.Date // of calendars
 
 	// Where the table leaves a choice, one of two is right:
-	away      bool // a client's node regards what is due as possibly out with another node, or it does not
-	traceless bool // a crash leaves no trace of a first attempt in flight, or it does
+	away     bool // a client's node regards what is due as possibly out with another node, or it does not
+	untraced bool // a crash leaves no trace of a first attempt in flight, or it does
 
 	lenient bool // what gaps_test.go has against a cause is no fault: random sequences meet it anywhere
 
@@ -152,7 +152,7 @@ type oracle struct {
 	// What came from the file that the timer was imported from:
 	filed      []rouse.Cause // of waits
 	filedSkips int
-	foretold   map[rouse.Instant][]ending // of occurrences behind one in progress, which the generation before had ended
+	foretold   map[rouse.Instant][]ending // of what is behind one in progress and had ended in the generation before
 	list       []*expected
 	skips      int
 
@@ -228,7 +228,8 @@ func (o *oracle) settle() {
 
 // ended reports whether nothing of the timer is left to fire.
 func (o *oracle) ended() bool {
-	return o.next == rouse.Never && !o.noDays && !slices.ContainsFunc(o.list, func(x *expected) bool { return o.own(x) })
+	return o.next == rouse.Never && !o.noDays && !slices.ContainsFunc(o.list,
+		func(x *expected) bool { return o.own(x) })
 }
 
 // own reports whether it is in the timer's own row, and not over.
@@ -335,7 +336,8 @@ func (o *oracle) startable() *expected {
 		x.detached = true
 		return x
 	}
-	if o.spec.Misfire == rouse.MisfireLatest && slices.ContainsFunc(waiting[1:], func(y *expected) bool { return !y.inPause }) {
+	if o.spec.Misfire == rouse.MisfireLatest && slices.ContainsFunc(waiting[1:],
+		func(y *expected) bool { return !y.inPause }) {
 		x.end(o.missed(x)...)
 	}
 	return x
@@ -546,8 +548,11 @@ func (e effect) String() string { return effectNames[e] }
 // sameTimes reports whether two specs of a timer have the same due times.
 func sameTimes(a, b rouse.Spec) bool {
 	when := func(s rouse.Spec) rouse.Spec {
-		return rouse.Spec{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, DST: s.DST, Calendar: s.Calendar,
-			Start: s.Start, End: s.End, TTL: s.TTL, MaxOccurrences: s.MaxOccurrences}
+		return rouse.Spec{
+			Schedule: s.Schedule, Also: s.Also, Except: s.Except,
+			Timezone: s.Timezone, DST: s.DST, Calendar: s.Calendar,
+			Start: s.Start, End: s.End, TTL: s.TTL, MaxOccurrences: s.MaxOccurrences,
+		}
 	}
 	return reflect.DeepEqual(when(a), when(b))
 }
@@ -644,7 +649,9 @@ func (o *oracle) lookAgain() {
 
 // mayBeOut reports whether the first that waits may be in flight, as far as another node can know.
 func (o *oracle) mayBeOut(first *expected) bool {
-	return first.at <= o.now && !slices.ContainsFunc(o.list, func(x *expected) bool { return o.own(x) && x.begun() && !x.manual })
+	return first.at <= o.now && !slices.ContainsFunc(o.list, func(x *expected) bool {
+		return o.own(x) && x.begun() && !x.manual
+	})
 }
 
 // stored is how many attempts a file has as spent: one that is in flight, or was accepted, is repeated.
@@ -728,7 +735,8 @@ func (o *oracle) run(due rouse.Instant) effect {
 			x.ready = min(x.ready, o.now) // it does not wait for the end of the pause, as the run waits for it
 		}
 	}
-	o.list = append(o.list, &expected{gen: o.gen, due: due, at: due, manual: true, detached: o.spec.Overlap == rouse.OverlapAllow})
+	o.list = append(o.list, &expected{gen: o.gen, due: due, at: due, manual: true,
+		detached: o.spec.Overlap == rouse.OverlapAllow})
 	return edited
 }
 
@@ -743,11 +751,15 @@ func (o *oracle) backfill(from, until rouse.Instant) effect {
 			reached = min(reached, x.due)
 		}
 	}
-	for due, ok := o.gen.schedule.Next(from - 1); ok && due < until && due < reached; due, ok = o.gen.schedule.Next(due) {
+	for due, ok := o.gen.schedule.Next(from - 1); ok && due < until &&
+		due < reached; due, ok = o.gen.schedule.Next(due) {
 		if made++; o.spec.MaxOccurrences != 0 && made > int(o.spec.MaxOccurrences) {
 			break
 		}
-		if slices.ContainsFunc(o.list, func(x *expected) bool { return x.due == due && x.gen == o.gen && !x.manual && (!x.over || x.letter()) }) {
+		if slices.ContainsFunc(o.list, func(x *expected) bool {
+			return x.due == due && x.gen == o.gen &&
+				!x.manual && (!x.over || x.letter())
+		}) {
 			continue // a row of it exists
 		}
 		o.list = append(o.list, &expected{gen: o.gen, due: due, asked: true, detached: true})
@@ -757,7 +769,8 @@ func (o *oracle) backfill(from, until rouse.Instant) effect {
 
 // letter reports whether it is a dead letter that was not redriven.
 func (x *expected) letter() bool {
-	return x.over && !x.redriven && x.cut == ending{} && len(x.fate) > 0 && x.fate[0].Ending == rouse.EndDead && x.fate[0] != gone
+	return x.over && !x.redriven && x.cut == ending{} && len(x.fate) > 0 && x.fate[0].Ending == rouse.EndDead &&
+		x.fate[0] != gone
 }
 
 // redrive gives all dead letters new attempts.
@@ -816,7 +829,7 @@ func (o *oracle) crash(again func(fireName) rouse.Instant) {
 			x.end(x.cut, ending{}, fired)
 		default:
 			x.flying, x.ready = false, max(o.now, again(fireName{x.gen, x.due, x.manual}))
-			if x.tries--; o.traceless && x.tries == 0 {
+			if x.tries--; o.untraced && x.tries == 0 {
 				x.first = 0
 			} else {
 				x.sent = true

@@ -136,8 +136,10 @@ func (s *sample) try(ctx context.Context, w *scene, name string) (list []string,
 	w.plays[name] = p
 	w.mu.Unlock()
 	w.do(p, &action{verb: "create", change: func(spec *rouse.Spec) {
-		*spec = rouse.Spec{Schedule: "@every " + sampleInterval.String(), Target: "matrix:" + name, Payload: []byte("first"), Misfire: rouse.MisfireAll, Overlap: rouse.OverlapWait,
-			Retry: rouse.Retry{Attempts: 4, Interval: sampleRetry, Factor: 1, Max: sampleRetry, Jitter: -1}, MaxOccurrences: 3, Keep: -1}
+		*spec = rouse.Spec{Schedule: "@every " + sampleInterval.String(), Target: "matrix:" + name,
+			Payload: []byte("first"), Misfire: rouse.MisfireAll, Overlap: rouse.OverlapWait,
+			Retry: rouse.Retry{Attempts: 4, Interval: sampleRetry, Factor: 1, Max: sampleRetry,
+				Jitter: -1}, MaxOccurrences: 3, Keep: -1}
 	}}, 0)
 	if err := p.calls[0].err; err != nil {
 		return []string{err.Error()}, p, true
@@ -157,7 +159,8 @@ func (s *sample) try(ctx context.Context, w *scene, name string) (list []string,
 	}
 	const near = 100 * time.Millisecond
 	for _, c := range p.calls[1:] {
-		if from := c.began.Add(-near).Sub(p.begin) / sampleInterval; from != c.ended.Add(near).Sub(p.begin)/sampleInterval {
+		from, to := c.began.Add(-near).Sub(p.begin), c.ended.Add(near).Sub(p.begin)
+		if from/sampleInterval != to/sampleInterval {
 			return nil, p, false
 		}
 	}
@@ -174,7 +177,8 @@ func (s *sample) judge(ctx context.Context, w *scene, p *play) (best []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	rows, _, err := w.nodes[0].List(ctx, rouse.Query{Namespace: namespace, Name: p.name, States: rouse.AllStates, Limit: 100})
+	rows, _, err := w.nodes[0].List(ctx, rouse.Query{Namespace: namespace, Name: p.name, States: rouse.AllStates,
+		Limit: 100})
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -32,7 +32,8 @@ type deed struct {
 
 func (q sequence) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "sequence{policy{rouse.Overlap(%d), rouse.Misfire(%d)}, %v, %q, []deed{\n", q.policy.overlap, q.policy.misfire, q.jitter, q.style)
+	fmt.Fprintf(&b, "sequence{policy{rouse.Overlap(%d), rouse.Misfire(%d)}, %v, %q, []deed{\n", q.policy.overlap,
+		q.policy.misfire, q.jitter, q.style)
 	for _, d := range q.deeds {
 		fmt.Fprintf(&b, "\t{%q, %d, %d, %d},\n", d.verb, d.timer, d.n, d.wait)
 	}
@@ -49,7 +50,8 @@ const (
 var styles = map[string]func(n int64, manual bool, attempt int, due, start rouse.Instant) answer{
 	"prompt": func(int64, bool, int, rouse.Instant, rouse.Instant) answer { return answer{verdict: rouse.Done} },
 	"slow": func(n int64, _ bool, _ int, _, start rouse.Instant) answer {
-		return answer{verdict: rouse.Done, until: start.Add([]time.Duration{44600, 14300, 2100}[n%3] * time.Millisecond)}
+		return answer{verdict: rouse.Done, until: start.Add([]time.Duration{44600, 14300,
+			2100}[n%3] * time.Millisecond)}
 	},
 	"failing": func(n int64, _ bool, attempt int, _, start rouse.Instant) answer {
 		switch {
@@ -76,7 +78,8 @@ var styles = map[string]func(n int64, manual bool, attempt int, due, start rouse
 	},
 }
 
-var allVerbs = []string{"put same", "put payload", "put schedule", "reschedule", "reschedule same", "import same", "import payload", "pause", "pause until", "resume",
+var allVerbs = []string{"put same", "put payload", "put schedule", "reschedule", "reschedule same",
+	"import same", "import payload", "pause", "pause until", "resume",
 	"skip", "run", "backfill", "redrive", "delete", "create", "crash", "report"}
 
 // sequences draws runs of five operations.
@@ -97,7 +100,8 @@ func sequences() *rapid.Generator[sequence] {
 	return rapid.Custom(func(t *rapid.T) sequence {
 		return sequence{
 			policy: policy{
-				rapid.SampledFrom([]rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip, rouse.OverlapAllow}).Draw(t, "overlap"),
+				rapid.SampledFrom([]rouse.Overlap{rouse.OverlapWait, rouse.OverlapSkip,
+					rouse.OverlapAllow}).Draw(t, "overlap"),
 				rapid.SampledFrom([]rouse.Misfire{rouse.MisfireAll, rouse.MisfireLatest}).Draw(t, "misfire"),
 			},
 			jitter: rapid.SampledFrom([]bool{false, false, true}).Draw(t, "jitter"),
@@ -111,8 +115,10 @@ func sequences() *rapid.Generator[sequence] {
 func (q sequence) actions(names []string) (each [][]action, crashes []time.Duration, settled time.Duration) {
 	create := func(timer int) action {
 		return action{verb: "create", change: func(s *rouse.Spec) {
-			*s = rouse.Spec{Schedule: "@every 30s", Target: "matrix:" + names[timer], Payload: []byte("first"), Overlap: q.policy.overlap, Misfire: q.policy.misfire,
-				Labels: map[string]string{"cell": names[timer]}, Retry: rouse.Retry{Attempts: 3, Interval: shortRetry, Factor: 1, Max: shortRetry, Jitter: -1}}
+			*s = rouse.Spec{Schedule: "@every 30s", Target: "matrix:" + names[timer], Payload: []byte("first"),
+				Overlap: q.policy.overlap, Misfire: q.policy.misfire,
+				Labels: map[string]string{"cell": names[timer]}, Retry: rouse.Retry{Attempts: 3,
+					Interval: shortRetry, Factor: 1, Max: shortRetry, Jitter: -1}}
 			if q.jitter {
 				s.Jitter = 12 * time.Second
 			}
@@ -159,7 +165,8 @@ func (q sequence) actions(names []string) (each [][]action, crashes []time.Durat
 		for n := range 12 {
 			each[i] = append(each[i], action{verb: "report", at: settled + time.Duration(n*311+i*37)*time.Millisecond})
 		}
-		each[i] = append(each[i], action{verb: "resume", at: settled + 5*time.Second + time.Duration(i*37)*time.Millisecond})
+		each[i] = append(each[i], action{verb: "resume",
+			at: settled + 5*time.Second + time.Duration(i*37)*time.Millisecond})
 	}
 	return each, crashes, settled
 }
@@ -176,7 +183,8 @@ func (q sequence) complaints(t *testing.T, lenient bool) (list []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newScene(&sites[0], evening.Add(-5*time.Second))
 		for i, name := range names {
-			p := &play{name: name, lenient: lenient, steps: each[i], script: func(due rouse.Instant, manual bool, attempt int, start rouse.Instant) answer {
+			p := &play{name: name, lenient: lenient, steps: each[i], script: func(due rouse.Instant, manual bool,
+				attempt int, start rouse.Instant) answer {
 				if start >= rouse.At(evening).Add(settled) {
 					return answer{verdict: rouse.Done}
 				}
@@ -201,30 +209,44 @@ var regressions = []struct {
 	sequence
 	gap string
 }{
-	{"a jittered occurrence of a deleted timer", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, true, "absent", []deed{
-		{"backfill", 0, 1, 1}, {"skip", 1, 1, 0}, {"backfill", 0, 1, 26}, {"delete", 0, 1, 3}, {"skip", 0, 1, 0},
-	}}, ""},
-	{"a put of the same after a pause", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, false, "accepting", []deed{
-		{"put same", 0, 1, 0}, {"put same", 0, 1, 30}, {"pause until", 0, 1, 0}, {"put same", 0, 1, 18}, {"put same", 0, 1, 3},
-	}}, ""},
-	{"a second pause after one whose end was not noticed", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, false, "accepting", []deed{
-		{"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1, 18}, {"pause until", 0, 1, 12}, {"pause until", 0, 1, 65},
-	}}, ""},
-	{"missed behind an accepted one, after puts", sequence{policy{rouse.OverlapWait, rouse.MisfireLatest}, false, "accepting", []deed{
-		{"pause until", 0, 1, 30}, {"put same", 0, 1, 2}, {"put payload", 0, 1, 35}, {"put schedule", 1, 2, 2}, {"put payload", 0, 2, 50},
-	}}, "the wait behind an accepted one is not kept, so that its cause is that of something else"},
-	{"missed behind an accepted one, after skips, a pause and a crash", sequence{policy{rouse.OverlapWait, rouse.MisfireLatest}, false, "accepting", []deed{
+	{"a jittered occurrence of a deleted timer", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, true,
+		"absent", []deed{
+			{"backfill", 0, 1, 1}, {"skip", 1, 1, 0}, {"backfill", 0, 1, 26}, {"delete", 0, 1, 3}, {"skip", 0, 1, 0},
+		}}, ""},
+	{"a put of the same after a pause", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, false, "accepting",
+		[]deed{
+			{"put same", 0, 1, 0}, {"put same", 0, 1, 30}, {"pause until", 0, 1, 0}, {"put same", 0, 1,
+				18}, {"put same", 0, 1, 3},
+		}}, ""},
+	{"a second pause after one whose end was not noticed", sequence{policy{rouse.OverlapWait, rouse.MisfireAll},
+		false, "accepting", []deed{
+			{"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1, 18}, {"pause until", 0, 1,
+				12}, {"pause until", 0, 1, 65},
+		}}, ""},
+	{"missed behind an accepted one, after puts", sequence{policy{rouse.OverlapWait, rouse.MisfireLatest}, false,
+		"accepting", []deed{
+			{"pause until", 0, 1, 30}, {"put same", 0, 1, 2}, {"put payload", 0, 1, 35}, {"put schedule", 1, 2,
+				2}, {"put payload", 0, 2, 50},
+		}}, "the wait behind an accepted one is not kept, so that its cause is that of something else"},
+	{"missed behind an accepted one, after skips, a pause and a crash", sequence{policy{rouse.OverlapWait,
+		rouse.MisfireLatest}, false, "accepting", []deed{
 		{"skip", 1, 3, 47}, {"pause until", 1, 2, 17}, {"crash", 0, 1, 62}, {"create", 0, 1, 59}, {"crash", 0, 3, 50},
 	}}, ""},
-	{"an overlapping attempt that fails after its timer was replaced", sequence{policy{rouse.OverlapAllow, rouse.MisfireAll}, false, "failing", []deed{
-		{"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put schedule", 0, 1, 30},
+	{"an overlapping attempt that fails after its timer was replaced", sequence{policy{rouse.OverlapAllow,
+		rouse.MisfireAll}, false, "failing", []deed{
+		{"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1, 0}, {"put same", 0, 1,
+			0}, {"put schedule", 0, 1, 30},
 	}}, "its node sees only that the row was removed"},
-	{"accepted ones of a replaced timer", sequence{policy{rouse.OverlapAllow, rouse.MisfireAll}, false, "accepting", []deed{
-		{"put same", 0, 1, 30}, {"import same", 0, 1, 54}, {"put same", 0, 1, 5}, {"put schedule", 0, 1, 6}, {"backfill", 0, 2, 44},
-	}}, ""},
-	{"a pause that is over in an imported file", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, false, "accepting", []deed{
-		{"pause until", 0, 2, 30}, {"put payload", 1, 3, 18}, {"crash", 0, 2, 39}, {"import payload", 0, 1, 38}, {"pause until", 0, 1, 5},
-	}}, ""},
+	{"accepted ones of a replaced timer", sequence{policy{rouse.OverlapAllow, rouse.MisfireAll}, false,
+		"accepting", []deed{
+			{"put same", 0, 1, 30}, {"import same", 0, 1, 54}, {"put same", 0, 1, 5}, {"put schedule", 0, 1,
+				6}, {"backfill", 0, 2, 44},
+		}}, ""},
+	{"a pause that is over in an imported file", sequence{policy{rouse.OverlapWait, rouse.MisfireAll}, false,
+		"accepting", []deed{
+			{"pause until", 0, 2, 30}, {"put payload", 1, 3, 18}, {"crash", 0, 2, 39}, {"import payload", 0, 1,
+				38}, {"pause until", 0, 1, 5},
+		}}, ""},
 }
 
 // TestRegressions runs sequences that found something.
