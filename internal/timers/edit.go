@@ -234,7 +234,10 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	var generation uint64
 	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		var side *rouse.Timer
-		if err = (rowsNextTo{ts}).roomForRun(ctx, t); err == nil {
+		if err = nil; t.Spec.Overlap == rouse.OverlapAllow {
+			err = rowsNextTo{ts}.roomForRun(ctx, t)
+		}
+		if err == nil {
 			due, side, err = t.Run(ts.Engine.Latest())
 		}
 		if generation = t.Generation; o != nil {
