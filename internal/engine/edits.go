@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -65,6 +67,25 @@ func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 		return en.occ, true
 	}
 	return occ, false
+}
+
+// AwaitCommit waits until the memory of this node has the version of a timer that was read from the store. A
+// commit is in the store a moment before it is in memory; in between, an attempt that has ended still seems to
+// be out. It gives up after a second, and at once if other nodes write to the store, too.
+func (e *Engine) AwaitCommit(ctx context.Context, t *rouse.Timer) {
+	behind := func() bool {
+		e.memory.Lock()
+		defer e.memory.Unlock()
+		en := e.memory.window.entries.get(t.Key)
+		return en != nil && en.row.Revision < t.Revision
+	}
+	if e.others != nil || !behind() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for b := backoff.New(time.Millisecond, 10*time.Millisecond); behind() && b.Pause(ctx); {
+	}
 }
 
 // Busy reports whether an attempt of the timer's current generation is out on this node, about to be, or not

@@ -25,7 +25,7 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	if g.put.Spec.ordered() && len(fates) > 0 {
 		latest := Time(0)
 		for i := range accounts {
-			if o := (occurrence{accounts[i].to, accounts[i].to}); !c.asked(g, o, forever) {
+			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].overtaken() && !c.asked(g, o, forever) { // what ended with the timer was recorded at once
 				latest = max(latest, o.lo)
 			}
 		}

@@ -557,7 +557,7 @@ public final class RouseAsyncClient implements AutoCloseable {
             if (last == null) {
                 throw new ConnectionFailedException("the answer has no report", true, null);
             }
-            BulkProgress all = new BulkProgress(last.matched(), last.changed(), last.failed(), failures, names, last.done(), last.problem());
+            BulkProgress all = new BulkProgress(last.matched(), last.changed(), last.failed(), failures, names, last.targets(), last.done(), last.job(), last.problem());
             if (all.problem() != null) {
                 throw ApiException.of(all.problem(), new ApiException.Details(null, all, null));
             }
