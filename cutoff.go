@@ -11,7 +11,7 @@ const cutFire = "\x01cut"
 // CutLater returns the row that records at a time how an occurrence ended with its timer, or with the row
 // next to one that t is, unless its own record is there by then: an attempt of it may be out with another
 // node.
-func (t *Timer) CutLater(occ Occurrence, at Instant, c Cause, what string) Timer {
+func CutLater(t *Timer, occ Occurrence, at Instant, c Cause, what string) Timer {
 	row := Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual) + cutFire},
 		Bucket: t.Bucket, Generation: t.Generation, Spec: Spec{Target: t.Spec.Target}, Created: t.Created, Updated: t.Updated,
 		Due: occ.Due, Manual: occ.Manual, Asked: t.Asked, Visible: at, Cut: c, Reason: what + " while it may have been sent"}

@@ -51,13 +51,44 @@ func Unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(*Invalid)) {
 		return err
 	}
-	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrQuota, ErrClosed, ErrCorrupt, ErrUnauthenticated, ErrForbidden} {
-		if errors.Is(err, known) {
-			return err
-		}
+	if ErrorClass(err) != nil {
+		return err
 	}
 	return &StoreError{Err: err}
 }
+
+// errorClasses are the errors of requests.
+var errorClasses = []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrQuota, ErrClosed, ErrCorrupt,
+	ErrUnauthenticated, ErrForbidden}
+
+// ErrorClass returns which of the errors of this package an error is; nil if it is none, or an *Invalid.
+func ErrorClass(err error) error {
+	for _, class := range errorClasses {
+		if errors.Is(err, class) {
+			return class
+		}
+	}
+	return nil
+}
+
+// ErrorOf returns an error with the text, and the class that has this name; without one if there is none.
+func ErrorOf(class, text string) error {
+	for _, c := range errorClasses {
+		if c.Error() == class {
+			return &classified{c, text}
+		}
+	}
+	return errors.New(text)
+}
+
+// classified is an error whose text is complete.
+type classified struct {
+	class error
+	text  string
+}
+
+func (e *classified) Error() string { return e.text }
+func (e *classified) Unwrap() error { return e.class }
 
 // Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what
 // would be right.

@@ -35,7 +35,7 @@ func (s *Spec) checkExpect(add func(field, value, wrong, cure string)) {
 }
 
 // ExpectFire is the Fire of the key of a timer's expectation, a row next to the timer that needs attention
-// when the timer may be overdue. No fire id has a control character.
+// when the timer may be overdue. Rows of jobs have it, too. No fire id has a control character.
 const ExpectFire = "\x01expect"
 
 // Notice is what a row next to a timer tells its Expect.Notify.

@@ -169,3 +169,17 @@ func (q *RecordQuery) Narrow() bool {
 func (r *Record) Lag() (ms int64, ok bool) {
 	return int64(r.Began) - int64(r.Due), r.Began != 0
 }
+
+// Selects reports whether a row passes all filters of the query that stores know.
+func (q *Query) Selects(r *Row) bool {
+	if q.Namespace != "" && r.Key.Namespace != q.Namespace || !strings.HasPrefix(r.Key.Name, q.Prefix) ||
+		q.Name != "" && r.Key.Name != q.Name || !q.Wants(r.State) {
+		return false
+	}
+	for k, v := range q.Labels {
+		if have, ok := r.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return (q.DueFrom == 0 || r.Due >= q.DueFrom) && (q.DueUntil == 0 || r.Due < q.DueUntil)
+}

@@ -12,7 +12,7 @@ type Bulk struct {
 	Limit  uint64 `json:"limit,omitzero"`                          // at most so many; default all
 	// of redrive and purge: only dead letters whose last error contains it
 	ErrorContains string `json:"error_contains,omitzero" schema:"maxLength=256"`
-	// of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does
+	// of redrive: at most so many, 0.01 to 10,000; default as fast as possible
 	PerSecond float64 `json:"per_second,omitzero"`
 	// of redrive: with the target, payload, headers and policies that their timers have now
 	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
@@ -27,6 +27,7 @@ type BulkProgress struct {
 	Names    []string      `json:"names,omitempty"`    // of a dry run: what would be changed, the first thousand
 	Targets  []BulkTarget  `json:"targets,omitempty"`  // of redrive, with done: where the dead letters go
 	Done     bool          `json:"done,omitzero"`      // nothing comes after this
+	Job      string        `json:"job,omitzero"`       // the id of the job that does it, which goes on when the answer ends; not of a dry run
 	Problem  *Problem      `json:"problem,omitzero"`   // what ended it before its end; nothing comes after this, either
 }
 

@@ -39,6 +39,8 @@ type BulkRequest struct {
 
 // BulkProgress is how far a bulk request has come.
 type BulkProgress struct {
+	Job string // the id of the job that does it; empty: of a dry run
+
 	Matched, Changed, Failed uint64 // so far
 
 	Failures []BulkFailure // at most a hundred in all
@@ -60,13 +62,12 @@ type BulkFailure struct {
 	Err       error
 }
 
-// Bulk executes r. It calls progress, unless that is nil, with the counts so far and the new failures and
-// names, and returns them all. It stops when progress returns an error, or ctx ends. After an error,
-// completed changes stay, and changes in flight may still complete; the counts include the confirmed changes
-// only.
+// Bulk executes r as a job of the service. It calls progress, unless that is nil, with the counts so far and
+// the new failures and names, and returns them all when the job has ended. It returns earlier when progress
+// returns an error, or ctx ends: the job goes on then (Job, CancelJob).
 //
-// It is not retried. Most actions can be repeated and then do the rest; a skip would skip more, unless it has
-// an Idempotency-Key (WithIdempotencyKey).
+// It is not retried. Most actions can be repeated; a skip would skip more, unless it has an Idempotency-Key
+// (WithIdempotencyKey): then a repetition follows the job of the first request.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
 	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
 		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, WithCurrentSpec: r.CurrentSpec}
@@ -88,7 +89,7 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 		if err != nil {
 			return sum, translate(err)
 		}
-		news := BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names}
+		news := BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names}
 		for _, f := range p.Failures {
 			news.Failures = append(news.Failures, BulkFailure{f.GetNamespace(), f.GetName(), f.GetFireId(), rousev1.ProblemToError(f.GetProblem())})
 		}
@@ -96,7 +97,7 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 			news.Targets = append(news.Targets, BulkTarget{t.GetTarget(), t.GetCount()})
 		}
 		sum.Targets = news.Targets
-		sum.Matched, sum.Changed, sum.Failed = news.Matched, news.Changed, news.Failed
+		sum.Job, sum.Matched, sum.Changed, sum.Failed = news.Job, news.Matched, news.Changed, news.Failed
 		sum.Failures, sum.Names = append(sum.Failures, news.Failures...), append(sum.Names, news.Names...)
 		if progress != nil {
 			if err := progress(news); err != nil {

@@ -13,12 +13,13 @@ type SavedCalendar struct {
 	Revision uint64
 	Days     uint64
 	Moved    uint64   // timers that are due at another time now
+	Job      string   // the id of the job that moves the rest of them; empty: all have moved
 	Warnings []string // about an iCalendar file, such as an event that repeats beyond the last date kept
 }
 
 // PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
-// it to their new due times. An empty namespace is "default". It is retried; Moved then counts the timers
-// that the last try moved.
+// it to their new due times. Those that have not moved after 10 s move later (Job). An empty namespace is
+// "default". It is retried; Moved then counts the timers that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }
@@ -33,7 +34,7 @@ func (c *Client) PutICalendar(ctx context.Context, namespace, name string, file 
 
 func putCalendar(ctx context.Context, c *Client, request *rousev1.PutCalendarRequest) (SavedCalendar, error) {
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PutCalendarResponse, error) { return c.calendars.PutCalendar(ctx, request) })
-	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetWarnings()}, err
+	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetJob(), p.GetWarnings()}, err
 }
 
 // Calendar returns a calendar with its days, or rouse.ErrNotFound. It is retried.

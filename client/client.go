@@ -53,6 +53,7 @@ type Client struct {
 	nodes      ring // of the addresses that Dial was given
 	timers     rousev1.TimersClient
 	calendars  rousev1.CalendarsClient
+	jobs       rousev1.JobsClient
 	secrets    rousev1.SecretsClient
 	fires      rousev1.FiresClient
 	admin      rousev1.AdminClient
@@ -91,7 +92,7 @@ func Dial(target string, o Options) (*Client, error) {
 		c.nodes.members = append(c.nodes.members, member{a, conn})
 	}
 	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
-	c.secrets = rousev1.NewSecretsClient(&c.nodes)
+	c.jobs, c.secrets = rousev1.NewJobsClient(&c.nodes), rousev1.NewSecretsClient(&c.nodes)
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
 	c.calls, c.access = rousev1.NewCallsClient(&c.nodes), rousev1.NewAccessClient(&c.nodes)
 	c.namespaces, c.status = rousev1.NewNamespacesClient(&c.nodes), rousev1.NewStatusClient(&c.nodes)

@@ -27,6 +27,7 @@ const (
 	deadWindow   = time.Hour
 	deadRead     = 100 // dead letters that are counted
 	quotaNear    = 0.9
+	jobStill     = 10 * time.Minute // without progress
 	filesNear    = 0.8
 	expiresSoon  = 14 * 24 * time.Hour
 	expiresNow   = 2 * 24 * time.Hour
@@ -59,6 +60,7 @@ var checks = []check{
 	{"file-descriptors", "runbooks.md#rousefilesnearlimit", false, doctor.fileDescriptors},
 	{"file-permissions", "secrets.md#what-is-kept-from-other-users-of-the-machine", false, doctor.filePermissions},
 	{"health", "operations.md#health", false, doctor.health},
+	{"jobs", "policies.md#many-timers-at-once", true, doctor.jobs},
 	{"keys", "access.md#rotation-and-revocation", true, doctor.keys},
 	{"lag", "runbooks.md#rousefireslate", false, doctor.lag},
 	{"listeners", "security.md#hardening", false, doctor.listeners},

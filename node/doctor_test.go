@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -222,6 +223,19 @@ func TestTheDoctorLooksAtTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	finds(t, n, "dead-letters", rouse.SeverityWarning, "1 fires ran out")
+
+	finds(t, n, "jobs", rouse.SeverityOK, "0 jobs")
+	still := rouse.Job{Namespace: "default", ID: "bulk-1", Kind: rouse.JobBulk, State: rouse.JobRunning, Updated: n.timers.Now().Add(-11 * time.Minute)}
+	body, err := json.Marshal(map[string]any{"job": still})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := still.Row(0, body, rouse.Never)
+	job := timer.Row()
+	if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: job.Key, If: rouse.NoRow, To: &job}}); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "jobs", rouse.SeverityWarning, "bulk-1 of namespace default")
 
 	if _, err := n.quotas.Put(access.AsSystem(t.Context()), "default", rouse.Quotas{Timers: 2}, 0); err != nil {
 		t.Fatal(err)

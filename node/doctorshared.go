@@ -173,6 +173,32 @@ func (d doctor) expectations(ctx context.Context, r *report) {
 	r.warn("see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it", "%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
 }
 
+// jobs finds jobs that make no progress.
+func (d doctor) jobs(ctx context.Context, r *report) {
+	list, err := d.n.timers.Jobs(ctx, rouse.Everywhere)
+	if r.failed(err) {
+		return
+	}
+	now, err := d.n.store.Now(ctx)
+	if r.failed(err) {
+		return
+	}
+	running := 0
+	for i := range list {
+		j := &list[i]
+		if j.State != rouse.JobRunning {
+			continue
+		}
+		if running++; now.Sub(j.Updated) > jobStill {
+			r.warn("see it with rouse jobs get, and the log for why its pages fail; a bulk change ends with rouse jobs cancel",
+				"the job %s of namespace %s has made no progress since %v", j.ID, j.Namespace, j.Updated)
+		}
+	}
+	if len(r.list) == 0 {
+		r.ok("%d jobs are running, and make progress", running)
+	}
+}
+
 func (d doctor) paused(ctx context.Context, r *report) {
 	paused, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
 	if r.failed(err) {

@@ -113,9 +113,12 @@ func (c *calendarPutCmd) Run(a *app) error {
 			return named("calendar", c.Name, err)
 		}
 		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision}, Days: int(saved.Days),
-			Moved: saved.Moved, Warnings: saved.Warnings}
+			Moved: saved.Moved, Job: saved.Job, Warnings: saved.Warnings}
 		return a.show(shown, func() error {
 			a.say("saved calendar %s: %s, %s moved", c.Name, some(saved.Days, "day"), some(saved.Moved, "timer"))
+			if saved.Job != "" {
+				a.note("the job %s moves the rest; see rouse jobs get", saved.Job)
+			}
 			for _, w := range saved.Warnings {
 				a.note("%s", w)
 			}

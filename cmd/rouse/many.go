@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -103,8 +104,11 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 		return nil
 	})
 	bar.end()
-	if err != nil && sum.Matched == 0 {
+	if err != nil && sum.Job == "" {
 		return flagged(err)
+	}
+	if err != nil && !errors.Is(err, rouse.ErrConflict) && !a.cli.JSON {
+		a.note("the job %s goes on; see rouse jobs get, and rouse jobs cancel", sum.Job)
 	}
 	if tellErr := a.tellBulk(&sum, r.DryRun, did, err == nil); tellErr != nil {
 		return tellErr
@@ -121,7 +125,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 // tellBulk prints the result of a bulk request; done is false if it did not end by itself.
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
 	if a.cli.JSON {
-		shown := api.BulkProgress{Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
+		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
 		for _, t := range sum.Targets {
 			shown.Targets = append(shown.Targets, api.BulkTarget(t))
 		}

@@ -8,7 +8,7 @@ const (
 	Open  Verb = "open"  // needs no credentials
 	Known Verb = "known" // needs any valid credentials
 
-	TimersRead       Verb = "timers.read" // get, list, count, records, outcomes, explain, simulate, forecast, preview
+	TimersRead       Verb = "timers.read" // get, list, count, records, outcomes, explain, simulate, forecast, preview; jobs
 	Reveal           Verb = "reveal"      // payloads, headers and answers of what is read
 	TimersCreate     Verb = "timers.create"
 	TimersImport     Verb = "timers.import"
@@ -18,7 +18,7 @@ const (
 	TimersSkip       Verb = "timers.skip"
 	TimersReschedule Verb = "timers.reschedule"
 	TimersBackfill   Verb = "timers.backfill"
-	TimersBulk       Verb = "timers.bulk" // in addition to the verb of what it does to each
+	TimersBulk       Verb = "timers.bulk" // in addition to the verb of what it does to each; cancel jobs
 	DeadRedrive      Verb = "dead.redrive"
 	DeadPurge        Verb = "dead.purge"
 	CalendarsRead    Verb = "calendars.read"
@@ -101,6 +101,10 @@ var methods = map[string]Verb{
 	"/rouse.v1.Calendars/GetCalendar":    CalendarsRead,
 	"/rouse.v1.Calendars/ListCalendars":  CalendarsRead,
 	"/rouse.v1.Calendars/DeleteCalendar": CalendarsWrite,
+
+	"/rouse.v1.Jobs/ListJobs":  TimersRead,
+	"/rouse.v1.Jobs/GetJob":    TimersRead,
+	"/rouse.v1.Jobs/CancelJob": TimersBulk,
 
 	"/rouse.v1.Secrets/PutSecret":         SecretsPut,
 	"/rouse.v1.Secrets/ListSecrets":       SecretsRead,

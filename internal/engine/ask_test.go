@@ -138,7 +138,7 @@ func TestRedriveByError(t *testing.T) {
 		h.wantEndings("y", "dead", "fired")
 		began, reports := time.Now(), 0
 		err = h.Bulk(t.Context(), timers.BulkRequest{Action: "redrive", PerSecond: 0.1}, func(timers.BulkProgress) error { reports++; return nil })
-		if took := time.Since(began); err != nil || took != 10*time.Second || reports != 2 {
+		if took := time.Since(began); err != nil || took < 10*time.Second || took > 11*time.Second || reports < 2 {
 			t.Errorf("two redrives at 0.1/s took %v with %d reports, %v", took, reports, err)
 		}
 	})
@@ -318,7 +318,8 @@ func TestCalendarsMoveTheirTimers(t *testing.T) {
 		first, _ := h.Get(ctx, key("a"))
 		day := rouse.DateOf(first.Due.Time())
 		cal.Days = []rouse.Day{{Date: day, Text: "a holiday"}}
-		saved, moved, err := h.PutCalendar(ctx, cal)
+		saved, job, err := h.PutCalendar(ctx, cal)
+		moved := job.Changed
 		if err != nil || moved != 1 || saved.Revision == 0 {
 			t.Fatalf("moved %d, %v", moved, err)
 		}

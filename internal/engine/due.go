@@ -17,10 +17,13 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		return
 	}
 	switch {
+	case rouse.IsJob(en.row.Key):
+		m.jobs.add(en)
+		return
 	case en.row.Key.Fire == rouse.ExpectFire:
 		m.expectations.add(en)
 		return
-	case en.row.State == rouse.StateNote && en.row.Due != rouse.Never: // rouse.Timer.CutLater
+	case en.row.State == rouse.StateNote && en.row.Due != rouse.Never: // rouse.CutLater
 		m.decide(en, reported{step: rouse.CutStep, unsure: true})
 		return
 	case en.row.State == rouse.StateNote: // it was kept next to its timer until now

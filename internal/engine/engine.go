@@ -128,6 +128,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	front.Go(func() { e.retention.recordsLoop(ctx) })
 	front.Go(func() { e.retention.timersLoop(ctx) })
 	front.Go(func() { e.memory.expectations.loop(ctx) })
+	front.Go(func() { e.memory.jobs.loop(ctx) })
 	front.Go(func() { e.inspection.loop(ctx) })
 
 	<-ctx.Done()

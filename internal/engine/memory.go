@@ -18,7 +18,8 @@ type memory struct {
 	crowds   *crowds
 	outcomes *outcomes // decisions about rows that are not sent
 
-	expectations *expectations
+	expectations *attention
+	jobs         *attention
 	freezer      freezer
 	send         func(delivery) // starts a delivery; nil until Run
 	wake         chan struct{}  // the wheel has an entry earlier than the firing loop waits for
@@ -35,7 +36,8 @@ type memory struct {
 
 func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds *crowds, outcomes *outcomes) *memory {
 	m := &memory{env: v, sink: sink, buckets: buckets, holds: holds, crowds: crowds, outcomes: outcomes,
-		expectations: &expectations{env: v, outcomes: outcomes, signal: make(chan struct{}, 1)}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+		expectations: newAttention(v, outcomes, maxExpectations), jobs: newAttention(v, outcomes, 1),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
 	m.lanes.init(v.opts.MaxDeliveries, v.opts.Weight, v.opts.fireRate())
 	return m

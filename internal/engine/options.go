@@ -17,9 +17,9 @@ type Options struct {
 	// Delete deletes a timer whose target answered Gone to an occurrence of a generation, if the timer still
 	// has that generation. Required.
 	Delete func(ctx context.Context, key rouse.Key, generation uint64) error
-	// Expect decides about expectations (rouse.Timer.Expectation) that need attention: what becomes of the
-	// row of each. It may change their timers. Required if timers have any.
-	Expect func(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error)
+	// Attend decides about expectations (rouse.Timer.Expectation), or about jobs (rouse.Job), that need
+	// attention: what becomes of the row of each. It may change other rows. Required if there are any.
+	Attend func(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error)
 
 	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s

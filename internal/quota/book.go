@@ -21,16 +21,18 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/note"
 )
 
 // MaxNamespaces bounds the namespaces that are created.
 const MaxNamespaces = 10_000
 
-// Store is what counts and sizes are read from.
+// Store is what counts and sizes are read from, and what a deleted namespace leaves is removed from.
 type Store interface {
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
+	Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error)
 }
 
 // Options configure a Book.
@@ -166,7 +168,8 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets.
+// Delete deletes a namespace that has no timers, calendars and secrets. Nodes that have not seen
+// that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err
@@ -175,6 +178,36 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := b.empty(ctx, name); err != nil {
+		return err
+	}
+	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	settle := takenAfter
+	if b.shares.nodes() > 1 {
+		settle += 2 * access.RefreshEvery
+	}
+	backoff.Sleep(ctx, settle)
+	if err := b.empty(ctx, name); err != nil {
+		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated}, If: rouse.NoRow})
+		if errors.Is(again, rouse.ErrConflict) { // it was created again
+			again = nil
+		}
+		return cmp.Or(again, err)
+	}
+	if err := b.removeJobs(ctx, name); err != nil || is.Quotas.Bytes == 0 {
+		return err
+	}
+	return b.sizes.kind.Write(ctx, access.Change{Name: name, If: rouse.AnyRevision})
+}
+
+// takenAfter is how long a write that was admitted before a namespace was deleted may take.
+const takenAfter = 100 * time.Millisecond
+
+// empty refuses to delete a namespace that has timers, or something that the next one of its name would find.
+func (b *Book) empty(ctx context.Context, name string) error {
 	n, err := b.store.Count(ctx, rouse.Query{Namespace: name, States: rouse.AllStates})
 	switch {
 	case err != nil:
@@ -182,13 +215,25 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	case n > 0:
 		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
 	}
-	if err := b.left(ctx, name); err != nil {
-		return err
+	return b.left(ctx, name)
+}
+
+// removeJobs removes the jobs of a namespace that was deleted. Without timers they have nothing to do.
+func (b *Book) removeJobs(ctx context.Context, name string) error {
+	for q := rouse.JobQuery(name, "", 500); ; {
+		page, err := b.store.List(ctx, q)
+		if err != nil {
+			return rouse.Unavailable(err)
+		}
+		changes := make([]rouse.Change, len(page.Rows))
+		for i := range page.Rows {
+			changes[i] = rouse.Change{Key: page.Rows[i].Key, If: page.Rows[i].Revision}
+		}
+		if _, err := b.store.Apply(ctx, changes); err != nil || page.Next == nil {
+			return err
+		}
+		q.After = *page.Next
 	}
-	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil || is.Quotas.Bytes == 0 {
-		return err
-	}
-	return b.sizes.kind.Write(ctx, access.Change{Name: name, If: rouse.AnyRevision})
 }
 
 // left refuses to delete a namespace that has something which the next one of its name would find.

@@ -485,3 +485,44 @@ func TestNamespacesWithRowsAreListed(t *testing.T) {
 		t.Errorf("a reader of one target sees %+v, %v", list, err)
 	}
 }
+
+// TestATimerDuringTheDeletionOfItsNamespace: a timer that another node takes while the namespace is being
+// deleted does not remain without it. Its jobs are removed with a namespace.
+func TestATimerDuringTheDeletionOfItsNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		n := newNode(t, store, "a")
+		q := rouse.Quotas{Timers: 5}
+		if _, err := n.Put(t.Context(), "acme", q, rouse.NoRow); err != nil {
+			t.Fatal(err)
+		}
+		job := rouse.Job{Namespace: "acme", ID: "bulk-1"}
+		timer := job.Row(0, []byte("{}"), rouse.Never)
+		row := timer.Row()
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+			t.Fatal(err)
+		}
+		deleted := make(chan error)
+		go func() { deleted <- n.Delete(t.Context(), "acme") }()
+		time.Sleep(takenAfter / 2)
+		if n.Exists("acme") {
+			t.Error("it is not being deleted")
+		}
+		n.write(t, "late")
+		if err := <-deleted; !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("deleted although it got a timer: %v", err)
+		}
+		if is, _, err := n.Get(t.Context(), "acme"); err != nil || is.Quotas != q {
+			t.Errorf("%+v, %v", is, err)
+		}
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rouse.Key{Namespace: "acme", Name: "late"}, If: rouse.AnyRevision}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Delete(t.Context(), "acme"); err != nil {
+			t.Error(err)
+		}
+		if left, err := store.Count(t.Context(), rouse.JobQuery("acme", "", 0)); err != nil || left != 0 {
+			t.Errorf("%d jobs are left, %v", left, err)
+		}
+	})
+}

@@ -22,7 +22,7 @@ type bulkOps interface {
 }
 
 // bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
-// drains, or progress fails. Changes made until then stay.
+// drains, or progress fails. Its job goes on then.
 func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
 	give, err := s.bulks.take(ctx)
 	if err != nil {
@@ -62,14 +62,23 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 }
 
 func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
-	out := &rousev1.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	out := &rousev1.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
-		out.Failures = append(out.Failures, &rousev1.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireId: failure.Key.Fire, Problem: rousev1.ErrorToProblem(failure.Err)})
+		out.Failures = append(out.Failures, failureToProto(failure.Key, failure.Err))
 	}
 	for _, t := range p.Targets {
 		out.Targets = append(out.Targets, &rousev1.BulkTarget{Target: t.Target, Count: t.Count})
 	}
 	return out
+}
+
+func failureToProto(key rouse.Key, err error) *rousev1.BulkFailure {
+	return &rousev1.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireId: key.Fire, Problem: rousev1.ErrorToProblem(err)}
+}
+
+func failureOf(key rouse.Key, err error) api.BulkFailure {
+	problem, _ := problemOf(err)
+	return api.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireID: key.Fire, Problem: &problem}
 }
 
 const linesType = "application/x-ndjson"
@@ -81,8 +90,8 @@ var bulkRoutes = []route{
 		more: `
 description: |
   The answer is progress, a line of JSON for each report, or one object of all reports for a client that accepts
-  application/json and not application/x-ndjson. What ends it after the first report, such as a server that stops, is the
-  problem of the last one; what was changed until then stays changed.
+  application/json and not application/x-ndjson. The job that the reports name goes on when the client hangs up, and when the
+  server stops: then that is the problem of the last report.
 responses:
   "200": {content: {application/x-ndjson: {schema: {$ref: '#/components/schemas/BulkProgress'}}}}`},
 }
@@ -124,10 +133,9 @@ type bulkAnswer struct {
 }
 
 func (a *bulkAnswer) report(p timers.BulkProgress) error {
-	out := api.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
-		problem, _ := problemOf(failure.Err)
-		out.Failures = append(out.Failures, api.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireID: failure.Key.Fire, Problem: &problem})
+		out.Failures = append(out.Failures, failureOf(failure.Key, failure.Err))
 	}
 	for _, t := range p.Targets {
 		out.Targets = append(out.Targets, api.BulkTarget(t))

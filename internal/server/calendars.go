@@ -16,7 +16,7 @@ import (
 
 // calendarOps are the operations of this file.
 type calendarOps interface {
-	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error)
+	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, job rouse.Job, err error)
 	Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error)
 	Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error)
 	DeleteCalendar(ctx context.Context, namespace, name string) error
@@ -49,14 +49,19 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // a day may have several events
 }
 
-// putCalendar stores a calendar and returns it with the number of timers whose due time moved.
-func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
-	give, err := s.bulks.take(ctx) // it may move many timers
+// putCalendar stores a calendar and returns it with the number of timers whose due time moved, and the job
+// that moves the rest; "" if it is done.
+func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, job string, err error) {
+	give, err := s.bulks.take(ctx) // it may wait for many timers
 	if err != nil {
-		return saved, 0, err
+		return saved, 0, "", err
 	}
 	defer give()
-	return s.timers.PutCalendar(ctx, c)
+	saved, j, err := s.timers.PutCalendar(ctx, c)
+	if j.State == rouse.JobRunning {
+		job = j.ID
+	}
+	return saved, j.Changed, job, err
 }
 
 // calendars returns all calendars of a namespace, without their days.
@@ -96,7 +101,7 @@ func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalenda
 		return nil, err
 	}
 	out.Days = uint64(len(c.Days))
-	if c, out.Moved, err = f.putCalendar(ctx, c); err != nil {
+	if c, out.Moved, out.Job, err = f.putCalendar(ctx, c); err != nil {
 		return nil, err
 	}
 	c.Days = nil
@@ -167,11 +172,11 @@ func (f *httpHandler) putCalendarDays(c *call) error {
 	if err != nil {
 		return err
 	}
-	saved, moved, err := f.putCalendar(c.ctx, rouse.Calendar{Namespace: c.namespace(), Name: c.name(), Days: days})
+	saved, moved, job, err := f.putCalendar(c.ctx, rouse.Calendar{Namespace: c.namespace(), Name: c.name(), Days: days})
 	if err != nil {
 		return err
 	}
-	out.Days, out.Moved = len(days), moved
+	out.Days, out.Moved, out.Job = len(days), moved, job
 	saved.Days = nil
 	out.Calendar = api.CalendarOf(&saved)
 	return c.reply(http.StatusOK, out)

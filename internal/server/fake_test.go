@@ -529,17 +529,50 @@ func (f *fake) Bulk(ctx context.Context, r timers.BulkRequest, progress func(tim
 	return progress(p)
 }
 
-func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar, uint64, error) {
+func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar, rouse.Job, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
 	c, ordered := c.Ordered()
 	if err := cmp.Or(err, ordered); err != nil {
-		return rouse.Calendar{}, 0, err
+		return rouse.Calendar{}, rouse.Job{}, err
 	}
 	f.revision++
 	c.Revision, c.Updated = f.revision, epoch
 	f.days[rouse.CalendarKey(c.Namespace, c.Name)] = c
-	return c, 3, nil
+	return c, rouse.Job{State: rouse.JobDone, Changed: 3}, nil
+}
+
+// Job returns a job that ended, of each kind; others do not exist.
+func (f *fake) Job(_ context.Context, namespace, id string) (rouse.Job, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	j := rouse.Job{Namespace: namespace, ID: id, Created: epoch, Updated: epoch, Ended: epoch}
+	switch id {
+	case "bulk-1":
+		j.Kind, j.Action, j.State, j.Query = rouse.JobBulk, "delete", rouse.JobCancelled, rouse.Query{Namespace: namespace, Prefix: "a"}
+		j.Matched, j.Changed, j.Failed, j.By = 3, 2, 1, "key:a"
+		j.Failures = []rouse.JobFailure{{Key: rouse.Key{Namespace: namespace, Name: "stuck"}, Err: rouse.Refuse("name", "stuck", "is stuck", "pull")}}
+	case "calendar-days":
+		j.Kind, j.Calendar, j.State, j.Err = rouse.JobCalendar, "days", rouse.JobFailed, rouse.ErrForbidden
+	default:
+		err = cmp.Or(err, rouse.ErrNotFound)
+	}
+	return j, err
+}
+
+func (f *fake) Jobs(ctx context.Context, namespace string) (list []rouse.Job, err error) {
+	for _, id := range []string{"calendar-days", "bulk-1"} {
+		j, err := f.Job(ctx, namespace, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, j)
+	}
+	return list, nil
+}
+
+func (f *fake) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
+	return f.Job(ctx, namespace, id)
 }
 
 func (f *fake) Calendar(_ context.Context, namespace, name string) (rouse.Calendar, error) {

@@ -169,6 +169,7 @@ func New(o Options) *Server {
 		&rousev1.Timers_ServiceDesc:     &timersServer{service: core, streams: &s.streams},
 		&rousev1.Fires_ServiceDesc:      &firesServer{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
 		&rousev1.Calendars_ServiceDesc:  &calendarsServer{service: core},
+		&rousev1.Jobs_ServiceDesc:       &jobsServer{service: core},
 		&rousev1.Secrets_ServiceDesc:    &secretsServer{service: core},
 		&rousev1.Admin_ServiceDesc:      &adminServer{service: core},
 		&rousev1.Calls_ServiceDesc:      &callsServer{service: core},

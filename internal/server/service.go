@@ -25,6 +25,7 @@ type Timers interface {
 	fireOps
 	planOps
 	bulkOps
+	jobOps
 	calendarOps
 	Now() rouse.Instant
 }

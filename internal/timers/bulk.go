@@ -3,14 +3,15 @@ package timers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // BulkRequest is one action on all rows that match.
@@ -30,17 +31,12 @@ type BulkRequest struct {
 // BulkProgress is the progress of a bulk request. Failures and Names contain only the entries since the last
 // report.
 type BulkProgress struct {
+	Job                      string // its id; empty: of a dry run
 	Matched, Changed, Failed uint64
 	Failures                 []BulkFailure
 	Names                    []string
-	Targets                  []BulkTarget // of redrive, with Done
+	Targets                  []rouse.JobTarget // of redrive, with Done
 	Done                     bool
-}
-
-// BulkTarget is a target that dead letters were redriven to.
-type BulkTarget struct {
-	Target string // empty: those beyond the first maxBulkTargets
-	Count  uint64
 }
 
 // BulkFailure is a row that was not changed.
@@ -51,11 +47,7 @@ type BulkFailure struct {
 
 // Bounds on what one bulk request reports.
 const (
-	bulkPage     = 500
 	maxBulkNames = 1000
-	maxBulkFails = 100
-
-	maxBulkTargets = 20
 )
 
 // bulkActions has the states of rows that each action applies to.
@@ -73,9 +65,11 @@ var bulkActions = map[string][]rouse.State{
 var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
 	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge}
 
-// Bulk applies one action to all rows that match, page by page, and calls progress after each page, and at
-// the end with Done. A failure of one row does not stop the others. If progress returns an error, Bulk stops
-// and returns it; changes made until then stay. States of the query may narrow the rows of the action.
+// Bulk applies one action to all rows that match, as a job, and calls progress when it begins, whenever it
+// has come further, and at the end with Done. A failure of one row does not stop the others. If progress
+// returns an error, Bulk returns it, and the job goes on, as it does when ctx ends. States of the query may
+// narrow the rows of the action. A request with an Idempotency-Key that an earlier one had follows the job of
+// that one.
 func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) error {
 	if r.DryRun {
 		audit.Checks(ctx)
@@ -83,122 +77,245 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
 	}
-	q, err := r.check()
+	jobs := working{ts}
+	w, err := jobs.bulkWork(&r)
 	if err != nil {
 		return err
 	}
-	verbs := []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}
-	if r.Action != "skip" && r.Action != "reschedule" { // done again, these change nothing
-		ctx = access.Harmless(ctx)
+	first := w.query
+	first.Limit = 1
+	if _, err := ts.page(ctx, first, w.verbs...); err != nil { // the caller may do it somewhere
+		return err
 	}
 	if r.When != nil { // an invalid spec is invalid for every timer
-		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: r.Query.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
 			return err
 		}
 	}
-	var p BulkProgress
-	names, fails := 0, 0
-	pace := pace{perSecond: r.PerSecond}
-	var targets bulkTargets
-	fail := func(key rouse.Key, err error) {
-		p.Failed++
-		audit.Failed(ctx, err)
-		if fails < maxBulkFails {
-			fails++
-			p.Failures = append(p.Failures, BulkFailure{key, err})
+	if r.DryRun {
+		return jobs.dryRun(ctx, w, progress)
+	}
+	id, err := jobs.startBulk(ctx, &r)
+	if errors.Is(err, rouse.ErrFull) && (r.Action == "delete" || r.Action == "purge") { // it makes room
+		return jobs.bulkWithoutRow(ctx, &r, progress)
+	}
+	if err != nil {
+		return err
+	}
+	told := 0
+	return jobs.follow(ctx, r.space(), id, func(j *rouse.Job) error {
+		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
+	})
+}
+
+// progressOf returns the progress of a job, of whose failures some have been told.
+func progressOf(j *rouse.Job, told *int) BulkProgress {
+	p := BulkProgress{Job: j.ID, Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, Done: j.State == rouse.JobDone}
+	if p.Done {
+		p.Targets = j.Targets
+	}
+	for _, f := range j.Failures[min(*told, len(j.Failures)):] {
+		p.Failures = append(p.Failures, BulkFailure{f.Key, f.Err})
+	}
+	*told = len(j.Failures)
+	return p
+}
+
+// endOf returns why a job has ended before it was done.
+func endOf(j *rouse.Job) error {
+	if j.State == rouse.JobCancelled {
+		return fmt.Errorf("the job %s was cancelled: %w", j.ID, rouse.ErrConflict)
+	}
+	return j.Err
+}
+
+// bulkWithoutRow does a bulk change while the store has no room for the row of a job. It ends with ctx.
+func (ts working) bulkWithoutRow(ctx context.Context, r *BulkRequest, progress func(BulkProgress) error) error {
+	j := ts.newJob(ctx, rouse.JobBulk, r.space(), "", 0)
+	for j.Bulk = r; j.Job.State == rouse.JobRunning; {
+		told := len(j.Failures)
+		_, err := ts.workPage(ctx, &j, &j)
+		for _, f := range j.Failures[told:] {
+			j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
+		}
+		if err := cmp.Or(progress(progressOf(&j.Job, &told)), err); err != nil {
+			return err
 		}
 	}
-	for {
-		page, err := ts.page(ctx, q, verbs...)
+	return nil
+}
+
+// dryRun tells what a bulk request would change, in the order of keys.
+func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgress) error) error {
+	var p BulkProgress
+	var all rouse.Job // has the targets
+	q := w.query
+	q.Limit = jobPage
+	for names := 0; ; {
+		page, err := ts.page(ctx, q, w.verbs...)
 		if err != nil {
 			return err
 		}
-		var timers []rouse.Timer
-		for i := range page.Rows {
-			t, err := ts.Read(&page.Rows[i])
-			if err == nil && ts.mayList(ctx, &t, verbs...) && ts.sought(ctx, &q, &t) && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
-				timers = append(timers, t)
-				p.Matched++
+		rows := ts.wanted(ctx, w, page.Rows, &jobRow{Job: rouse.Job{Matched: p.Matched}})
+		p.Matched, p.Names = p.Matched+uint64(len(rows)), nil
+		for i := range rows[:min(len(rows), maxBulkNames-names)] {
+			name := rows[i].Key.Name
+			if q.Namespace == "" {
+				name = rows[i].Key.Namespace + "/" + name
+			}
+			p.Names = append(p.Names, name)
+		}
+		names += len(p.Names)
+		p.Failures = nil
+		for i := range rows {
+			if err := w.target(ctx, &rows[i]); err != nil {
+				p.Failed++
+				p.Failures = append(p.Failures, BulkFailure{rows[i].Key, err})
+			} else if target := rows[i].Spec.Target; w.redrives {
+				all.CountTarget(target)
 			}
 		}
-		p.Names, p.Failures = nil, nil
-		if r.DryRun {
-			for i := range timers[:min(len(timers), maxBulkNames-names)] {
-				name := timers[i].Key.Name
-				if q.Namespace == "" {
-					name = timers[i].Key.Namespace + "/" + name
-				}
-				p.Names = append(p.Names, name)
-			}
-			names += len(p.Names)
-			for i := range timers {
-				if r.Action != "redrive" {
-					break
-				}
-				if r.CurrentSpec {
-					if err := takeCurrentSpec(ctx, ts, &timers[i]); err != nil {
-						fail(timers[i].Key, err)
-						continue
-					}
-				}
-				targets.add(timers[i].Spec.Target)
-			}
+		if p.Done = page.Next == nil || w.limit != 0 && p.Matched >= w.limit; p.Done {
+			p.Targets = all.Targets
 		}
-		for rest := timers; !r.DryRun && len(rest) > 0; {
-			n, err := pace.take(ctx, len(rest))
-			if err != nil {
-				return err
-			}
-			to, errs := ts.bulkPage(ctx, &r, rest[:n])
-			for i, err := range errs {
-				switch {
-				case err == nil:
-					p.Changed++
-					targets.add(to[i])
-				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone in the meantime: nothing is left to do
-				default:
-					fail(rest[i].Key, err)
-				}
-			}
-			if rest = rest[n:]; len(rest) > 0 {
-				if err := progress(p); err != nil {
-					return err
-				}
-				p.Failures = nil
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if p.Done = page.Next == nil || r.Limit != 0 && p.Matched >= r.Limit; p.Done {
-			p.Targets = targets
-		}
-		if err := progress(p); err != nil || p.Done {
+		if err := cmp.Or(progress(p), ctx.Err()); err != nil || p.Done {
 			return err
 		}
 		q.After = *page.Next
 	}
 }
 
-// bulkTargets counts targets, the empty one not.
-type bulkTargets []BulkTarget
-
-func (b *bulkTargets) add(target string) {
-	if target == "" {
-		return
+// bulkWork is the work of a bulk request, which it checks.
+func (ts working) bulkWork(r *BulkRequest) (*work, error) {
+	q, err := r.check()
+	if err != nil {
+		return nil, err
 	}
-	i := slices.IndexFunc(*b, func(t BulkTarget) bool { return t.Target == target })
-	if i < 0 {
-		if i = len(*b); i >= maxBulkTargets {
-			target = ""
-		}
-		if i <= maxBulkTargets {
-			*b = append(*b, BulkTarget{Target: target})
-		}
-		i = min(i, maxBulkTargets)
+	matches := func(ctx context.Context, t *rouse.Timer) bool { return ts.bulkMatches(ctx, r, &q, t) }
+	own := ts.matching(matches)
+	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, wants: matches, part: 100, limit: r.Limit, perSecond: r.PerSecond,
+		missing: r.Action == "reschedule"}
+	w.do = func(ctx context.Context, rows []rouse.Timer) []error {
+		errs := make([]error, len(rows))
+		inParallel(len(rows), func(i int) { rows[i].Spec.Target, errs[i] = own.bulkOne(ctx, r, &rows[i]) })
+		return errs
 	}
-	(*b)[i].Count++
+	w.redrives = r.Action == "redrive"
+	w.target = func(ctx context.Context, t *rouse.Timer) error {
+		if !r.CurrentSpec {
+			return nil
+		}
+		return takeCurrentSpec(ctx, ts.Timers, t)
+	}
+	if r.Action == "delete" {
+		w.part, w.do = jobPage, own.DeleteMany
+	}
+	return w, nil
 }
+
+// asked is the note of a bulk request with an Idempotency-Key. It is written together with the job, and
+// removed when the key is not valid any more.
+type asked struct {
+	Job  string        `json:"job"`
+	Asks uint64        `json:"asks"` // hash of what was asked for
+	At   rouse.Instant `json:"at"`
+}
+
+// askedName begins the names of these notes.
+const askedName = "\x01asked/"
+
+// startBulk writes the job of a bulk request, and returns its id.
+func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err error) {
+	namespace := r.space()
+	if err := ts.roomForJob(ctx, namespace); err != nil {
+		return "", err
+	}
+	now := ts.Engine.Latest()
+	id = newBulkID(now)
+	bucket := rouse.BucketOf(rouse.JobKey(namespace, id), ts.opts.Engine.Buckets)
+	j := ts.newJob(ctx, rouse.JobBulk, namespace, id, bucket)
+	j.Bulk, j.Job.Action, j.Job.Query = r, r.Action, r.Query
+	t, err := j.timer(now)
+	if err != nil {
+		return "", err
+	}
+	row := t.Row()
+	for range maxTries {
+		note, err := ts.askedBefore(ctx, r)
+		if err != nil || note.Job != "" {
+			return note.Job, err
+		}
+		c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
+		if note.key.Name != "" {
+			note.Job, note.At = id, now
+			body, err := json.Marshal(&note.asked)
+			if err != nil {
+				return "", err
+			}
+			to := rouse.Row{Key: note.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}
+			c = rouse.Change{Key: note.key, If: note.revision, To: &to, Also: []rouse.Row{row}}
+		}
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: c})
+		if err != nil {
+			return "", err
+		}
+		if out.Applied {
+			audit.Touched(ctx, namespace, "job "+id, rouse.NoRow, out.Revision)
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("the job %s exists: %w", id, rouse.ErrConflict)
+}
+
+// askedNote is where the note of a request is.
+type askedNote struct {
+	asked
+	key      rouse.Key
+	revision uint64 // that the note has; rouse.NoRow if there is none
+}
+
+// askedBefore returns the note of a request, with a job if an earlier request with its Idempotency-Key made
+// one; without a key if it has no Idempotency-Key. It is rouse.ErrConflict if that asked for something else.
+func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote, err error) {
+	what, err := json.Marshal(r)
+	if err != nil {
+		return n, err
+	}
+	o := asks(ctx, r.Query.Namespace, "bulk", string(what))
+	if o == nil {
+		return n, nil
+	}
+	n.key = rouse.Key{Namespace: rouse.JobKey(r.space(), "").Namespace, Name: askedName + string(o.Tag)}
+	n.Asks, n.revision = o.Asks, rouse.NoRow
+	rows, err := ts.store.Get(ctx, []rouse.Key{n.key})
+	if err != nil || rows[0].Revision == 0 {
+		return n, err
+	}
+	var was asked
+	if err := json.Unmarshal(rows[0].Body, &was); err != nil {
+		return n, fmt.Errorf("the note of an Idempotency-Key cannot be read: %w", err)
+	}
+	n.revision = rows[0].Revision
+	switch {
+	case was.At < ts.Engine.Now().Add(-access.RepeatAge):
+	case was.Asks != o.Asks:
+		return n, fmt.Errorf("another request had this Idempotency-Key: use another one: %w", rouse.ErrConflict)
+	default:
+		audit.Repeated(ctx)
+		n.Job = was.Job
+	}
+	return n, nil
+}
+
+// bulkMatches reports whether a request with the query is about a row.
+func (ts working) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Query, t *rouse.Timer) bool {
+	row := rouse.Row{Key: t.Key, State: t.State(), Labels: t.Spec.Labels, Due: t.Due}
+	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
+		strings.Contains(t.LastError, r.ErrorContains)
+}
+
+// space returns the namespace of the request's job.
+func (r *BulkRequest) space() string { return cmp.Or(r.Query.Namespace, rouse.Everywhere) }
 
 // check validates the request, and returns the query of its rows.
 func (r *BulkRequest) check() (rouse.Query, error) {
@@ -240,7 +357,6 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	if err := checkRate(r.PerSecond); err != nil {
 		return q, err
 	}
-	q.Limit = bulkPage
 	return q, nil
 }
 
@@ -253,27 +369,7 @@ func contains(states []rouse.State, s rouse.State) bool {
 	return false
 }
 
-// bulkPage applies the action to rows, several in parallel: their writes share commits. It returns an error
-// for each, and the target that it was redriven to.
-func (ts *Timers) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) (targets []string, errs []error) {
-	targets, errs = make([]string, len(timers)), make([]error, len(timers))
-	if r.Action == "delete" {
-		return targets, ts.DeleteMany(ctx, timers)
-	}
-	turns := make(chan struct{}, 64)
-	for i := range timers {
-		turns <- struct{}{}
-		go func() {
-			defer func() { <-turns }()
-			targets[i], errs[i] = ts.bulkOne(ctx, r, &timers[i])
-		}()
-	}
-	for range cap(turns) {
-		turns <- struct{}{}
-	}
-	return targets, errs
-}
-
+// bulkOne applies the action to a row, and returns the target that it was redriven to.
 func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (target string, err error) {
 	switch key := t.Key; r.Action {
 	case "pause":

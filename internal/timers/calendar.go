@@ -3,73 +3,121 @@ package timers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
-	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// PutCalendar creates or replaces a calendar, and moves the timers that use it, and have no occurrence due or
-// in progress, to their new due times. It returns how many moved. A timer that would have none left keeps its
-// due time.
-func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
+// calendarWait is how long PutCalendar waits for its job.
+const calendarWait = 10 * time.Second
+
+// PutCalendar creates or replaces a calendar, and begins a job that moves the timers that use it, and have no
+// occurrence due or in progress, to their new due times. Both are one write. It returns when the job has
+// ended, or after 10 s, or when ctx ends: then the job goes on. The job of an earlier change of the calendar
+// that is not done yet begins again.
+func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, job rouse.Job, err error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
-		return c, 0, err
+		return c, job, err
 	}
 	if c, err = c.Ordered(); err != nil {
-		return c, 0, err
+		return c, job, err
 	}
 	if err := ts.access.Require(ctx, access.CalendarsWrite, c.Namespace, "", nil); err != nil {
-		return c, 0, err
+		return c, job, err
 	}
-	ctx = access.AsSystem(ctx) // it moves the timers that use it, whatever the caller may do with them
 	c.Updated = ts.Engine.Latest()
 	key := rouse.CalendarKey(c.Namespace, c.Name)
 	row := c.Row(rouse.BucketOf(key, ts.opts.Engine.Buckets))
 	if err := ts.roomForCalendar(ctx, key, &row); err != nil {
-		return c, 0, err
+		return c, job, err
 	}
-	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row}}})
+	jobs := working{ts}
+	j := jobs.newJob(ctx, rouse.JobCalendar, c.Namespace, calendarID+c.Name, row.Bucket)
+	j.Job.Calendar = c.Name
+	// Until other nodes have read the new days, they may advance timers by the old ones: those are moved,
+	// too. A node caches a schedule as long as its calendar days, so twice the age is enough.
+	begin := c.Updated
+	if ts.opts.Engine.Shared {
+		begin = begin.Add(2 * schedulecache.SharedAge)
+	}
+	t, err := j.timer(begin)
 	if err != nil {
-		return c, 0, err
+		return c, job, err
 	}
-	if out[0].Err != nil {
-		return c, 0, out[0].Err
+	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row, Also: []rouse.Row{t.Row()}}})
+	if err != nil {
+		return c, job, err
 	}
 	ts.schedules.Invalidate(key)
-	c.Revision = out[0].Revision
-	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out[0].Existed), c.Revision)
-	// Until other nodes have read the new days, they may advance timers by the old ones: those are moved
-	// again below. A node caches a schedule as long as its calendar days, so twice the age is enough.
-	if ts.opts.Engine.Shared && !backoff.Sleep(ctx, 2*schedulecache.SharedAge) {
-		return c, 0, ctx.Err()
+	c.Revision = out.Revision
+	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out.Existed), c.Revision)
+	job = j.Job
+	wait, cancel := context.WithTimeout(ctx, calendarWait)
+	defer cancel()
+	err = jobs.follow(wait, c.Namespace, j.Job.ID, func(now *rouse.Job) error { job = *now; return nil })
+	if wait.Err() != nil && ctx.Err() == nil || errors.Is(err, rouse.ErrUnavailable) { // it goes on
+		err = nil
 	}
-	err = ts.eachWithCalendar(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
-		_, err := ts.editTimer(ctx, access.CalendarsWrite, t.Key, nil, func(t *rouse.Timer) (rouse.Step, error) {
-			s, err := ts.schedules.Of(t)
-			if err != nil || t.Attempts != 0 || t.Due <= ts.Engine.Latest() || t.Due == rouse.Never {
-				return rouse.Step{Keep: true}, nil
-			}
-			if !t.Replan(ts.Engine.Latest(), s) {
-				return rouse.Step{Keep: true}, nil
-			}
-			moved++
-			return rouse.Step{To: t}, nil
-		})
-		return err
+	return c, job, cmp.Or(err, endOf(&job))
+}
+
+// calendarID begins the ids of jobs of calendars. Each calendar has one, which its next change writes again.
+const calendarID = "calendar-"
+
+// calendarWork is the work of a calendar's job.
+func (ts working) calendarWork(j *jobRow) *work {
+	uses := func(_ context.Context, t *rouse.Timer) bool { return usesCalendar(t, j.Job.Calendar) }
+	own := working{ts.matching(uses)}
+	return &work{
+		query: rouse.Query{Namespace: j.Job.Namespace},
+		verbs: []access.Verb{access.TimersRead},
+		wants: uses,
+		do: func(ctx context.Context, rows []rouse.Timer) []error {
+			errs := make([]error, len(rows))
+			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key) })
+			return errs
+		},
+		part: 100,
+	}
+}
+
+// replan moves a timer to its due time by the days that its calendars have now; errNoMatch: it has that.
+func (ts working) replan(ctx context.Context, key rouse.Key) error {
+	moved := false
+	_, err := ts.editTimer(ctx, access.CalendarsWrite, key, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		moved = false
+		now := ts.Engine.Latest()
+		s, err := ts.schedules.Of(t)
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		if moved = t.Replan(now, s); !moved {
+			return rouse.Step{Keep: true}, nil
+		}
+		return rouse.Step{To: t}, nil
 	})
-	return c, moved, err
+	if err == nil && !moved {
+		return errNoMatch
+	}
+	return err
+}
+
+// usesCalendar reports whether the due times of a timer depend on a calendar.
+func usesCalendar(t *rouse.Timer, calendar string) bool {
+	return slices.Contains(t.Spec.Calendar.Off, calendar) || slices.Contains(t.Spec.Calendar.Only, calendar)
 }
 
 // eachWithCalendar calls do for every timer of a namespace that uses a calendar.
 func (ts *Timers) eachWithCalendar(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
 	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
-		if slices.Contains(t.Spec.Calendar.Off, calendar) || slices.Contains(t.Spec.Calendar.Only, calendar) {
+		if usesCalendar(t, calendar) {
 			return do(t)
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // DeleteMany is Delete for timers that were just read for it, with one write for all. It returns an error for
-// each, nil if it is gone. Timers that have changed since are read again.
+// each, nil if it is gone. Timers that have changed since are read again, and have to match then.
 func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error {
 	errs := make([]error, len(timers))
 	fail := func(err error) []error {
@@ -55,7 +55,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 		default:
 			touched(ctx, keys[i], timers[i].Revision, rouse.NoRow)
 			if keys[i].Fire == "" {
-				errs[i] = ts.deleteDetachedOf(ctx, keys[i], detached)
+				errs[i] = ts.deleteDetachedOf(ctx, &timers[i], detached)
 			}
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
@@ -84,8 +84,9 @@ func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint6
 }
 
 // deleteDetachedOf is deleteDetached for one timer of many. It first asks, once for each namespace, whether
-// there are detached occurrences at all.
-func (ts *Timers) deleteDetachedOf(ctx context.Context, key rouse.Key, detached map[string]bool) error {
+// there are detached occurrences at all. Those of a timer that was created since with the same name stay.
+func (ts *Timers) deleteDetachedOf(ctx context.Context, t *rouse.Timer, detached map[string]bool) error {
+	key := t.Key
 	any, asked := detached[key.Namespace]
 	if !asked {
 		n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: []rouse.State{rouse.StateFiring}})

@@ -408,6 +408,9 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		if err != nil {
 			return edited{}, err
 		}
+		if ts.match != nil && !ts.match(ctx, &t) {
+			return edited{}, errNoMatch
+		}
 		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
 			return edited{}, conflicting(key, t.Revision)
 		}

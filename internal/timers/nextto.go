@@ -20,6 +20,7 @@ func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx contex
 		return err
 	}
 	ctx = access.AsSystem(ctx)
+	ts.Timers = ts.Timers.matching(nil) // they are not what was selected, but next to it
 	return ts.Timers.each(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}, func(t *rouse.Timer) error {
 		if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
 			return err

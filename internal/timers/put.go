@@ -33,6 +33,7 @@ type Put struct {
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
 	Restart    bool   // an existing timer starts over, even if its due times are the same
 	asks       string // what the put is, to tell it from others with the same Idempotency-Key; empty: its spec
+	tries      int    // how often the timer came or went while it was written
 	Validate   bool   // it is only checked, and nothing is written; of all puts of a call or none
 	Given      bool   // the caller does not change the data of Spec and the result any more: the engine may keep it
 }
@@ -119,8 +120,18 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 		results[i] = replacement(ctx, ts, &puts[i], span).replace(ctx, &puts[i])
 	})
 	for _, i := range rewrites {
-		if err := results[i].Err; errors.Is(err, rouse.ErrUnavailable) || ctx.Err() != nil {
-			return nil, cmp.Or(err, ctx.Err()) // as for creates: to be tried again
+		p, err := &puts[i], results[i].Err
+		switch {
+		case errors.Is(err, rouse.ErrUnavailable), ctx.Err() != nil: // as for creates: to be tried again
+			return nil, cmp.Or(err, ctx.Err())
+		case errors.Is(err, rouse.ErrNotFound) && p.Mode == CreateOrReplace && p.IfRevision == 0 && p.tries < maxTries: // it was deleted in the meantime
+			again := *p
+			again.tries++
+			res, err := ts.Put(ctx, []Put{again})
+			if err != nil {
+				return nil, err
+			}
+			results[i] = res[0]
 		}
 	}
 	return results, nil

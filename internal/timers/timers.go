@@ -5,10 +5,12 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
 	"github.com/rousehq/rouse/internal/scratch"
@@ -31,6 +33,8 @@ type Options struct {
 	AnyInterval []string
 	// Quotas of namespaces; nil: there are none.
 	Quotas Quotas
+	// Audit gets an event for each page of a job that changes something; nil: there is no log.
+	Audit *audit.Log
 	// Access decides what callers may do; nil: everything.
 	Access *access.Control
 }
@@ -44,6 +48,8 @@ type Timers struct {
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
+
+	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
 
 // New returns the timers of a store. They do nothing until Run.
@@ -60,7 +66,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Delete = func(ctx context.Context, key rouse.Key, generation uint64) error {
 		return deleteGone(ctx, ts.Unguarded(), key, generation)
 	}
-	o.Engine.Expect = expecting{ts}.expect
+	o.Engine.Attend = working{ts}.attend
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
 	return ts
 }
@@ -72,3 +78,14 @@ func (ts *Timers) Unguarded() *Timers {
 	own.access, own.admission.explicit = nil, false
 	return &own
 }
+
+// matching returns the same timers, whose edits leave a row as it is, with errNoMatch, unless match accepts
+// the version that they change.
+func (ts *Timers) matching(match func(ctx context.Context, t *rouse.Timer) bool) *Timers {
+	own := *ts
+	own.match = match
+	return &own
+}
+
+// errNoMatch is of a row that was selected, and has changed since so that it no longer is.
+var errNoMatch = errors.New("it no longer matches")

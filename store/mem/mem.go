@@ -13,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	defer s.mu.Unlock()
 	var rows []rouse.Row
 	for _, r := range s.rows {
-		if matches(&q, &r) && r.Key.Compare(q.After) > 0 {
+		if q.Selects(&r) && r.Key.Compare(q.After) > 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -104,26 +103,11 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	defer s.mu.Unlock()
 	var n int64
 	for _, r := range s.rows {
-		if matches(&q, &r) {
+		if q.Selects(&r) {
 			n++
 		}
 	}
 	return n, s.usable(ctx)
-}
-
-func matches(q *rouse.Query, r *rouse.Row) bool {
-	if q.Namespace != "" && r.Key.Namespace != q.Namespace || !strings.HasPrefix(r.Key.Name, q.Prefix) || q.Name != "" && r.Key.Name != q.Name {
-		return false
-	}
-	if !q.Wants(r.State) {
-		return false
-	}
-	for k, v := range q.Labels {
-		if have, ok := r.Labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return (q.DueFrom == 0 || r.Due >= q.DueFrom) && (q.DueUntil == 0 || r.Due < q.DueUntil)
 }
 
 // Claim returns the rows of the window.

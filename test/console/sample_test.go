@@ -98,5 +98,5 @@ func newSample(t *testing.T) *sample {
 // paths are the views with something in them.
 func (w *sample) paths() []string {
 	return []string{"/", "/upcoming", "/load", "/timers", "/timers?state=paused", "/timers/default/payroll", "/timers/default/heartbeat", "/timers/default/sync-crm", "/timers/default/gone",
-		"/fires?ns=default", "/missed?ns=default", "/dead", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
+		"/fires?ns=default", "/missed?ns=default", "/dead", "/jobs", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
 }

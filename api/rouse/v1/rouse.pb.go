@@ -7516,7 +7516,7 @@ type BulkRequest struct {
 	When            *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                                  // of reschedule
 	Limit           uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                               // not 0: at most so many
 	ErrorContains   string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"`           // of redrive and purge: only dead letters whose last error contains it
-	PerSecond       float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`                     // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible. It ends when its caller does.
+	PerSecond       float64                `protobuf:"fixed64,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`                     // of redrive: at most so many, 0.01 to 10,000; 0: as fast as possible
 	WithCurrentSpec bool                   `protobuf:"varint,10,opt,name=with_current_spec,json=withCurrentSpec,proto3" json:"with_current_spec,omitempty"` // of redrive: with the target, payload, headers and policies that their timers have now
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -7631,6 +7631,7 @@ type BulkProgress struct {
 	Names         []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`       // of a dry run: what would be changed, the first thousand; over all namespaces, as "namespace/name"
 	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`        // the last message
 	Targets       []*BulkTarget          `protobuf:"bytes,7,rep,name=targets,proto3" json:"targets,omitempty"`   // of redrive, with done: where the dead letters go
+	Job           string                 `protobuf:"bytes,8,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that does it, which goes on when the stream ends; empty: of a dry run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7712,6 +7713,13 @@ func (x *BulkProgress) GetTargets() []*BulkTarget {
 		return x.Targets
 	}
 	return nil
+}
+
+func (x *BulkProgress) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
 }
 
 type BulkTarget struct {
@@ -7834,6 +7842,362 @@ func (x *BulkFailure) GetNamespace() string {
 	return ""
 }
 
+type ListJobsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"; "-": all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsRequest) Reset() {
+	*x = ListJobsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsRequest) ProtoMessage() {}
+
+func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
+func (*ListJobsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *ListJobsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListJobsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsResponse) Reset() {
+	*x = ListJobsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsResponse) ProtoMessage() {}
+
+func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
+func (*ListJobsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *ListJobsResponse) GetJobs() []*Job {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type GetJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"; "-": of those about all namespaces
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetJobRequest) Reset() {
+	*x = GetJobRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetJobRequest) ProtoMessage() {}
+
+func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
+func (*GetJobRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *GetJobRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetJobRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type CancelJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // as of GetJobRequest
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelJobRequest) Reset() {
+	*x = CancelJobRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelJobRequest) ProtoMessage() {}
+
+func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
+func (*CancelJobRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *CancelJobRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CancelJobRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type Job struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": its timers are of all namespaces
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`         // bulk or calendar
+	Action        string                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`     // of a bulk change, such as delete
+	Calendar      string                 `protobuf:"bytes,5,opt,name=calendar,proto3" json:"calendar,omitempty"` // of a calendar's job: its name
+	Filter        *Filter                `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`     // of a bulk change
+	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`             // the principal that asked for it
+	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`       // running, done, cancelled or failed
+	Problem       *Problem               `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`   // why it failed
+	Matched       uint64                 `protobuf:"varint,10,opt,name=matched,proto3" json:"matched,omitempty"` // timers, or dead letters, that it came to
+	Changed       uint64                 `protobuf:"varint,11,opt,name=changed,proto3" json:"changed,omitempty"`
+	Failed        uint64                 `protobuf:"varint,12,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failures      []*BulkFailure         `protobuf:"bytes,13,rep,name=failures,proto3" json:"failures,omitempty"` // the first hundred; left out of lists
+	CreatedMs     int64                  `protobuf:"varint,14,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs     int64                  `protobuf:"varint,15,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"` // when it made progress last
+	EndedMs       int64                  `protobuf:"varint,16,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`       // 0: it is running
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Job) Reset() {
+	*x = Job{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Job) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Job) ProtoMessage() {}
+
+func (x *Job) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Job.ProtoReflect.Descriptor instead.
+func (*Job) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *Job) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Job) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Job) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Job) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Job) GetCalendar() string {
+	if x != nil {
+		return x.Calendar
+	}
+	return ""
+}
+
+func (x *Job) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *Job) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Job) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Job) GetProblem() *Problem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+func (x *Job) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *Job) GetChanged() uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *Job) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Job) GetFailures() []*BulkFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *Job) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *Job) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+func (x *Job) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Timers        []*Timer               `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"` // up to 1,000
@@ -7845,7 +8209,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7857,7 +8221,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7870,7 +8234,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -7903,7 +8267,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7915,7 +8279,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7928,7 +8292,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -7951,7 +8315,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7963,7 +8327,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7976,7 +8340,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -8024,7 +8388,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8036,7 +8400,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8049,7 +8413,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Day) GetDate() string {
@@ -8078,7 +8442,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8090,7 +8454,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8103,7 +8467,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -8140,13 +8504,14 @@ type PutCalendarResponse struct {
 	Days          uint64                 `protobuf:"varint,2,opt,name=days,proto3" json:"days,omitempty"`
 	Moved         uint64                 `protobuf:"varint,3,opt,name=moved,proto3" json:"moved,omitempty"`      // timers that are due at another time now
 	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
+	Job           string                 `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that moves the rest of the timers; empty: all have moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8158,7 +8523,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8171,7 +8536,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8202,6 +8567,13 @@ func (x *PutCalendarResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *PutCalendarResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type GetCalendarRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -8212,7 +8584,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8224,7 +8596,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8237,7 +8609,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8263,7 +8635,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8275,7 +8647,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8288,7 +8660,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8307,7 +8679,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8319,7 +8691,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8332,7 +8704,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8352,7 +8724,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8364,7 +8736,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8377,7 +8749,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8402,7 +8774,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8414,7 +8786,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8427,7 +8799,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 type BackupRequest struct {
@@ -8438,7 +8810,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8450,7 +8822,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8463,7 +8835,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 type BackupChunk struct {
@@ -8475,7 +8847,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8487,7 +8859,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8500,7 +8872,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8518,7 +8890,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8530,7 +8902,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8543,7 +8915,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 type AdvanceClockRequest struct {
@@ -8557,7 +8929,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8569,7 +8941,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8582,7 +8954,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -8618,7 +8990,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8630,7 +9002,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8643,7 +9015,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -8682,7 +9054,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8694,7 +9066,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8707,7 +9079,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 type ListNodesResponse struct {
@@ -8719,7 +9091,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8731,7 +9103,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8744,7 +9116,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -8773,7 +9145,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8785,7 +9157,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8798,7 +9170,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *Node) GetId() string {
@@ -8887,7 +9259,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8899,7 +9271,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8912,7 +9284,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -8976,7 +9348,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8988,7 +9360,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9001,7 +9373,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -9044,7 +9416,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9056,7 +9428,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9069,7 +9441,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -9109,7 +9481,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9121,7 +9493,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9134,7 +9506,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -9153,7 +9525,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9165,7 +9537,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9178,7 +9550,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9218,7 +9590,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9230,7 +9602,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9243,7 +9615,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9408,7 +9780,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9420,7 +9792,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9433,7 +9805,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9497,7 +9869,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9509,7 +9881,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9522,7 +9894,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9582,7 +9954,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9594,7 +9966,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9607,7 +9979,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *Record) GetNamespace() string {
@@ -9774,7 +10146,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9786,7 +10158,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9799,7 +10171,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -9879,7 +10251,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9891,7 +10263,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9904,7 +10276,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -9960,7 +10332,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9972,7 +10344,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9985,7 +10357,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -10023,7 +10395,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10035,7 +10407,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10048,7 +10420,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -10105,7 +10477,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10117,7 +10489,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10130,7 +10502,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10182,7 +10554,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10194,7 +10566,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10207,7 +10579,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10305,7 +10677,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10317,7 +10689,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10330,7 +10702,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10363,7 +10735,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10375,7 +10747,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10388,7 +10760,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10409,7 +10781,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10421,7 +10793,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10434,7 +10806,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10469,7 +10841,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10481,7 +10853,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10494,7 +10866,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10528,7 +10900,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10540,7 +10912,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10553,7 +10925,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10583,7 +10955,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10595,7 +10967,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10608,7 +10980,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -10648,7 +11020,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10660,7 +11032,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10673,7 +11045,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -10694,7 +11066,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10706,7 +11078,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10719,7 +11091,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -10751,7 +11123,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10763,7 +11135,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10776,7 +11148,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 type SubscribeRequest struct {
@@ -10794,7 +11166,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10806,7 +11178,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10819,7 +11191,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -10904,7 +11276,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10916,7 +11288,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10929,7 +11301,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -10963,7 +11335,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10975,7 +11347,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10988,7 +11360,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -11086,7 +11458,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11098,7 +11470,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11111,7 +11483,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -11149,7 +11521,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11161,7 +11533,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11174,7 +11546,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *Called) GetId() string {
@@ -11234,7 +11606,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11246,7 +11618,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11259,7 +11631,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11309,7 +11681,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11321,7 +11693,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11334,7 +11706,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11377,7 +11749,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11389,7 +11761,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11402,7 +11774,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11438,7 +11810,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11450,7 +11822,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11463,7 +11835,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11504,7 +11876,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11516,7 +11888,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11529,7 +11901,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11561,7 +11933,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11573,7 +11945,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11586,7 +11958,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -11621,7 +11993,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11633,7 +12005,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11646,7 +12018,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -11673,7 +12045,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11685,7 +12057,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11698,7 +12070,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *Peer) GetId() string {
@@ -11738,7 +12110,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11750,7 +12122,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11763,7 +12135,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -11890,7 +12262,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11902,7 +12274,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11915,7 +12287,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -12026,7 +12398,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12038,7 +12410,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12051,7 +12423,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12715,7 +13087,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
 	"per_second\x18\t \x01(\x01R\tperSecond\x12*\n" +
 	"\x11with_current_spec\x18\n" +
-	" \x01(\bR\x0fwithCurrentSpec\"\xe7\x01\n" +
+	" \x01(\bR\x0fwithCurrentSpec\"\xf9\x01\n" +
 	"\fBulkProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
@@ -12723,7 +13095,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\bfailures\x18\x04 \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x12\n" +
 	"\x04done\x18\x06 \x01(\bR\x04done\x12.\n" +
-	"\atargets\x18\a \x03(\v2\x14.rouse.v1.BulkTargetR\atargets\":\n" +
+	"\atargets\x18\a \x03(\v2\x14.rouse.v1.BulkTargetR\atargets\x12\x10\n" +
+	"\x03job\x18\b \x01(\tR\x03job\":\n" +
 	"\n" +
 	"BulkTarget\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
@@ -12732,7 +13105,37 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\afire_id\x18\x02 \x01(\tR\x06fireId\x12+\n" +
 	"\aproblem\x18\x03 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x1c\n" +
-	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"\x8e\x01\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"/\n" +
+	"\x0fListJobsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"5\n" +
+	"\x10ListJobsResponse\x12!\n" +
+	"\x04jobs\x18\x01 \x03(\v2\r.rouse.v1.JobR\x04jobs\"=\n" +
+	"\rGetJobRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"@\n" +
+	"\x10CancelJobRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xd0\x03\n" +
+	"\x03Job\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06action\x18\x04 \x01(\tR\x06action\x12\x1a\n" +
+	"\bcalendar\x18\x05 \x01(\tR\bcalendar\x12(\n" +
+	"\x06filter\x18\x06 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12\x14\n" +
+	"\x05state\x18\b \x01(\tR\x05state\x12+\n" +
+	"\aproblem\x18\t \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x18\n" +
+	"\amatched\x18\n" +
+	" \x01(\x04R\amatched\x12\x18\n" +
+	"\achanged\x18\v \x01(\x04R\achanged\x12\x16\n" +
+	"\x06failed\x18\f \x01(\x04R\x06failed\x121\n" +
+	"\bfailures\x18\r \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x0e \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\x0f \x01(\x03R\tupdatedMs\x12\x19\n" +
+	"\bended_ms\x18\x10 \x01(\x03R\aendedMs\"\x8e\x01\n" +
 	"\rImportRequest\x12'\n" +
 	"\x06timers\x18\x01 \x03(\v2\x0f.rouse.v1.TimerR\x06timers\x120\n" +
 	"\tcalendars\x18\x02 \x03(\v2\x12.rouse.v1.CalendarR\tcalendars\x12\"\n" +
@@ -12753,12 +13156,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12!\n" +
 	"\x04days\x18\x03 \x03(\v2\r.rouse.v1.DayR\x04days\x12\x1c\n" +
-	"\ticalendar\x18\x04 \x01(\fR\ticalendar\"\x8b\x01\n" +
+	"\ticalendar\x18\x04 \x01(\fR\ticalendar\"\x9d\x01\n" +
 	"\x13PutCalendarResponse\x12.\n" +
 	"\bcalendar\x18\x01 \x01(\v2\x12.rouse.v1.CalendarR\bcalendar\x12\x12\n" +
 	"\x04days\x18\x02 \x01(\x04R\x04days\x12\x14\n" +
 	"\x05moved\x18\x03 \x01(\x04R\x05moved\x12\x1a\n" +
-	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"F\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\x12\x10\n" +
+	"\x03job\x18\x05 \x01(\tR\x03job\"F\n" +
 	"\x12GetCalendarRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"4\n" +
@@ -13126,7 +13530,11 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
 	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
 	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
-	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xcb\x03\n" +
+	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xb3\x01\n" +
+	"\x04Jobs\x12A\n" +
+	"\bListJobs\x12\x19.rouse.v1.ListJobsRequest\x1a\x1a.rouse.v1.ListJobsResponse\x120\n" +
+	"\x06GetJob\x12\x17.rouse.v1.GetJobRequest\x1a\r.rouse.v1.Job\x126\n" +
+	"\tCancelJob\x12\x1a.rouse.v1.CancelJobRequest\x1a\r.rouse.v1.Job2\xcb\x03\n" +
 	"\aSecrets\x129\n" +
 	"\tPutSecret\x12\x1a.rouse.v1.PutSecretRequest\x1a\x10.rouse.v1.Secret\x12J\n" +
 	"\vListSecrets\x12\x1c.rouse.v1.ListSecretsRequest\x1a\x1d.rouse.v1.ListSecretsResponse\x12M\n" +
@@ -13185,7 +13593,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 177)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 182)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13298,84 +13706,89 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*BulkProgress)(nil),             // 108: rouse.v1.BulkProgress
 	(*BulkTarget)(nil),               // 109: rouse.v1.BulkTarget
 	(*BulkFailure)(nil),              // 110: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),            // 111: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 112: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 113: rouse.v1.Calendar
-	(*Day)(nil),                      // 114: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 115: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 116: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 117: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 118: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 119: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 120: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 121: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 122: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 123: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 124: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 125: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 126: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 127: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 128: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 129: rouse.v1.Node
-	(*AuditFilter)(nil),              // 130: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 131: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 132: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 133: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 134: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 135: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 136: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 137: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 138: rouse.v1.Record
-	(*RecordFilter)(nil),             // 139: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 140: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 141: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 142: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 143: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 144: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 145: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 146: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 147: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 148: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 149: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 150: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 151: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 152: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 153: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 154: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 155: rouse.v1.Leave
-	(*CallRequest)(nil),              // 156: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 157: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 158: rouse.v1.Called
-	(*Open)(nil),                     // 159: rouse.v1.Open
-	(*Settle)(nil),                   // 160: rouse.v1.Settle
-	(*Answer)(nil),                   // 161: rouse.v1.Answer
-	(*Failure)(nil),                  // 162: rouse.v1.Failure
-	(*Extension)(nil),                // 163: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 164: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 165: rouse.v1.Peers
-	(*Peer)(nil),                     // 166: rouse.v1.Peer
-	(*Fire)(nil),                     // 167: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 168: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 169: rouse.v1.ReportResponse
-	nil,                              // 170: rouse.v1.Namespace.CountsEntry
-	nil,                              // 171: rouse.v1.Grant.LabelsEntry
-	nil,                              // 172: rouse.v1.Spec.LabelsEntry
-	nil,                              // 173: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 174: rouse.v1.Filter.LabelsEntry
-	nil,                              // 175: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 176: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 177: rouse.v1.Open.LabelsEntry
-	nil,                              // 178: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 179: google.protobuf.Duration
+	(*ListJobsRequest)(nil),          // 111: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 112: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 113: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 114: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 115: rouse.v1.Job
+	(*ImportRequest)(nil),            // 116: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 117: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 118: rouse.v1.Calendar
+	(*Day)(nil),                      // 119: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 120: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 121: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 122: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 123: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 124: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 125: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 126: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 127: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 128: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 129: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 130: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 131: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 132: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 133: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 134: rouse.v1.Node
+	(*AuditFilter)(nil),              // 135: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 136: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 137: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 138: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 139: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 140: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 141: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 142: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 143: rouse.v1.Record
+	(*RecordFilter)(nil),             // 144: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 145: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 146: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 147: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 148: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 149: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 150: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 151: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 152: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 153: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 154: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 155: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 156: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 157: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 158: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 159: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 160: rouse.v1.Leave
+	(*CallRequest)(nil),              // 161: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 162: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 163: rouse.v1.Called
+	(*Open)(nil),                     // 164: rouse.v1.Open
+	(*Settle)(nil),                   // 165: rouse.v1.Settle
+	(*Answer)(nil),                   // 166: rouse.v1.Answer
+	(*Failure)(nil),                  // 167: rouse.v1.Failure
+	(*Extension)(nil),                // 168: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 169: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 170: rouse.v1.Peers
+	(*Peer)(nil),                     // 171: rouse.v1.Peer
+	(*Fire)(nil),                     // 172: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 173: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 174: rouse.v1.ReportResponse
+	nil,                              // 175: rouse.v1.Namespace.CountsEntry
+	nil,                              // 176: rouse.v1.Grant.LabelsEntry
+	nil,                              // 177: rouse.v1.Spec.LabelsEntry
+	nil,                              // 178: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 179: rouse.v1.Filter.LabelsEntry
+	nil,                              // 180: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 181: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 182: rouse.v1.Open.LabelsEntry
+	nil,                              // 183: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 184: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	179, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	179, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	184, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	184, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	170, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	175, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13391,12 +13804,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	171, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	176, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	179, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	184, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -13406,245 +13819,255 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	66,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
 	65,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	64,  // 36: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	172, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	177, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	71,  // 38: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	72,  // 39: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	70,  // 40: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	179, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	179, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	179, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	179, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	184, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	184, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	184, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	184, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	69,  // 45: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	179, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	179, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	179, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	179, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	179, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	179, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	179, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	173, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	179, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	184, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	184, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	184, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	184, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	184, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	184, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	184, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	178, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	184, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	68,  // 55: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 56: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	74,  // 57: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	75,  // 58: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	179, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	179, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	179, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	184, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	184, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	184, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 62: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	77,  // 63: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	68,  // 64: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	79,  // 65: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	80,  // 66: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	174, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	179, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	82,  // 68: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	63,  // 69: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	82,  // 70: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	95,  // 71: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	70,  // 72: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	179, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	179, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	184, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	184, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	101, // 75: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	100, // 76: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	63,  // 77: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	138, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	143, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
 	101, // 79: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	82,  // 80: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	101, // 81: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	82,  // 82: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	179, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	184, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	106, // 84: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	82,  // 85: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	95,  // 86: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
 	110, // 87: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
 	109, // 88: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
 	80,  // 89: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	63,  // 90: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	113, // 91: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 92: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	79,  // 93: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	114, // 94: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	114, // 95: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	113, // 96: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	113, // 97: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	179, // 98: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	179, // 99: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	129, // 100: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	130, // 101: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	135, // 102: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	130, // 103: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	135, // 104: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	179, // 105: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	68,  // 106: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	101, // 107: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	67,  // 108: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	175, // 109: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	139, // 110: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	138, // 111: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	139, // 112: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	179, // 113: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	144, // 114: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	179, // 115: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	179, // 116: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	147, // 117: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	138, // 118: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	138, // 119: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	159, // 120: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	160, // 121: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	155, // 122: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	179, // 123: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	179, // 124: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	179, // 125: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	179, // 126: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	176, // 127: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	179, // 128: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 129: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	177, // 130: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	162, // 131: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	163, // 132: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	161, // 133: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	179, // 134: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	179, // 135: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	167, // 136: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	165, // 137: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	166, // 138: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	166, // 139: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	178, // 140: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	162, // 141: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	179, // 142: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	73,  // 143: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	76,  // 144: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	76,  // 145: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	81,  // 146: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	83,  // 147: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	85,  // 148: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	87,  // 149: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	89,  // 150: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	90,  // 151: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	91,  // 152: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	93,  // 153: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	94,  // 154: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	96,  // 155: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	98,  // 156: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	102, // 157: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	104, // 158: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	107, // 159: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	111, // 160: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	136, // 161: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	140, // 162: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	142, // 163: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	145, // 164: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	148, // 165: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	150, // 166: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	152, // 167: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	115, // 168: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	117, // 169: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	118, // 170: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	120, // 171: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	3,   // 172: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 173: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 174: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 175: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 176: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 177: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	122, // 178: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	124, // 179: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	125, // 180: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	127, // 181: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	131, // 182: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	133, // 183: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	154, // 184: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	168, // 185: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 186: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 187: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 188: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 189: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 190: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 191: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 192: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 193: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 194: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 195: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 196: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 197: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 198: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 199: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 200: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 201: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 202: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 203: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 204: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	156, // 205: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	157, // 206: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 207: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	78,  // 208: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 209: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 210: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	84,  // 211: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	86,  // 212: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	88,  // 213: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 214: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 215: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	92,  // 216: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 217: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 218: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	97,  // 219: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	99,  // 220: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	103, // 221: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	105, // 222: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	108, // 223: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	112, // 224: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	137, // 225: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	141, // 226: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	143, // 227: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	146, // 228: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	149, // 229: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	151, // 230: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	153, // 231: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	116, // 232: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	113, // 233: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	119, // 234: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	121, // 235: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	2,   // 236: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 237: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 238: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 239: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 240: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 241: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	123, // 242: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	126, // 243: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	126, // 244: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	128, // 245: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	132, // 246: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	134, // 247: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	164, // 248: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	169, // 249: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 250: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 251: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 252: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 253: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 254: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 255: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 256: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 257: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 258: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 259: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 260: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 261: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 262: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 263: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 264: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 265: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 266: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 267: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 268: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	158, // 269: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	158, // 270: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	207, // [207:271] is the sub-list for method output_type
-	143, // [143:207] is the sub-list for method input_type
-	143, // [143:143] is the sub-list for extension type_name
-	143, // [143:143] is the sub-list for extension extendee
-	0,   // [0:143] is the sub-list for field type_name
+	115, // 90: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	82,  // 91: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	80,  // 92: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	110, // 93: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	63,  // 94: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	118, // 95: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 96: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	79,  // 97: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	119, // 98: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	119, // 99: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	118, // 100: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	118, // 101: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	184, // 102: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	184, // 103: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	134, // 104: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	135, // 105: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	140, // 106: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	135, // 107: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	140, // 108: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	184, // 109: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	68,  // 110: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	101, // 111: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	67,  // 112: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	180, // 113: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	144, // 114: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	143, // 115: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	144, // 116: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	184, // 117: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	149, // 118: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	184, // 119: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	184, // 120: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	152, // 121: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	143, // 122: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	143, // 123: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	164, // 124: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	165, // 125: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	160, // 126: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	184, // 127: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	184, // 128: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	184, // 129: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	184, // 130: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	181, // 131: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	184, // 132: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 133: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	182, // 134: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	167, // 135: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	168, // 136: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	166, // 137: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	184, // 138: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	184, // 139: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	172, // 140: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	170, // 141: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	171, // 142: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	171, // 143: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	183, // 144: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	167, // 145: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	184, // 146: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	73,  // 147: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	76,  // 148: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	76,  // 149: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	81,  // 150: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	83,  // 151: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	85,  // 152: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	87,  // 153: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	89,  // 154: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	90,  // 155: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	91,  // 156: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	93,  // 157: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	94,  // 158: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	96,  // 159: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	98,  // 160: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	102, // 161: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	104, // 162: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	107, // 163: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	116, // 164: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	141, // 165: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	145, // 166: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	147, // 167: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	150, // 168: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	153, // 169: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	155, // 170: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	157, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	120, // 172: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	122, // 173: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	123, // 174: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	125, // 175: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	111, // 176: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	113, // 177: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	114, // 178: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	3,   // 179: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 180: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 181: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 182: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 183: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 184: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	127, // 185: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	129, // 186: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	130, // 187: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	132, // 188: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	136, // 189: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	138, // 190: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	159, // 191: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	173, // 192: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 193: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 194: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 195: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 196: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 197: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 198: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 199: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 200: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 201: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 202: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 203: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 204: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 205: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 206: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 207: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 208: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 209: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 210: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 211: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	161, // 212: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	162, // 213: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 214: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	78,  // 215: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 216: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 217: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	84,  // 218: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	86,  // 219: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	88,  // 220: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 221: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 222: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	92,  // 223: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 224: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 225: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	97,  // 226: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	99,  // 227: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	103, // 228: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	105, // 229: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	108, // 230: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	117, // 231: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	142, // 232: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	146, // 233: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	148, // 234: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	151, // 235: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	154, // 236: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	156, // 237: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	158, // 238: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	121, // 239: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	118, // 240: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	124, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	126, // 242: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	112, // 243: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	115, // 244: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	115, // 245: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	2,   // 246: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 247: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 248: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 249: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 250: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 251: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	128, // 252: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	131, // 253: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	131, // 254: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	133, // 255: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	137, // 256: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	139, // 257: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	169, // 258: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	174, // 259: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 260: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 261: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 262: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 263: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 264: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 265: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 266: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 267: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 268: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 269: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 270: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 271: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 272: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 273: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 274: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 275: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 276: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 277: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 278: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	163, // 279: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	163, // 280: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	214, // [214:281] is the sub-list for method output_type
+	147, // [147:214] is the sub-list for method input_type
+	147, // [147:147] is the sub-list for extension type_name
+	147, // [147:147] is the sub-list for extension extendee
+	0,   // [0:147] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -13656,13 +14079,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[152].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[157].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[166].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[171].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -13674,9 +14097,9 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   177,
+			NumMessages:   182,
 			NumExtensions: 0,
-			NumServices:   9,
+			NumServices:   10,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,

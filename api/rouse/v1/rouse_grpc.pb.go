@@ -1309,6 +1309,192 @@ var Calendars_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Jobs_ListJobs_FullMethodName  = "/rouse.v1.Jobs/ListJobs"
+	Jobs_GetJob_FullMethodName    = "/rouse.v1.Jobs/GetJob"
+	Jobs_CancelJob_FullMethodName = "/rouse.v1.Jobs/CancelJob"
+)
+
+// JobsClient is the client API for Jobs service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Jobs are changes of many timers, which go on without the client that asked for them.
+type JobsClient interface {
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
+	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*Job, error)
+	// CancelJob ends a bulk change that is running. What it has changed stays changed.
+	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error)
+}
+
+type jobsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewJobsClient(cc grpc.ClientConnInterface) JobsClient {
+	return &jobsClient{cc}
+}
+
+func (c *jobsClient) ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListJobsResponse)
+	err := c.cc.Invoke(ctx, Jobs_ListJobs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*Job, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Job)
+	err := c.cc.Invoke(ctx, Jobs_GetJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Job)
+	err := c.cc.Invoke(ctx, Jobs_CancelJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JobsServer is the server API for Jobs service.
+// All implementations must embed UnimplementedJobsServer
+// for forward compatibility.
+//
+// Jobs are changes of many timers, which go on without the client that asked for them.
+type JobsServer interface {
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
+	GetJob(context.Context, *GetJobRequest) (*Job, error)
+	// CancelJob ends a bulk change that is running. What it has changed stays changed.
+	CancelJob(context.Context, *CancelJobRequest) (*Job, error)
+	mustEmbedUnimplementedJobsServer()
+}
+
+// UnimplementedJobsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedJobsServer struct{}
+
+func (UnimplementedJobsServer) ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListJobs not implemented")
+}
+func (UnimplementedJobsServer) GetJob(context.Context, *GetJobRequest) (*Job, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetJob not implemented")
+}
+func (UnimplementedJobsServer) CancelJob(context.Context, *CancelJobRequest) (*Job, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelJob not implemented")
+}
+func (UnimplementedJobsServer) mustEmbedUnimplementedJobsServer() {}
+func (UnimplementedJobsServer) testEmbeddedByValue()              {}
+
+// UnsafeJobsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to JobsServer will
+// result in compilation errors.
+type UnsafeJobsServer interface {
+	mustEmbedUnimplementedJobsServer()
+}
+
+func RegisterJobsServer(s grpc.ServiceRegistrar, srv JobsServer) {
+	// If the following call panics, it indicates UnimplementedJobsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Jobs_ServiceDesc, srv)
+}
+
+func _Jobs_ListJobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListJobsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).ListJobs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_ListJobs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).ListJobs(ctx, req.(*ListJobsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_GetJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).GetJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_GetJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).GetJob(ctx, req.(*GetJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_CancelJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).CancelJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_CancelJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).CancelJob(ctx, req.(*CancelJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Jobs_ServiceDesc is the grpc.ServiceDesc for Jobs service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Jobs_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Jobs",
+	HandlerType: (*JobsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListJobs",
+			Handler:    _Jobs_ListJobs_Handler,
+		},
+		{
+			MethodName: "GetJob",
+			Handler:    _Jobs_GetJob_Handler,
+		},
+		{
+			MethodName: "CancelJob",
+			Handler:    _Jobs_CancelJob_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
 	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
 	Secrets_ListSecrets_FullMethodName       = "/rouse.v1.Secrets/ListSecrets"
 	Secrets_DeleteSecret_FullMethodName      = "/rouse.v1.Secrets/DeleteSecret"

@@ -249,10 +249,10 @@ export interface Timer {
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
   pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "calendar" | "schedule_invalid";
-  /** When the pause began. */
-  paused_at?: Time;
   /** When the pause ends by itself. */
   pause_until?: Time;
+  /** When the pause began. */
+  paused_at?: Time;
   created?: Time;
   updated?: Time;
   /** Where intervals begin. */
@@ -563,6 +563,8 @@ export interface BulkProgress {
   targets?: BulkTarget[];
   /** Nothing comes after this. */
   done?: boolean;
+  /** The id of the job that does it, which goes on when the answer ends; not of a dry run. */
+  job?: string;
   /** What ended it before its end; nothing comes after this, either. */
   problem?: Problem;
 }
@@ -610,6 +612,8 @@ export interface CalendarPut {
   days: number;
   /** Timers that are due at another time now. */
   moved: number;
+  /** The id of the job that moves the rest of them; left out: all have moved. */
+  job?: string;
   /** Such as an event that repeats beyond what is kept. */
   warnings?: string[];
 }

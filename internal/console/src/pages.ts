@@ -6,6 +6,7 @@ import { Cluster } from "./pages/cluster.tsx";
 import { Dead } from "./pages/dead.tsx";
 import { Doctor } from "./pages/doctor.tsx";
 import { Fires, Missed } from "./pages/fires.tsx";
+import { Jobs } from "./pages/jobs.tsx";
 import { Lab } from "./pages/lab.tsx";
 import { Load } from "./pages/load.tsx";
 import { Namespaces } from "./pages/namespaces.tsx";
@@ -30,6 +31,7 @@ export const views: View[] = [
   { path: "/fires", title: "Fires", words: "records history runs attempts", key: "f", group: "Timers", right: "timers.read", page: Fires },
   { path: "/missed", title: "Missed and skipped", words: "records misfire why", key: "m", group: "Timers", right: "timers.read", page: Missed },
   { path: "/dead", title: "Dead letters", words: "dead redrive purge errors retry failed", key: "d", group: "Timers", right: "timers.read", page: Dead },
+  { path: "/jobs", title: "Jobs", words: "jobs bulk cancel progress", key: "j", group: "Timers", right: "timers.read", page: Jobs },
   { path: "/targets", title: "Targets", words: "circuit lane endpoint", key: "r", group: "Timers", right: "timers.read", page: Targets },
   { path: "/lab", title: "Schedule lab", words: "next preview cron create new", key: "s", group: "Plan", right: "timers.read", page: Lab },
   { path: "/calendars", title: "Calendars", words: "calendar holidays", key: "c", group: "Plan", right: "calendars.read", page: Calendars },

@@ -69,7 +69,11 @@ export interface Diagnosis { worst: string; findings: Finding[]; nodes: { id: st
 export interface Calendar { namespace?: string; name: string; days?: { date: string; text?: string }[]; updated?: string }
 export interface Namespace { name: string; quotas?: Record<string, number | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
 export interface Clock { now: string; ahead?: string; virtual: boolean; fired?: number }
+export interface Job {
+  namespace: string; id: string; kind: string; action?: string; calendar?: string; filter?: { prefix?: string }; by?: string; state: string; problem?: Problem;
+  matched: number; changed: number; failed: number; created: string; updated: string; ended?: string;
+}
 export interface Progress {
-  matched: number; changed: number; failed: number; names?: string[]; done?: boolean; problem?: Problem;
+  matched: number; changed: number; failed: number; names?: string[]; done?: boolean; job?: string; problem?: Problem;
   failures?: { name: string; namespace: string; problem: Problem }[];
 }

@@ -316,10 +316,10 @@ class Timer:
     pause_reason: Optional[str] = None
     pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "calendar", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
-    paused_at: Optional[datetime] = None
-    """When the pause began."""
     pause_until: Optional[datetime] = None
     """When the pause ends by itself."""
+    paused_at: Optional[datetime] = None
+    """When the pause began."""
     created: Optional[datetime] = None
     updated: Optional[datetime] = None
     anchor: Optional[datetime] = None
@@ -660,6 +660,8 @@ class BulkProgress:
     """Of redrive, with done: where the dead letters go."""
     done: Optional[bool] = None
     """Nothing comes after this."""
+    job: Optional[str] = None
+    """The id of the job that does it, which goes on when the answer ends; not of a dry run."""
     problem: Optional[Problem] = None
     """What ended it before its end; nothing comes after this, either."""
 
@@ -715,6 +717,8 @@ class CalendarPut:
     days: int
     moved: int
     """Timers that are due at another time now."""
+    job: Optional[str] = None
+    """The id of the job that moves the rest of them; left out: all have moved."""
     warnings: Optional[list[str]] = None
     """Such as an event that repeats beyond what is kept."""
 

@@ -52,7 +52,7 @@ export function Bulk({ ns, filter, change, close }: Props) {
   const [now, move] = useState<Progress>();
   const [error, fail] = useState<Error>();
   const [v, put] = useState<Values>(Object.fromEntries((change.fields ?? []).map((f) => [f.name, f.value ?? ""])));
-  const stop = useRef<AbortController | undefined>(undefined), form = useRef<HTMLFormElement>(null), undo = useRef(false);
+  const stop = useRef<AbortController | undefined>(undefined), form = useRef<HTMLFormElement>(null), undo = useRef(false), stopping = useRef(false);
   const url = path`/v1/namespaces/${ns}/timers` + ":bulk";
   const body = (test: boolean) => ({
     filter, action: change.action, ...(test ? { dry_run: true } : {}), ...(change.error ? { error_contains: change.error } : {}),
@@ -83,13 +83,18 @@ export function Bulk({ ns, filter, change, close }: Props) {
       close();
     } catch (err) {
       move(undefined);
-      if (!own.signal.aborted) return fail(err as Error);
+      if (!own.signal.aborted && !stopping.current) return fail(err as Error);
       tell(`${change.title}: stopped after ${count(last?.changed)} of ${count(dry?.matched)}`, back());
       refresh();
       close();
     }
   };
-  const end = () => { if (now) stop.current?.abort(); else close(); };
+  const end = () => {
+    if (!now) return close();
+    stopping.current = true;
+    const stopped = now.job ? call("POST", path`/v1/namespaces/${ns}/jobs/${now.job}` + ":cancel") : Promise.resolve();
+    stopped.then(() => stop.current?.abort(), (err) => { stopping.current = false; fail(err as Error); }); // the job would go on without this page
+  };
   useEffect(() => () => stop.current?.abort(), []);
   const words = change.action === "redrive" || change.action === "purge" ? ["dead", change.action] : [change.action];
   const dead = words[0] === "dead", names = told(dry?.names ?? []).slice(0, 8), shown = names.reduce((a, [, n]) => a + n, 0);

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param when Of reschedule.
  * @param limit At most so many; default all.
  * @param errorContains Of redrive and purge: only dead letters whose last error contains it.
- * @param perSecond Of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does.
+ * @param perSecond Of redrive: at most so many, 0.01 to 10,000; default as fast as possible.
  * @param withCurrentSpec Of redrive: with the target, payload, headers and policies that their timers have now.
  */
 public record BulkOptions(
@@ -97,7 +97,7 @@ public record BulkOptions(
             return this;
         }
 
-        /** Of redrive: at most so many, 0.01 to 10,000; default as fast as possible. It ends when its caller does. */
+        /** Of redrive: at most so many, 0.01 to 10,000; default as fast as possible. */
         public Builder perSecond(double perSecond) {
             this.perSecond = perSecond;
             return this;

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param names Of a dry run: what would be changed, the first thousand.
  * @param targets Of redrive, with done: where the dead letters go.
  * @param done Nothing comes after this.
+ * @param job The id of the job that does it, which goes on when the answer ends; not of a dry run.
  * @param problem What ended it before its end; nothing comes after this, either.
  */
 public record BulkProgress(
@@ -26,6 +27,7 @@ public record BulkProgress(
         List<String> names,
         List<BulkTarget> targets,
         @Nullable Boolean done,
+        @Nullable String job,
         @Nullable Problem problem) {
 
     /** Checks and copies the members. */

@@ -51,8 +51,8 @@ import org.jspecify.annotations.Nullable;
  * @param throttle its throttle
  * @param pauseReason its pause reason
  * @param pauseCause Why it is paused, for programs; requested: a client asked for it.
- * @param pausedAt When the pause began.
  * @param pauseUntil When the pause ends by itself.
+ * @param pausedAt When the pause began.
  * @param created its created
  * @param updated its updated
  * @param anchor Where intervals begin.
@@ -126,8 +126,8 @@ public record Timer(
         @Nullable Throttle throttle,
         @Nullable String pauseReason,
         Timer.@Nullable PauseCause pauseCause,
-        @Nullable Instant pausedAt,
         @Nullable Instant pauseUntil,
+        @Nullable Instant pausedAt,
         @Nullable Instant created,
         @Nullable Instant updated,
         @Nullable Instant anchor,

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,11 +10,12 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// expectations are rows of expectations that need attention. What becomes of them is decided by their timers,
-// which have to be read: so one goroutine does it, many at a time.
-type expectations struct {
+// attention has rows that need attention other than a fire: expectations and jobs. What becomes of them needs
+// other rows, which have to be read or even changed: so one goroutine of each kind does it, many at a time.
+type attention struct {
 	*env
 	outcomes *outcomes
+	most     int // rows that are attended to at a time
 	signal   chan struct{}
 
 	mu   sync.Mutex
@@ -21,11 +23,16 @@ type expectations struct {
 	rows []rouse.Row
 }
 
-// maxExpectations is how many are decided at a time.
+// maxExpectations is how many expectations are decided at a time. Jobs are worked on one at a time, and take
+// turns.
 const maxExpectations = 500
 
+func newAttention(v *env, outcomes *outcomes, most int) *attention {
+	return &attention{env: v, outcomes: outcomes, most: most, signal: make(chan struct{}, 1)}
+}
+
 // add queues an entry that is in no lane and not on the wheel. The mutex of the memory is held.
-func (x *expectations) add(en *entry) {
+func (x *attention) add(en *entry) {
 	en.state, en.lane, en.sent = settling, nil, 0
 	x.mu.Lock()
 	x.list, x.rows = append(x.list, en), append(x.rows, en.row)
@@ -34,10 +41,10 @@ func (x *expectations) add(en *entry) {
 }
 
 // take returns some of the queue.
-func (x *expectations) take() (list []*entry, rows []rouse.Row) {
+func (x *attention) take() (list []*entry, rows []rouse.Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	n := min(len(x.list), maxExpectations)
+	n := min(len(x.list), x.most)
 	list, rows = x.list[:n:n], x.rows[:n:n]
 	if x.list, x.rows = x.list[n:], x.rows[n:]; len(x.list) == 0 {
 		x.list, x.rows = nil, nil
@@ -45,7 +52,7 @@ func (x *expectations) take() (list []*entry, rows []rouse.Row) {
 	return list, rows
 }
 
-func (x *expectations) loop(ctx context.Context) {
+func (x *attention) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,14 +65,16 @@ func (x *expectations) loop(ctx context.Context) {
 	}
 }
 
-// decide settles rows as Options.Expect has it. Those that it cannot decide now are looked at again after a
+// decide settles rows as Options.Attend has it. Those that it cannot decide now are looked at again after a
 // pause.
-func (x *expectations) decide(ctx context.Context, list []*entry, rows []rouse.Row) {
+func (x *attention) decide(ctx context.Context, list []*entry, rows []rouse.Row) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	steps, err := x.opts.Expect(ctx, rows)
+	steps, err := x.opts.Attend(ctx, rows)
 	if err != nil {
-		x.opts.Events.failed("expect", err)
+		if !errors.Is(err, context.Canceled) { // the engine is stopping
+			x.opts.Events.failed("attend", err)
+		}
 		time.AfterFunc(postponed, func() {
 			x.settle(list, rows, func(int) rouse.Step { return rouse.Step{Keep: true} })
 		})
@@ -75,7 +84,7 @@ func (x *expectations) decide(ctx context.Context, list []*entry, rows []rouse.R
 }
 
 // settle writes the steps of rows, unless the rows have changed: then they are looked at again.
-func (x *expectations) settle(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
+func (x *attention) settle(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
 	for i, en := range list {
 		next := of(i)
 		x.outcomes.add(reported{en: en, of: rows[i].Revision, step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})

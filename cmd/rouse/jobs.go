@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// jobsCmd groups the commands for jobs.
+type jobsCmd struct {
+	List   jobsListCmd   `cmd:"" default:"withargs" help:"List jobs, the latest first."`
+	Get    jobsGetCmd    `cmd:"" help:"Show a job, with what it could not change."`
+	Cancel jobsCancelCmd `cmd:"" help:"End a bulk change that is running."`
+}
+
+func (jobsCmd) Help() string {
+	return `A job is a change of many timers: a command with a filter or --all, or the change of a calendar, whose timers move. It goes on
+without the command that began it, and after a crash of the server. A job that has ended is kept for 7 days.
+
+Examples:
+
+    rouse jobs
+    rouse jobs --namespace - --json
+    rouse jobs get calendar-holidays
+    rouse jobs cancel bulk-0mwzracjx-oforg`
+}
+
+// jobsListCmd lists jobs.
+type jobsListCmd struct{}
+
+func (jobsListCmd) Help() string {
+	return `The namespace - is all of them.
+
+Examples:
+
+    rouse jobs list
+    rouse jobs list --namespace billing --json`
+}
+
+// Run lists them.
+func (c *jobsListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Jobs(ctx, a.cli.Namespace)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "ID", "NAMESPACE", "WHAT", "STATE", "CHANGED", "FAILED", "CREATED")
+		for i := range list {
+			j := &list[i]
+			if a.cli.JSON {
+				err = a.printJSON(jobJSON(j))
+			} else {
+				err = t.row(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State), strconv.FormatUint(j.Changed, 10),
+					strconv.FormatUint(j.Failed, 10), stamp(j.Created))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 && !a.cli.JSON {
+			a.note("no jobs")
+		}
+		return t.flush()
+	})
+}
+
+// jobsGetCmd shows a job.
+type jobsGetCmd struct {
+	ID string `arg:"" help:"Id of the job, as the list has it."`
+}
+
+func (jobsGetCmd) Help() string {
+	return `Examples:
+
+    rouse jobs get calendar-holidays
+    rouse jobs get calendar-holidays --json`
+}
+
+// Run shows it.
+func (c *jobsGetCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		j, err := s.Job(ctx, a.cli.Namespace, c.ID)
+		if err != nil {
+			return named("job", c.ID, err)
+		}
+		return a.show(jobJSON(&j), func() error {
+			a.factsOfJob(&j)
+			return nil
+		})
+	})
+}
+
+// jobsCancelCmd cancels a job.
+type jobsCancelCmd struct {
+	ID string `arg:"" help:"Id of the job, as the list has it."`
+}
+
+func (jobsCancelCmd) Help() string {
+	return `What it has changed stays changed. The job of a calendar cannot be cancelled.
+
+Examples:
+
+    rouse jobs cancel bulk-0mwzracjx-oforg`
+}
+
+// Run cancels it.
+func (c *jobsCancelCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		j, err := s.CancelJob(ctx, a.cli.Namespace, c.ID)
+		if err != nil {
+			return named("job", c.ID, err)
+		}
+		return a.show(jobJSON(&j), func() error {
+			a.say("job %s is %s: %s changed", j.ID, j.State, some(j.Changed, "timer"))
+			return nil
+		})
+	})
+}
+
+// factsOfJob prints a job.
+func (a *app) factsOfJob(j *rouse.Job) {
+	pairs := []string{"id", j.ID, "namespace", j.Namespace, "kind", string(j.Kind)}
+	add := func(name, value string) {
+		if value != "" {
+			pairs = append(pairs, name, value)
+		}
+	}
+	add("action", j.Action)
+	add("calendar", j.Calendar)
+	add("by", j.By)
+	add("state", string(j.State))
+	if j.Err != nil {
+		add("error", clean(j.Err.Error()))
+	}
+	add("matched", strconv.FormatUint(j.Matched, 10))
+	add("changed", strconv.FormatUint(j.Changed, 10))
+	add("failed", strconv.FormatUint(j.Failed, 10))
+	add("created", when(j.Created, a.now()))
+	add("updated", when(j.Updated, a.now()))
+	if j.Ended != 0 {
+		add("ended", when(j.Ended, a.now()))
+	}
+	facts(a.out, a.style, pairs...)
+	for _, f := range j.Failures {
+		a.say("%s: %s", clean(strings.TrimSpace(f.Key.Name+" "+f.Key.Fire)), clean(f.Err.Error()))
+	}
+}
+
+// jobJSON returns a job as the API has it.
+func jobJSON(j *rouse.Job) api.Job {
+	out := api.JobOf(j)
+	if j.Err != nil {
+		_, p := problemOf(j.Err)
+		out.Problem = &p
+	}
+	for _, f := range j.Failures {
+		_, p := problemOf(f.Err)
+		out.Failures = append(out.Failures, api.BulkFailure{Namespace: f.Key.Namespace, Name: f.Key.Name, FireID: f.Key.Fire, Problem: &p})
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// jobOps are the operations of this file.
+type jobOps interface {
+	Job(ctx context.Context, namespace, id string) (rouse.Job, error)
+	Jobs(ctx context.Context, namespace string) ([]rouse.Job, error)
+	CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error)
+}
+
+// jobs returns the jobs of a namespace.
+func (s *service) jobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
+	give, err := s.reads.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	return s.timers.Jobs(ctx, namespace)
+}
+
+// jobsServer implements rouse.v1.Jobs.
+type jobsServer struct {
+	rousev1.UnimplementedJobsServer
+	*service
+}
+
+func (f *jobsServer) ListJobs(ctx context.Context, r *rousev1.ListJobsRequest) (*rousev1.ListJobsResponse, error) {
+	list, err := f.jobs(ctx, keyFrom(r.Namespace, "", "").Namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListJobsResponse{Jobs: make([]*rousev1.Job, len(list))}
+	for i := range list {
+		out.Jobs[i] = jobToProto(&list[i])
+	}
+	return out, nil
+}
+
+func (f *jobsServer) GetJob(ctx context.Context, r *rousev1.GetJobRequest) (*rousev1.Job, error) {
+	j, err := f.timers.Job(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	return jobToProto(&j), nil
+}
+
+func (f *jobsServer) CancelJob(ctx context.Context, r *rousev1.CancelJobRequest) (*rousev1.Job, error) {
+	j, err := f.timers.CancelJob(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	return jobToProto(&j), nil
+}
+
+func jobToProto(j *rouse.Job) *rousev1.Job {
+	out := &rousev1.Job{Namespace: j.Namespace, Id: j.ID, Kind: string(j.Kind), Action: j.Action, Calendar: j.Calendar, By: j.By, State: string(j.State),
+		Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, CreatedMs: int64(j.Created), UpdatedMs: int64(j.Updated), EndedMs: int64(j.Ended)}
+	if j.Kind == rouse.JobBulk {
+		out.Filter = rousev1.FilterToProto(&j.Query)
+	}
+	if j.Err != nil {
+		out.Problem = rousev1.ErrorToProblem(j.Err)
+	}
+	for _, f := range j.Failures {
+		out.Failures = append(out.Failures, failureToProto(f.Key, f.Err))
+	}
+	return out
+}
+
+func jobOf(j *rouse.Job) api.Job {
+	out := api.JobOf(j)
+	if j.Err != nil {
+		problem, _ := problemOf(j.Err)
+		out.Problem = &problem
+	}
+	for _, f := range j.Failures {
+		out.Failures = append(out.Failures, failureOf(f.Key, f.Err))
+	}
+	return out
+}
+
+const (
+	jobsPath = nsPath + "/jobs"
+	jobPath  = jobsPath + "/{id}"
+
+	ofJobID = `
+parameters:
+  - {name: id, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 256}, description: 'As in the list of jobs.'}`
+)
+
+var jobsRoutes = []route{
+	{method: "GET", path: jobsPath, serve: (*httpHandler).listJobs, rpc: "Jobs/ListJobs", answer: api.JobList{},
+		summary: `Lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.`, means: "At most 2,000 of them."},
+	{method: "GET", path: jobPath, serve: (*httpHandler).getJob, rpc: "Jobs/GetJob", answer: api.Job{},
+		summary: `Reads a job; those about all namespaces are in the namespace "-".`, means: "The job.", more: ofJobID},
+	{method: "POST", path: jobPath + ":cancel", serve: (*httpHandler).cancelJob, rpc: "Jobs/CancelJob", answer: api.Job{},
+		summary: "Ends a bulk change that is running. What it has changed stays changed.", means: "The job, which has ended.", more: ofJobID},
+}
+
+func (f *httpHandler) listJobs(c *call) error {
+	list, err := f.jobs(c.ctx, c.namespace())
+	if err != nil {
+		return err
+	}
+	out := api.JobList{Jobs: make([]api.Job, len(list))}
+	for i := range list {
+		out.Jobs[i] = jobOf(&list[i])
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (f *httpHandler) getJob(c *call) error {
+	j, err := f.timers.Job(c.ctx, c.namespace(), c.name())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, jobOf(&j))
+}
+
+func (f *httpHandler) cancelJob(c *call) error {
+	j, err := f.timers.CancelJob(c.ctx, c.namespace(), c.name())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, jobOf(&j))
+}

@@ -1,0 +1,610 @@
+package timers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// A job (rouse.Job) is a row that needs attention at once, until its work is done. The node that has its
+// bucket does a page of the work, and then writes the row with the place that it has come to, so that it is
+// due again. After a crash the page is done again: each change is conditional, and is made once. Two nodes on
+// one job do no harm, because the row that each writes has to be the one that it read.
+
+// working is what jobs need of the timers.
+type working struct{ *Timers }
+
+// jobRow is a job as its row has it.
+type jobRow struct {
+	Job      rouse.Job     `json:"job"`
+	Err      *storedError  `json:"error,omitempty"`
+	Failures []failedRow   `json:"failures,omitempty"`
+	Bulk     *BulkRequest  `json:"bulk,omitempty"`
+	Caller   access.Caller `json:"caller"`
+	Cursor   rouse.Key     `json:"cursor"` // what is done: everything up to this key
+	Until    rouse.Key     `json:"until"`  // of a bulk change with a limit: what is counted, and being done, is up to this key
+
+	bucket     uint32
+	generation uint64
+	revision   uint64
+}
+
+type failedRow struct {
+	Key rouse.Key   `json:"key"`
+	Err storedError `json:"error"`
+}
+
+// storedError is an error that a job keeps.
+type storedError struct {
+	Class   string         `json:"class,omitempty"`
+	Text    string         `json:"text"`
+	Invalid *rouse.Invalid `json:"invalid,omitempty"`
+}
+
+func storeError(err error) storedError {
+	s := storedError{Text: rouse.CleanText(err.Error(), rouse.MaxDetail)}
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		s.Invalid = inv
+	} else if class := rouse.ErrorClass(err); class != nil {
+		s.Class = class.Error()
+	}
+	return s
+}
+
+func (s *storedError) err() error {
+	if s.Invalid != nil {
+		return s.Invalid
+	}
+	return rouse.ErrorOf(s.Class, s.Text)
+}
+
+// timer returns the row that needs attention at a time.
+func (j *jobRow) timer(at rouse.Instant) (rouse.Timer, error) {
+	stored := *j
+	stored.Job.Err, stored.Job.Failures = nil, nil
+	body, err := json.Marshal(&stored)
+	t := j.Job.Row(j.bucket, body, at)
+	t.Generation, t.Revision = j.generation, j.revision
+	return t, err
+}
+
+// readJob reads a job from its row.
+func readJob(t *rouse.Timer) (jobRow, error) {
+	var j jobRow
+	if err := json.Unmarshal(t.Spec.Payload, &j); err != nil {
+		return j, fmt.Errorf("the job %s/%s cannot be read: %w", t.Key.Namespace, t.Key.Name, err)
+	}
+	j.bucket, j.generation, j.revision = t.Bucket, t.Generation, t.Revision
+	if j.Err != nil {
+		j.Job.Err = j.Err.err()
+	}
+	for _, f := range j.Failures {
+		j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
+	}
+	return j, nil
+}
+
+// fail counts a row that could not be changed.
+func (j *jobRow) fail(key rouse.Key, err error) {
+	if j.Job.Failed++; len(j.Failures) < rouse.MaxJobFailures {
+		j.Failures = append(j.Failures, failedRow{key, storeError(err)})
+	}
+}
+
+// end ends a job.
+func (j *jobRow) end(state rouse.JobState, err error, now rouse.Instant) {
+	j.Job.State, j.Job.Ended, j.Job.Updated = state, now, now
+	if err != nil {
+		stored := storeError(err)
+		j.Err = &stored
+	}
+}
+
+// work is what a job does to rows.
+type work struct {
+	query     rouse.Query
+	verbs     []access.Verb                                      // that the caller needs for each row
+	wants     func(ctx context.Context, t *rouse.Timer) bool     // more than the query
+	do        func(ctx context.Context, t []rouse.Timer) []error // errNoMatch: a row stays as it is
+	part      int                                                // how many it does at a time
+	limit     uint64                                             // of rows; 0: all
+	perSecond float64                                            // 0: as fast as possible
+	missing   bool                                               // rouse.ErrNotFound may be of something else than the row
+	redrives  bool                                               // do leaves the targets that rows were redriven to in them
+	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to
+}
+
+const (
+	// jobPage is how many rows a job reads at a time, at most.
+	jobPage = 500
+	// jobTurn is for how long a job works before others have their turn.
+	jobTurn = time.Second
+	// jobRetry is when a job goes on if the store does not answer.
+	jobRetry = time.Second
+)
+
+// workOf returns the work of a job, and the context of its caller.
+func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context, error) {
+	if j.Job.Kind == rouse.JobCalendar {
+		return ts.calendarWork(j), access.AsSystem(ctx), nil // it moves the timers that use it, whatever the caller may do with them
+	}
+	if j.Job.Kind != rouse.JobBulk || j.Bulk == nil {
+		return nil, ctx, fmt.Errorf("kind %q of a job is not known: %w", j.Job.Kind, rouse.ErrConflict)
+	}
+	w, err := ts.bulkWork(j.Bulk)
+	ctx = j.Caller.As(ctx)
+	if a := j.Bulk.Action; a == "skip" || a == "reschedule" { // a page is done again after a crash, and these are not the same then
+		ctx = access.Repeatable(ctx, "job "+j.Job.ID)
+	}
+	return w, ctx, err
+}
+
+// attend decides about rows that need attention other than a fire.
+func (ts working) attend(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
+	if !rouse.IsJob(rows[0].Key) {
+		return expecting(ts).expect(ctx, rows)
+	}
+	steps := make([]rouse.Step, len(rows))
+	for i := range rows {
+		var err error
+		if steps[i], err = ts.workOn(ctx, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return steps, nil
+}
+
+// workOn does the next part of a job.
+func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error) {
+	t, err := ts.Read(row)
+	if err != nil {
+		return rouse.Step{}, err
+	}
+	j, err := readJob(&t)
+	switch {
+	case err != nil: // a later version wrote it, and goes on with it
+		t.Visible = ts.Engine.Latest().Add(time.Minute)
+		return rouse.Step{To: &t}, nil
+	case j.Job.State != rouse.JobRunning: // it was kept for long enough
+		return rouse.Step{}, nil
+	}
+	was := j
+	pause, err := ts.workPage(ctx, &was, &j)
+	if ctx.Err() != nil {
+		return rouse.Step{}, ctx.Err()
+	}
+	if errors.Is(err, errOtherwise) { // then its row has its end already, and gets the counts
+		err = nil
+	}
+	at := ts.nextTurn(&j, pause, err)
+	return rouse.Step{Keep: true}, ts.save(ctx, &was, &j, at)
+}
+
+// save writes a job after a page of it, so that it needs attention at a time. If a client has cancelled it in
+// the meantime, it stays cancelled, and has the counts. If it was begun again, or another node has done the
+// page, it stays as it is.
+func (ts working) save(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
+	for range maxTries {
+		t, err := j.timer(at)
+		if err != nil {
+			return err
+		}
+		row := t.Row()
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: j.revision, To: &row}})
+		if err != nil || out.Applied {
+			return err
+		}
+		now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
+		switch {
+		case errors.Is(err, rouse.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case now.generation != was.generation || now.Cursor != was.Cursor || now.Job.Matched != was.Job.Matched:
+			return nil
+		case now.Job.State != rouse.JobRunning:
+			j.Job.State, j.Job.Ended, j.Err = now.Job.State, now.Job.Ended, now.Err
+			at = now.Job.Ended.Add(rouse.JobAge)
+		}
+		j.revision = now.revision
+	}
+	return fmt.Errorf("the job %s changes all the time: %w", j.Job.ID, rouse.ErrConflict)
+}
+
+// nextTurn returns when a job needs attention again, after a page of it ended with an error.
+func (ts working) nextTurn(j *jobRow, pause time.Duration, err error) rouse.Instant {
+	now := ts.Engine.Latest()
+	switch {
+	case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, rouse.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		j.Job.State = rouse.JobRunning // also if the page was the last one, and has no event
+		return now.Add(jobRetry)
+	case err != nil:
+		j.end(rouse.JobFailed, err, now)
+	case j.Job.State == rouse.JobRunning:
+		j.Job.Updated = now
+		return now.Add(pause)
+	default:
+		j.end(j.Job.State, nil, now)
+	}
+	return now.Add(rouse.JobAge)
+}
+
+// errOtherwise is of a job that has been cancelled, or begun again, while a page of it was being done.
+var errOtherwise = errors.New("the job has changed")
+
+// workPage does the next page of a job, or as much of it as fits into its turn, and notes in the job how far
+// it came. It returns how long the job has to wait then. was is the job as it is stored.
+func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Duration, err error) {
+	w, ctx, err := ts.workOf(ctx, j)
+	if err != nil {
+		return 0, err
+	}
+	q := w.query
+	q.After, q.Limit = j.Cursor, jobPage
+	if w.perSecond != 0 { // in portions of a tenth of a second, or of one row
+		q.Limit = min(q.Limit, max(1, int(w.perSecond/10)))
+	}
+	page, err := ts.page(ctx, q, w.verbs...)
+	if err != nil {
+		return 0, err
+	}
+	rows := ts.wanted(ctx, w, page.Rows, j)
+	if j.generation != 0 && len(rows) > 0 {
+		var event *audit.Call
+		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Door: "job", Request: j.Job.ID}
+		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verbs[0]), "job "+string(j.Job.Kind), by, nil)
+		if err != nil { // there is no change without its event
+			return 0, rouse.Unavailable(err)
+		}
+		defer func() { err = event.End(ctx, err, auditCodes) }()
+	}
+	if err := ts.reserve(ctx, w, was, j, rows); err != nil {
+		return 0, err
+	}
+	pause = w.pause(len(rows))
+	for began := time.Now(); len(rows) > 0; {
+		n := min(len(rows), w.part)
+		if err := ts.workPart(ctx, j, w, rows[:n]); err != nil {
+			return 0, err
+		}
+		if rows = rows[n:]; len(rows) > 0 && time.Since(began) > jobTurn {
+			return 0, nil
+		}
+		if err := ts.stillRunning(ctx, j); len(rows) > 0 && err != nil {
+			return 0, err
+		}
+	}
+	j.Until = rouse.Key{}
+	if page.Next == nil || w.limit != 0 && j.Job.Matched >= w.limit {
+		j.Job.State = rouse.JobDone
+	} else {
+		j.Cursor = *page.Next
+	}
+	return pause, nil
+}
+
+// auditCodes are the outcome and the reason that the audit log has of a page that failed.
+func auditCodes(err error) (code, reason string) {
+	if reason = access.ReasonOf(err); reason != "" {
+		return "forbidden", reason
+	}
+	return "unavailable", ""
+}
+
+// pause returns how long n rows take at the rate of the work.
+func (w *work) pause(n int) time.Duration {
+	if w.perSecond == 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / w.perSecond * float64(time.Second))
+}
+
+// wanted returns the rows of a page that are to be changed. Rows that cannot be read are skipped.
+func (ts working) wanted(ctx context.Context, w *work, rows []rouse.Row, j *jobRow) (list []rouse.Timer) {
+	counted := j.Until != rouse.Key{}
+	for i := range rows {
+		if counted && rows[i].Key.Compare(j.Until) > 0 || !counted && w.limit != 0 && j.Job.Matched+uint64(len(list)) >= w.limit {
+			break
+		}
+		if t, err := ts.Read(&rows[i]); err == nil && w.wants(ctx, &t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// reserve counts rows before they are changed, if there is a limit: so that after a crash no more are
+// changed.
+func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []rouse.Timer) error {
+	if w.limit == 0 || len(rows) == 0 || j.Until != (rouse.Key{}) || j.generation == 0 {
+		return nil
+	}
+	j.Job.Matched, j.Until = j.Job.Matched+uint64(len(rows)), rows[len(rows)-1].Key
+	if err := ts.save(ctx, was, j, ts.Engine.Latest()); err != nil {
+		return err
+	}
+	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
+	if err != nil {
+		return err
+	}
+	if now.Until != j.Until || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
+		*was, *j = now, now
+		return errOtherwise
+	}
+	*was, j.revision = now, now.revision
+	return nil
+}
+
+// workPart does rows, and counts them. If the store does not answer for one of them, the job goes on before
+// it.
+func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse.Timer) error {
+	errs := w.do(ctx, rows)
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			if j.Job.Changed++; w.redrives {
+				j.Job.CountTarget(rows[i].Spec.Target)
+			}
+		case errors.Is(err, errNoMatch), errors.Is(err, rouse.ErrNotFound) && !w.missing: // nothing is left to do
+		case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, rouse.ErrClosed), ctx.Err() != nil:
+			return err
+		default:
+			j.fail(rows[i].Key, err)
+		}
+		if j.Until == (rouse.Key{}) {
+			j.Job.Matched++
+		}
+		j.Cursor = rows[i].Key
+	}
+	return nil
+}
+
+// stillRunning returns errOtherwise if a job was cancelled or begun again.
+func (ts working) stillRunning(ctx context.Context, j *jobRow) error {
+	if j.generation == 0 { // it has no row
+		return nil
+	}
+	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
+	switch {
+	case errors.Is(err, rouse.ErrNotFound), err == nil && (now.Job.State != rouse.JobRunning || now.generation != j.generation):
+		return errOtherwise
+	}
+	return err
+}
+
+// newJob returns a job that begins now. Its row is in the bucket.
+func (ts working) newJob(ctx context.Context, kind rouse.JobKind, namespace, id string, bucket uint32) jobRow {
+	now := ts.Engine.Latest()
+	j := jobRow{Job: rouse.Job{Namespace: namespace, ID: id, Kind: kind, State: rouse.JobRunning, Created: now, Updated: now},
+		Caller: ts.access.CallerOf(ctx), bucket: bucket}
+	j.Job.By = j.Caller.ID
+	return j
+}
+
+// bulkID begins the ids of bulk changes.
+const bulkID = "bulk-"
+
+// newBulkID returns an id for a bulk change that begins at a time.
+func newBulkID(now rouse.Instant) string {
+	return fmt.Sprintf("%s%09s-%05s", bulkID, strconv.FormatInt(int64(now), 36), strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36))
+}
+
+// roomForJob removes the oldest job of a namespace that has ended, if it has as many as it may.
+func (ts working) roomForJob(ctx context.Context, namespace string) error {
+	space := rouse.JobKey(namespace, "").Namespace
+	n, err := ts.store.Count(ctx, rouse.JobQuery(space, bulkID, 0))
+	if err != nil || n < rouse.MaxJobs {
+		return err
+	}
+	q := rouse.JobQuery(space, bulkID, 100)
+	for {
+		page, err := ts.store.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Rows {
+			j, err := ts.readJobRow(&page.Rows[i])
+			if err != nil || j.Job.State == rouse.JobRunning {
+				continue
+			}
+			out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: page.Rows[i].Key, If: page.Rows[i].Revision}})
+			if err != nil || out.Applied {
+				return err
+			}
+		}
+		if page.Next == nil {
+			return fmt.Errorf("the namespace %s has %d jobs that are running, as many as it may: wait, or cancel some: %w", namespace, n, rouse.ErrOverloaded)
+		}
+		q.After = *page.Next
+	}
+}
+
+func (ts working) readJobRow(row *rouse.Row) (jobRow, error) {
+	t, err := ts.Read(row)
+	if err != nil {
+		return jobRow{}, err
+	}
+	return readJob(&t)
+}
+
+// jobOf reads a job.
+func (ts working) jobOf(ctx context.Context, namespace, id string) (jobRow, error) {
+	rows, err := ts.store.Get(ctx, []rouse.Key{rouse.JobKey(namespace, id)})
+	if err != nil {
+		return jobRow{}, err
+	}
+	if rows[0].Revision == 0 {
+		return jobRow{}, fmt.Errorf("job %q: %w", id, rouse.ErrNotFound)
+	}
+	return ts.readJobRow(&rows[0])
+}
+
+// Bounds of how often a job is looked at for a client that waits for it.
+const (
+	firstJobLook = 500 * time.Microsecond
+	nextJobLook  = 250 * time.Millisecond
+)
+
+// follow calls report with a job, at once and whenever it has changed, until it has ended or ctx ends.
+func (ts working) follow(ctx context.Context, namespace, id string, report func(*rouse.Job) error) error {
+	var seen uint64
+	b := backoff.New(firstJobLook, nextJobLook)
+	for {
+		j, err := ts.jobOf(ctx, namespace, id)
+		if err != nil {
+			return err
+		}
+		if j.revision != seen {
+			if err := report(&j.Job); err != nil || j.Job.State != rouse.JobRunning {
+				return err
+			}
+			seen = j.revision
+		}
+		if !b.Pause(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// Job returns a job. One of all namespaces is in the namespace rouse.Everywhere.
+func (ts *Timers) Job(ctx context.Context, namespace, id string) (rouse.Job, error) {
+	jobs := working{ts}
+	if err := cmp.Or(checkJob(namespace, id), jobs.mayReadJobs(ctx, namespace)); err != nil {
+		return rouse.Job{}, err
+	}
+	j, err := jobs.jobOf(ctx, namespace, id)
+	if err == nil && !jobs.maySeeJob(ctx, &j.Job) {
+		err = fmt.Errorf("job %q: %w", id, rouse.ErrNotFound)
+	}
+	return j.Job, err
+}
+
+// checkJob refuses what cannot be a job.
+func checkJob(namespace, id string) error {
+	if err := checkSpace(namespace); err != nil {
+		return err
+	}
+	if id == "" || len(id) > rouse.MaxName || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == '/' }) {
+		return rouse.Refuse("id", id, "is no id of a job", "give one of those that the list of jobs has")
+	}
+	return nil
+}
+
+// checkSpace refuses what is neither a namespace nor all of them.
+func checkSpace(namespace string) error {
+	if namespace == rouse.Everywhere {
+		return nil
+	}
+	return rouse.CheckNamespace(namespace)
+}
+
+// mayReadJobs refuses a caller that may read no timers of a namespace, or of any.
+func (ts working) mayReadJobs(ctx context.Context, namespace string) error {
+	if namespace == rouse.Everywhere {
+		return ts.access.Admit(ctx, access.TimersRead)
+	}
+	return ts.access.RequireIn(ctx, access.TimersRead, namespace)
+}
+
+// maySeeJob reports whether the caller may see a job: its own, or one of a namespace that it may read all of.
+func (ts working) maySeeJob(ctx context.Context, j *rouse.Job) bool {
+	if p := access.From(ctx); p != nil && p.ID == j.By {
+		return true
+	}
+	return ts.access.Allows(ctx, access.TimersRead, j.Namespace, "", nil)
+}
+
+// maxListedJobs bounds the rows of jobs that one list reads.
+const maxListedJobs = 2000
+
+// Jobs returns the jobs of a namespace, or with rouse.Everywhere all, without their failures; the latest
+// first.
+func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job, err error) {
+	jobs := working{ts}
+	if err := cmp.Or(checkSpace(namespace), jobs.mayReadJobs(ctx, namespace)); err != nil {
+		return nil, err
+	}
+	q := rouse.JobQuery(strings.TrimPrefix(namespace, rouse.Everywhere), "", 100)
+	for read := 0; read < maxListedJobs; {
+		page, err := ts.store.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Rows {
+			if j, err := jobs.readJobRow(&page.Rows[i]); err == nil && jobs.maySeeJob(ctx, &j.Job) {
+				j.Job.Failures = nil
+				list = append(list, j.Job)
+			}
+		}
+		if read += len(page.Rows); page.Next == nil {
+			break
+		}
+		q.After = *page.Next
+	}
+	slices.SortStableFunc(list, func(a, b rouse.Job) int { return cmp.Compare(b.Created, a.Created) })
+	return list, nil
+}
+
+// CancelJob ends a bulk change that is running. What it has changed stays changed; what it is changing now
+// may still be. The job of a calendar cannot be cancelled.
+func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
+	jobs := working{ts}
+	if err := checkJob(namespace, id); err != nil {
+		return rouse.Job{}, err
+	}
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return rouse.Job{}, err
+	}
+	for range maxTries {
+		j, err := jobs.jobOf(ctx, namespace, id)
+		if err == nil {
+			err = jobs.mayCancel(ctx, &j.Job)
+		}
+		if err != nil || j.Job.State != rouse.JobRunning {
+			return j.Job, err
+		}
+		read := j.revision
+		now := ts.Engine.Latest()
+		j.end(rouse.JobCancelled, nil, now)
+		t, err := j.timer(now.Add(rouse.JobAge))
+		if err != nil {
+			return j.Job, err
+		}
+		row := t.Row()
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: read, To: &row}})
+		if err != nil {
+			return j.Job, err
+		}
+		if out.Applied {
+			audit.Touched(ctx, namespace, "job "+id, read, out.Revision)
+			return j.Job, nil
+		}
+	}
+	return rouse.Job{}, fmt.Errorf("the job changes all the time: %w", rouse.ErrConflict)
+}
+
+// mayCancel refuses to cancel a job.
+func (ts working) mayCancel(ctx context.Context, j *rouse.Job) error {
+	if p := access.From(ctx); p == nil || p.ID != j.By || j.By == "" {
+		if err := ts.access.Require(ctx, access.TimersBulk, j.Namespace, "", nil); err != nil {
+			return err
+		}
+	}
+	if j.Kind == rouse.JobCalendar {
+		return fmt.Errorf("the job of a calendar cannot be cancelled, because timers would stay at due times of its old days; put other days: %w", rouse.ErrConflict)
+	}
+	return nil
+}
