@@ -28,9 +28,9 @@ func CutStep(t *Timer, now Instant, _ Schedule) Step {
 
 // CutOff returns the records of what ends at now because its timer does: the occurrence in progress, the
 // requested runs, and what is due and has not begun. what is how the timer ends, such as "deleted". An
-// occurrence that came due in a pause is recorded as skipped by that. out is the occurrence of which an
-// attempt is out, nil for none: it is recorded when that ends. s is the timer's schedule; without it, only
-// the first one that is due is recorded. A row next to its timer is in progress.
+// occurrence that came due in a pause is recorded as skipped by that. out are occurrences of which an attempt
+// may be out: they are recorded when that ends. s is the timer's schedule; without it, only the first one
+// that is due is recorded. A row next to its timer is in progress.
 func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what string) (log []Record) {
 	isOut := func(due Instant, manual bool) bool {
 		return slices.ContainsFunc(out, func(o Occurrence) bool { return o.Due == due && o.Manual == manual })

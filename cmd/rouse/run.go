@@ -29,6 +29,11 @@ func (c *runCmd) Run(a *app) error {
 			return named("timer", c.Name, err)
 		}
 		return a.show(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
+			if t, err := s.Get(ctx, a.cli.Namespace, c.Name); err == nil && t.Attempts != 0 && !(t.Manual && t.Runs[0] == due) {
+				a.say("%s fires after the occurrence in progress: fire %s", c.Name, fire)
+				a.note("that of %s has had %d attempts: rouse explain %s", when(t.Due, a.now()), t.Attempts, c.Name)
+				return nil
+			}
 			a.say("%s fires now: fire %s", c.Name, fire)
 			return nil
 		})

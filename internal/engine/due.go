@@ -55,7 +55,11 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 	}
 	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // the attempt was counted before it was sent, and no result arrived
 		en.occ.Attempt = t.Attempts
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
+		detail := "the process ended, or stalled, during the attempt"
+		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) { // its result is known, and the policy has fewer attempts since
+			detail = t.LastError
+		}
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: detail}})
 		return
 	}
 	if t.Expired(occ, now) {

@@ -172,10 +172,11 @@ func TestACalendarThatCannotBeReadPausesNothing(t *testing.T) {
 		}
 		h.put("a", "0 * * * *", func(p *timers.Put) { p.Spec.Calendar.Off = []string{"c"} })
 		h.stop()
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		store.set(func() {
 			store.get = func(keys []rouse.Key) error {
-				if away && keys[0] == rouse.CalendarKey("n", "c") {
+				if away.Load() && keys[0] == rouse.CalendarKey("n", "c") {
 					return errHook
 				}
 				return nil
@@ -186,7 +187,7 @@ func TestACalendarThatCannotBeReadPausesNothing(t *testing.T) {
 		if got, err := h.Get(t.Context(), key("a")); err != nil || got.Paused || len(h.records("a")) != 0 {
 			t.Errorf("while its calendar is away: %+v, %v", got, err)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(time.Minute)
 		h.wantEndings("a", "fired")
 	})

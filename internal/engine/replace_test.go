@@ -69,3 +69,44 @@ func TestWhatADebouncedCallReplacesIsRecorded(t *testing.T) {
 		h.wantEndings("a", "skipped", "fired")
 	})
 }
+
+// TestAOneShotTimerIsPutAgain: the same instant is the same timer, and a delay that counts from the write is
+// another one.
+func TestAOneShotTimerIsPutAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		put := func(name, when, payload string) timers.PutResult {
+			t.Helper()
+			spec := rouse.Spec{Schedule: when, Target: "test:a", Payload: []byte(payload), Keep: time.Hour}
+			res, err := h.Put(t.Context(), []timers.Put{{Key: key(name), Spec: spec, Mode: timers.CreateOrReplace}})
+			if err = firstErr(res, err); err != nil {
+				t.Fatal(err)
+			}
+			return res[0]
+		}
+		at := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+		first := put("at", at, "a")
+		delay := put("after", "@after 1m", "a")
+		time.Sleep(30 * time.Second)
+		if again := put("at", at, "a"); !again.Unchanged || again.Timer.Revision != first.Timer.Revision {
+			t.Errorf("the same again: %+v", again)
+		}
+		if other := put("at", at, "b"); other.Unchanged || other.Timer.Generation != first.Timer.Generation || other.Timer.Due != first.Timer.Due {
+			t.Errorf("another payload: %+v", other)
+		}
+		if again := put("after", "@after 1m", "a"); again.Unchanged || again.Timer.Generation == delay.Timer.Generation || again.Timer.Due != delay.Timer.Due.Add(30*time.Second) {
+			t.Errorf("a delay again: %+v", again)
+		}
+		time.Sleep(time.Minute + time.Second)
+		if got := h.sink.got(); len(got) != 2 {
+			t.Errorf("%d fires, want one of each", len(got))
+		}
+		if over := put("at", at, "c"); over.Timer.State() != rouse.StateEnded || len(over.Notes) != 1 {
+			t.Errorf("another payload after its end: %+v", over)
+		}
+		time.Sleep(time.Second)
+		if got := h.sink.got(); len(got) != 2 {
+			t.Errorf("what had ended fired again: %d fires", len(got))
+		}
+	})
+}

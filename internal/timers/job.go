@@ -482,7 +482,7 @@ func (ts working) follow(ctx context.Context, namespace, id string, report func(
 // Job returns a job. One of all namespaces is in the namespace rouse.Everywhere.
 func (ts *Timers) Job(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	jobs := working{ts}
-	if err := cmp.Or(checkJob(namespace, id), jobs.mayReadJobs(ctx, namespace)); err != nil {
+	if err := cmp.Or(checkJob(namespace, id), jobs.mayUseJobs(ctx, access.TimersRead, namespace)); err != nil {
 		return rouse.Job{}, err
 	}
 	j, err := jobs.jobOf(ctx, namespace, id)
@@ -511,12 +511,12 @@ func checkSpace(namespace string) error {
 	return rouse.CheckNamespace(namespace)
 }
 
-// mayReadJobs refuses a caller that may read no timers of a namespace, or of any.
-func (ts working) mayReadJobs(ctx context.Context, namespace string) error {
+// mayUseJobs refuses a caller that has the verb for no timers of a namespace, or of any.
+func (ts working) mayUseJobs(ctx context.Context, v access.Verb, namespace string) error {
 	if namespace == rouse.Everywhere {
-		return ts.access.Admit(ctx, access.TimersRead)
+		return ts.access.Admit(ctx, v)
 	}
-	return ts.access.RequireIn(ctx, access.TimersRead, namespace)
+	return ts.access.RequireIn(ctx, v, namespace)
 }
 
 // maySeeJob reports whether the caller may see a job: its own, or one of a namespace that it may read all of.
@@ -534,7 +534,7 @@ const maxListedJobs = 2000
 // first.
 func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job, err error) {
 	jobs := working{ts}
-	if err := cmp.Or(checkSpace(namespace), jobs.mayReadJobs(ctx, namespace)); err != nil {
+	if err := cmp.Or(checkSpace(namespace), jobs.mayUseJobs(ctx, access.TimersRead, namespace)); err != nil {
 		return nil, err
 	}
 	q := rouse.JobQuery(strings.TrimPrefix(namespace, rouse.Everywhere), "", 100)
@@ -562,7 +562,7 @@ func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job,
 // may still be. The job of a calendar cannot be cancelled.
 func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	jobs := working{ts}
-	if err := checkJob(namespace, id); err != nil {
+	if err := cmp.Or(checkJob(namespace, id), jobs.mayUseJobs(ctx, access.TimersBulk, namespace)); err != nil {
 		return rouse.Job{}, err
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {

@@ -20,7 +20,6 @@ func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx contex
 		return err
 	}
 	ctx = access.AsSystem(ctx)
-	ts.Timers = ts.Timers.matching(nil) // they are not what was selected, but next to it
 	return ts.Timers.each(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}, func(t *rouse.Timer) error {
 		if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
 			return err
@@ -33,6 +32,7 @@ func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx contex
 // but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
 // that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
 func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep map[rouse.Key]bool) (swept Deleted, err error) {
+	ts.Timers = ts.matching(nil) // they are not what was selected, but next to it
 	var now *rouse.Row
 	err = ts.each(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
 		if now == nil {
@@ -57,6 +57,7 @@ func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep ma
 // amend gives the rows next to a timer that are on their way, and of its generation, the timer's
 // spec.
 func (ts rowsNextTo) amend(ctx context.Context, of *rouse.Timer) error {
+	ts.Timers = ts.matching(nil)
 	return ts.each(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
 		if t.Generation != of.Generation || t.Notice != 0 {
 			return nil

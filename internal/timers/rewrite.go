@@ -57,6 +57,9 @@ func (w *rewriting) of(t *rouse.Timer) (r rouse.Rewritten, err error) {
 		return r, err
 	}
 	old := scheduleOf(w.Timers, t)
+	if !t.Spec.Recurring() { // its one instant is compared, which may be relative to its creation
+		old, _ = w.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	}
 	cutOff := func() (step rouse.Step) {
 		w.cutOff(&step, t, w.end)
 		return step

@@ -37,6 +37,7 @@ var unaudited = []string{
 	"Timers/Explain", "GET /timers/{name}:explain", "Timers/Simulate", "POST /timers:simulate", "Timers/Forecast", "POST /timers:forecast", "Timers/Preview", "POST /timers:preview",
 	"Timers/AggregateRecords", "GET /records:aggregate", "Timers/ListOutcomes", "POST /timers:outcomes",
 	"Timers/ListRecords", "GET /records", "GET /timers/{name}/records", "Timers/FollowRecords", "GET /records:follow",
+	"Jobs/ListJobs", "GET /jobs", "Jobs/GetJob", "GET /jobs/{id}",
 	"Calendars/GetCalendar", "GET /calendars/{name}", "Calendars/ListCalendars", "GET /calendars",
 	"Secrets/ListSecrets", "GET /secrets", "Secrets/ListSigningKeys", "GET /signing-keys",
 	"Status/GetStats", "GET /v1/stats", "Status/ListTargets", "GET /v1/targets", "Status/ListBuckets", "GET /v1/buckets", "Status/Doctor", "GET /v1/doctor",
@@ -62,7 +63,8 @@ func isUnaudited(name string) bool {
 type logged struct {
 	*guarded
 	file string
-	read int // bytes of the file
+	read int           // bytes of the file
+	jobs []audit.Event // of jobs, which are apart from those of calls
 }
 
 func serveLogged(t *testing.T, store rouse.Store, more ...node.Option) *logged {
@@ -86,6 +88,10 @@ func (l *logged) events() (list []audit.Event) {
 		e, err := audit.Read(line)
 		if err != nil {
 			l.t.Fatalf("%q: %v", line, err)
+		}
+		if e.Door == "job" {
+			l.jobs = append(l.jobs, e)
+			continue
 		}
 		list = append(list, e)
 	}
@@ -248,7 +254,8 @@ func (l *logged) changes() []step {
 		}
 	}
 	first, second := l.key("reader", own)[3:15], l.key("reader", own)[3:15]
-	dead := l.dead("dead-1", "dead-2", "dead-3", "dead-4")
+	dead := l.dead("dead-1", "dead-2", "dead-3", "dead-4", "job-1", "job-2", "job-3")
+	jobs, running := rousev1.NewJobsClient(l.conn), []string{l.begin(), l.begin()}
 	if err := ask("PUT", "/v1/namespaces/own/timers/past", `{"schedule": "0 * * * *", "target": "stream:x"}`); err != nil {
 		l.t.Fatal(err)
 	}
@@ -331,6 +338,15 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"DELETE /v1/namespaces/{namespace}/secrets/{name}", func() error { return ask("DELETE", "/v1/namespaces/own/secrets/two", "") }},
+		{"Timers/Bulk", func() error {
+			_, err := l.client(l.admin).Bulk(l.t.Context(), client.BulkRequest{Query: rouse.Query{Namespace: own, Name: "run-1"}, Action: client.BulkPause}, nil)
+			return err
+		}},
+		{"Jobs/CancelJob", func() error {
+			_, err := jobs.CancelJob(ctx, &rousev1.CancelJobRequest{Namespace: own, Id: running[0]})
+			return err
+		}},
+		{"POST /v1/namespaces/{namespace}/jobs/{id}:cancel", func() error { return ask("POST", "/v1/namespaces/own/jobs/"+running[1]+":cancel", "") }},
 		{"Calendars/DeleteCalendar", func() error {
 			_, err := calendars.DeleteCalendar(ctx, &rousev1.DeleteCalendarRequest{Namespace: own, Name: "one"})
 			return err
@@ -391,6 +407,24 @@ func (l *logged) changes() []step {
 			return err
 		}},
 	}
+}
+
+// begin begins a job that takes long, and returns its id when the event of its call is there.
+func (l *logged) begin() (id string) {
+	l.t.Helper()
+	l.events()
+	begun := errors.New("it has begun")
+	r := client.BulkRequest{Query: rouse.Query{Namespace: own, Prefix: "job-"}, Action: client.BulkRedrive, PerSecond: 0.01}
+	_, err := l.client(l.admin).Bulk(l.t.Context(), r, func(p client.BulkProgress) error {
+		if id = p.Job; p.Changed > 0 {
+			return begun
+		}
+		return nil
+	})
+	if err != begun || len(l.settled(1)) != 1 {
+		l.t.Fatalf("the job %q: %v", id, err)
+	}
+	return id
 }
 
 // dead makes a dead letter of each of some timers, and returns their fire ids.
@@ -508,8 +542,13 @@ func TestEventsTellWhatWasChanged(t *testing.T) {
 	if code, body := l.http("POST", "/v1/namespaces/own/timers:bulk", `{"filter": {"prefix": "batch-"}, "action": "delete"}`, "Authorization", "Bearer "+l.admin, "Accept", "application/json"); code != 200 {
 		t.Fatal(code, body)
 	}
-	if e := one(); e.Changed != 25 || e.Verb != "timers.bulk" || e.Hash != audit.Hash(own, names...) {
-		t.Errorf("a bulk delete is %+v", e)
+	l.jobs = nil
+	call := one() // it begins a job, whose event has what was changed
+	if e := l.jobs[len(l.jobs)-1]; len(l.jobs) != 1 || e.Changed != 25 || e.Verb != "timers.bulk" || e.Hash != audit.Hash(own, names...) || e.Principal != call.Principal {
+		t.Errorf("a bulk delete is %+v", l.jobs)
+	}
+	if call.Verb != "timers.bulk" || call.Changed != 1 || !slices.Equal(call.Names, []string{"job " + l.jobs[0].Request}) {
+		t.Errorf("the call of a bulk delete is %+v", call)
 	}
 	// What only checks or counts is no change, unless it is refused.
 	reader := l.key("reader", own)

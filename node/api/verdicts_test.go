@@ -62,6 +62,9 @@ rwoa--   ns    Timers/Explain                | GET /timers/{name}:explain
 rwoa--   ns    Timers/Simulate               | POST /timers:simulate
 rwoa--   ns    Timers/Forecast               | POST /timers:forecast
 --oa--   ns    Timers/Bulk                   | POST /timers:bulk
+rwoa--   ns    Jobs/ListJobs                 | GET /jobs
+rwoa--   ns    Jobs/GetJob                   | GET /jobs/{id}
+--oa--   ns    Jobs/CancelJob                | POST /jobs/{id}:cancel
 ---a--   ns    Timers/Import                 | POST /timers:import
 rwoa--   ns    Timers/Preview                | POST /timers:preview
 rwoa--   ns    Timers/ListRecords            | GET /records | GET /timers/{name}/records
@@ -312,6 +315,9 @@ var samples = map[string]func(namespace string) proto.Message{
 		return &rousev1.RedriveRequest{Namespace: ns, Name: "a", FireId: fireID}
 	},
 	"Timers/Purge":             func(ns string) proto.Message { return &rousev1.PurgeRequest{Namespace: ns, Name: "a", FireId: fireID} },
+	"Jobs/ListJobs":            func(ns string) proto.Message { return &rousev1.ListJobsRequest{Namespace: ns} },
+	"Jobs/GetJob":              func(ns string) proto.Message { return &rousev1.GetJobRequest{Namespace: ns, Id: "bulk-1"} },
+	"Jobs/CancelJob":           func(ns string) proto.Message { return &rousev1.CancelJobRequest{Namespace: ns, Id: "bulk-1"} },
 	"Calendars/PutCalendar":    func(ns string) proto.Message { return &rousev1.PutCalendarRequest{Namespace: ns, Name: "c"} },
 	"Calendars/GetCalendar":    func(ns string) proto.Message { return &rousev1.GetCalendarRequest{Namespace: ns, Name: "c"} },
 	"Calendars/ListCalendars":  func(ns string) proto.Message { return &rousev1.ListCalendarsRequest{Namespace: ns} },

@@ -364,8 +364,8 @@ func (pl *play) complaints(s *site, crashes []time.Duration, end time.Duration) 
 	if s.other {
 		late = 12 * sec
 	}
-	for i, choice := range []oracle{{}, {away: true}, {traceless: true}} {
-		if choice.away && !s.other || choice.traceless && len(crashes) == 0 {
+	for i, choice := range []oracle{{}, {away: true}, {untraced: true}} {
+		if choice.away && !s.other || choice.untraced && len(crashes) == 0 {
 			continue
 		}
 		choice.key, choice.script, choice.lenient = key(pl.name), pl.script, pl.lenient

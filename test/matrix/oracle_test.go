@@ -135,8 +135,8 @@ type oracle struct {
 	days   map[string][]rouse.Date // of calendars
 
 	// Where the table leaves a choice, one of two is right:
-	away      bool // a client's node regards what is due as possibly out with another node, or it does not
-	traceless bool // a crash leaves no trace of a first attempt in flight, or it does
+	away     bool // a client's node regards what is due as possibly out with another node, or it does not
+	untraced bool // a crash leaves no trace of a first attempt in flight, or it does
 
 	lenient bool // what gaps_test.go has against a cause is no fault: random sequences meet it anywhere
 
@@ -829,7 +829,7 @@ func (o *oracle) crash(again func(fireName) rouse.Instant) {
 			x.end(x.cut, ending{}, fired)
 		default:
 			x.flying, x.ready = false, max(o.now, again(fireName{x.gen, x.due, x.manual}))
-			if x.tries--; o.traceless && x.tries == 0 {
+			if x.tries--; o.untraced && x.tries == 0 {
 				x.first = 0
 			} else {
 				x.sent = true
