@@ -432,6 +432,9 @@ func (o *oracle) finish(x *expected, v rouse.Verdict) {
 		for _, y := range o.waiting() {
 			if y.at >= x.first && y.at <= o.now {
 				fate := []ending{overlap}
+				if o.spec.Misfire == rouse.MisfireLatest { // which may see it first
+					fate = append(fate, ending{rouse.EndMissed, rouse.CauseOverlapped})
+				}
 				if y.inPause {
 					fate = append(fate, asPaused)
 				}
@@ -485,7 +488,7 @@ func (o *oracle) endTimer(why ending) {
 	}
 	for _, x := range o.list {
 		switch {
-		case x.over:
+		case x.over, x.cut != ending{}: // it ended with an earlier generation
 		case x.flying && x.answer.verdict == rouse.Deferred:
 			x.end(why)
 		case x.flying:
