@@ -342,7 +342,8 @@ func (o *oracle) startable() *expected {
 	return x
 }
 
-// overtaken reports whether a later occurrence is due that no pause skips; one that ended as overlapped counts.
+// overtaken reports whether a later occurrence is due that no pause skips. One that ended as overlapped
+// counts.
 func (o *oracle) overtaken(x *expected) bool {
 	return slices.ContainsFunc(o.list, func(y *expected) bool {
 		later := y.gen == x.gen && !y.manual && !y.asked && y.due > x.due && y.due <= o.now
