@@ -201,7 +201,8 @@ func (j *judgement) row(c *call, eff effect) {
 	}
 	switch eff {
 	case nothing, refused:
-		if c.began.Add(time.Second) > c.ended {
+		noticed := b.Paused && b.Until != 0 && b.Until <= c.ended // a call may notice that the pause is over
+		if c.began.Add(time.Second) > c.ended && !noticed {
 			same("revision", b.Revision, a.Revision)
 		}
 		if eff == nothing {

@@ -336,11 +336,19 @@ func (o *oracle) startable() *expected {
 		x.detached = true
 		return x
 	}
-	if o.spec.Misfire == rouse.MisfireLatest && slices.ContainsFunc(waiting[1:],
-		func(y *expected) bool { return !y.inPause }) {
+	if o.spec.Misfire == rouse.MisfireLatest && o.overtaken(x) {
 		x.end(o.missed(x)...)
 	}
 	return x
+}
+
+// overtaken reports whether a later occurrence is due that no pause skips. One that ended as overlapped
+// counts.
+func (o *oracle) overtaken(x *expected) bool {
+	return slices.ContainsFunc(o.list, func(y *expected) bool {
+		later := y.gen == x.gen && !y.manual && !y.asked && y.due > x.due && y.due <= o.now
+		return later && (!y.over && !y.inPause || y.over && slices.Contains(y.fate, overlap))
+	})
 }
 
 // missed returns the causes that are true for an occurrence that was late.
@@ -425,6 +433,9 @@ func (o *oracle) finish(x *expected, v rouse.Verdict) {
 		for _, y := range o.waiting() {
 			if y.at >= x.first && y.at <= o.now {
 				fate := []ending{overlap}
+				if o.spec.Misfire == rouse.MisfireLatest { // which may see it first
+					fate = append(fate, ending{rouse.EndMissed, rouse.CauseOverlapped})
+				}
 				if y.inPause {
 					fate = append(fate, asPaused)
 				}
@@ -459,6 +470,7 @@ func (o *oracle) endPause(at rouse.Instant) {
 			x.end(asPaused)
 		} else {
 			x.waits = append(x.waits, rouse.CausePaused)
+			x.early = max(o.now, x.at)
 		}
 		x.inPause = false
 	}
@@ -470,11 +482,14 @@ func (o *oracle) endTimer(why ending) {
 	for _, x := range o.list {
 		if x.behind != nil && !x.behind.over && x.gen == o.gen {
 			x.fate = append(x.fate, why)
+			if x.inPause {
+				x.fate = append(x.fate, asPaused)
+			}
 		}
 	}
 	for _, x := range o.list {
 		switch {
-		case x.over:
+		case x.over, x.cut != ending{}: // it ended with an earlier generation
 		case x.flying && x.answer.verdict == rouse.Deferred:
 			x.end(why)
 		case x.flying:
