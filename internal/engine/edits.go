@@ -70,8 +70,8 @@ func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 }
 
 // AwaitCommit waits until the memory of this node has the version of a timer that was read from the store. A
-// commit is in the store a moment before it is in memory; in between, an attempt that has ended still seems to
-// be out. It gives up after a second, and at once if other nodes write to the store, too.
+// commit is in the store a moment before it is in memory; in between, an attempt that has ended still seems
+// to be out. It gives up after a second, and at once if other nodes write to the store, too.
 func (e *Engine) AwaitCommit(ctx context.Context, t *rouse.Timer) {
 	behind := func() bool {
 		e.memory.Lock()
