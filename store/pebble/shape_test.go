@@ -28,8 +28,8 @@ var shapes = []storetest.Shape{
 		p := s.(*Store)
 		disk := p.room.disk.(*stuckTables)
 		disk.stuck.Store(true)
-		// Pebble keeps five of the logs that one flush makes free, and removes later ones. In a store that has
-		// grown, fewer memtables, of 64 MiB, reach the 256 MiB at which it would wait for a flush.
+		// Pebble keeps five of the logs that one flush makes free, and removes later ones. In a store that
+		// has grown, fewer memtables, of 64 MiB, reach the 256 MiB at which it would wait for a flush.
 		for i := 0; i < 8 && p.db.Metrics().MemTable.Size < 128<<20; i++ {
 			for _, c := range []rouse.Change{create("padding"), {Key: create("padding").Key, If: rouse.AnyRevision}} {
 				if _, err := s.Apply(t.Context(), []rouse.Change{c}); err != nil {
@@ -98,8 +98,8 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 	}
 }
 
-// TestShapesOfLargeMemtables checks that a shape can be made when memtables have grown: the writer would wait for
-// ever for a flush on a disk that is stuck.
+// TestShapesOfLargeMemtables checks that a shape can be made when memtables have grown: the writer would wait
+// for ever for a flush on a disk that is stuck.
 func TestShapesOfLargeMemtables(t *testing.T) {
 	for _, shape := range shapes {
 		s := openShaped.In(t, t.TempDir())
