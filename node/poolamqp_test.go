@@ -58,8 +58,12 @@ func TestTimersOfAPoolOnRabbitMQ(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)
 	slow := pool.Delays{Unbind: time.Hour, Stop: time.Hour}
-	n, c := withPools(t, testPool("core", nil), pool.Setup{Config: pool.Config{Name: "far", Delays: slow, MaxWork: time.Hour}, Requests: amqp.Config{URL: address, Management: api}.Open,
-		Open: func(*slog.Logger) (driver.Driver, error) { return noop.Driver{}, nil }})
+	far := pool.Setup{
+		Config:   pool.Config{Name: "far", Delays: slow, MaxWork: time.Hour},
+		Requests: amqp.Config{URL: address, Management: api}.Open,
+		Open:     func(*slog.Logger) (driver.Driver, error) { return noop.Driver{}, nil },
+	}
+	n, c := withPools(t, testPool("core", nil), far)
 	call := func(pool, body string) (client.Called, error) {
 		return c.Call(t.Context(), client.Call{Pool: pool, Key: "42", Payload: []byte(body), Wait: 50 * time.Second, Deadline: 50 * time.Second})
 	}

@@ -223,6 +223,17 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 		var mu sync.Mutex
 		var found []string
 		ctx, cancel := context.WithCancel(context.Background())
+		put := func(name string, visible time.Duration) {
+			r := rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Bucket: uint32(len(name) % 2)}
+			r.Visible = rouse.Reached(time.Now().Add(visible))
+			if _, err := store.Apply(ctx, []rouse.Change{{Key: r.Key, To: &r}}); err != nil {
+				t.Error(err)
+			}
+		}
+		put("old", -time.Hour)
+		put("older", -time.Hour)
+		put("late", -9*time.Minute)
+		put("soon", time.Hour)
 		var wg sync.WaitGroup
 		for _, name := range []string{"a", "b"} {
 			s := NewTick(store, store, TickOptions{Node: name, Buckets: 2, Missed: func(n int) {
@@ -234,23 +245,12 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 		}
 		defer wg.Wait()
 		defer cancel()
-		put := func(name string, visible time.Duration) {
-			r := rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Bucket: uint32(len(name) % 2)}
-			r.Visible = rouse.Reached(time.Now().Add(visible))
-			if _, err := store.Apply(ctx, []rouse.Change{{Key: r.Key, To: &r}}); err != nil {
-				t.Error(err)
-			}
-		}
 		seen := func() (got []string) {
 			mu.Lock()
 			defer mu.Unlock()
 			got, found = found, nil
 			return got
 		}
-		put("old", -time.Hour)
-		put("older", -time.Hour)
-		put("late", -9*time.Minute)
-		put("soon", time.Hour)
 		synctest.Wait()
 		if got := seen(); !slices.Equal(got, []string{"2"}) {
 			t.Errorf("the first look found %v", got)

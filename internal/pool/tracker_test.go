@@ -133,8 +133,8 @@ func BenchmarkRequire(b *testing.B) {
 }
 
 // TestUnbindNeedsACount checks that a group whose delay is over is unbound when a count covers its last
-// activity and shows no requests, that older counts and those with requests do not do, and that it is unbound
-// without one after maxWork.
+// activity and shows no requests, whatever older counts come after it, that older counts and those with
+// requests do not do, and that it is unbound without one after maxWork.
 func TestUnbindNeedsACount(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -164,4 +164,10 @@ func TestUnbindNeedsACount(t *testing.T) {
 	is(41+20+60, Inactive)
 	tracker.Busy(at(200), "k", at(190)) // its workers finish what they hold
 	is(200, Inactive)
+
+	tracker.Require(at(300), "k", time.Second)
+	tracker.Idle(at(309), "k", at(308))
+	tracker.Idle(at(309), "k", at(300)) // an older count that comes later takes nothing back
+	is(310, Active)
+	is(311, Unbound)
 }

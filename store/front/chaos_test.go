@@ -62,6 +62,10 @@ func TestEveryRowIsClaimed(t *testing.T) {
 				time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond) // faults occur at any time
 				trouble.make(c)
 			}
+			poll.Until(c, "there are rows to judge", func() bool { // a slow machine has written few of them
+				p, err := c.nodes[0].store.List(context.Background(), rouse.Query{Limit: 1000})
+				return err == nil && len(p.Rows) >= 2*leastRows
+			})
 			close(stop)
 			work.Wait()
 			defer func() {
@@ -359,6 +363,9 @@ func (c *chaos) judge() {
 
 func reachedBy(at rouse.Instant) bool { return rouse.Reached(time.Now()) > at }
 
+// leastRows is how many rows have to be left, for the test to show something.
+const leastRows = 10
+
 func (c *chaos) all() []rouse.Row {
 	p, err := c.nodes[0].store.List(context.Background(), rouse.Query{Limit: 1000})
 	if err != nil || p.Next != nil {
@@ -368,7 +375,7 @@ func (c *chaos) all() []rouse.Row {
 	for i := range p.Rows {
 		names = append(names, p.Rows[i].Key.Name)
 	}
-	if len(names) < 10 {
+	if len(names) < leastRows {
 		c.Fatalf("only %s are left", strings.Join(names, ", "))
 	}
 	return p.Rows

@@ -28,7 +28,9 @@ var shapes = []storetest.Shape{
 		p := s.(*Store)
 		disk := p.room.disk.(*stuckTables)
 		disk.stuck.Store(true)
-		for range 8 { // Pebble keeps five of the logs that one flush makes free, and removes later ones
+		// Pebble keeps five of the logs that one flush makes free, and removes later ones. In a store that
+		// has grown, fewer memtables, of 64 MiB, reach the 256 MiB at which it would wait for a flush.
+		for i := 0; i < 8 && p.db.Metrics().MemTable.Size < 128<<20; i++ {
 			for _, c := range []rouse.Change{create("padding"), {Key: create("padding").Key, If: rouse.AnyRevision}} {
 				if _, err := s.Apply(t.Context(), []rouse.Change{c}); err != nil {
 					t.Fatal(err)
@@ -90,6 +92,21 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 			}
 		}
 		t.Logf("%s: of the logs %v %v are replayed, up to revision %d", shape.Name, x.logs, logs, log.revision)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShapesOfLargeMemtables checks that a shape can be made when memtables have grown: the writer would wait
+// for ever for a flush on a disk that is stuck.
+func TestShapesOfLargeMemtables(t *testing.T) {
+	for _, shape := range shapes {
+		s := openShaped.In(t, t.TempDir())
+		for range 40 {
+			storetest.Pad(t, s, rouse.MaxBatch)
+		}
+		shape.Make(t, s)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
