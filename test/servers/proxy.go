@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -158,6 +159,10 @@ func (p *Proxy) deaf() error {
 	}
 	l := p.l
 	p.l = nil
+	// A process that is being started has a copy of the socket for a moment, which would go on listening.
+	if raw, err := l.(*net.TCPListener).SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
+	}
 	return l.Close()
 }
 

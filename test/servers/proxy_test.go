@@ -210,6 +210,11 @@ func TestProxyResetAndRefuse(t *testing.T) {
 	p, direct := behind(t)
 	k := dial(t, p.Addr())
 	k.must(t, "PING", "+PONG")
+	held, err := p.l.(*net.TCPListener).File() // as a process that is being started has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
 	p.Refuse(true)
 	if conn, err := net.DialTimeout("tcp4", p.Addr(), plenty); !errors.Is(err, syscall.ECONNREFUSED) {
 		if err == nil {

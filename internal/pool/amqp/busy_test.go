@@ -149,6 +149,7 @@ func TestWithoutStatistics(t *testing.T) {
 	t.Cleanup(front.Close)
 	h.config.Management = strings.Replace(h.api, real.Host, strings.TrimPrefix(front.URL, "http://"), 1)
 	h.start()
+	h.isIdle(0) // to lead a pool, its queues have to be listed
 	broken.Store(true)
 	c := h.client()
 	if status, _, _ := c.answer(c.send("abrupt", work)); status != "ok" {
