@@ -74,7 +74,7 @@ func (w *writer) every(ctx context.Context, name string) {
 func (w *writer) moved(ctx context.Context, name string) {
 	w.make(name, w.Target(), w.In(w.Between(50, 1500)))
 	w.Pause(ctx, w.Between(0, 500))
-	w.Put(name, w.Target(), w.In(w.Between(50, 1500)), true)
+	w.Put(name, w.Target(), w.In(w.Between(1501, 2500)), true) // at another time than before, or it would be the same generation
 	w.Get(name)
 }
 
