@@ -33,7 +33,7 @@ type Rewritten struct {
 func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	readable := t.PauseCause != PauseUnreadable || !t.Paused
 	if !w.Restart && readable && w.Bucket == t.Bucket && sameTimes(t, &spec, w.Old, w.New) {
-		return amended(t, spec, w.Now), nil
+		return amended(t, spec, &w)
 	}
 	to, err := NewTimer(t.Key, spec, w.Sure, w.Now, w.New)
 	if err != nil {
@@ -60,9 +60,15 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 }
 
 // amended gives a timer another spec with the same due times.
-func amended(t *Timer, spec Spec, now Instant) Rewritten {
+func amended(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	if t.Spec.equal(&spec) {
-		return Rewritten{Step: Step{Keep: true}, Unchanged: true}
+		return Rewritten{Step: Step{Keep: true}, Unchanged: true}, nil
+	}
+	now := w.Now
+	if first, ok := w.New.Next(now); ok && (spec.Jitter != t.Spec.Jitter || spec.Retry != t.Spec.Retry || spec.Overlap != t.Spec.Overlap) {
+		if err := spec.CheckIntervals(first, w.New); err != nil {
+			return r, err
+		}
 	}
 	to := *t
 	to.Spec, to.Updated = spec, max(now, t.Updated)
@@ -72,7 +78,6 @@ func amended(t *Timer, spec Spec, now Instant) Rewritten {
 	case !t.Spec.Expect.Any():
 		to.ExpectFrom = now
 	}
-	var r Rewritten
 	switch {
 	case t.Over():
 		if to.end(now); spec.Keep == 0 {
@@ -85,7 +90,7 @@ func amended(t *Timer, spec Spec, now Instant) Rewritten {
 		to.Visible = to.rest(now)
 	}
 	r.To = &to
-	return r
+	return r, nil
 }
 
 // sameTimes reports whether a spec is due when a timer is. A schedule of one instant may be written

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -150,6 +151,48 @@ func TestABackfillWithARate(t *testing.T) {
 		time.Sleep(time.Hour)
 		if n := len(again.sink.got()); n < 89 {
 			t.Errorf("%d fires after the restart, want 89 of the backfill", n)
+		}
+	})
+}
+
+// TestARepeatedBackfillKeepsItsRate: what an earlier request has begun, and still waits, counts.
+func TestARepeatedBackfillKeepsItsRate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, id := range []string{"", "again"} {
+			time.Sleep(240 * time.Hour)
+			store := &hookedStore{Store: mem.New()}
+			h := start(t, store, &recorder{}, timers.Options{})
+			h.put("a", "* * * * *")
+			r := timers.BackfillRequest{From: h.Now().Add(-600 * time.Minute), Until: h.Now(), PerSecond: 1}
+			ctx := access.Repeatable(t.Context(), id)
+			writes := 0
+			store.set(func() {
+				store.before = func([]rouse.Change) error {
+					if writes++; writes > 1 {
+						return rouse.ErrUnavailable
+					}
+					return nil
+				}
+			})
+			if _, err := h.Backfill(ctx, key("a"), r); !errors.Is(err, rouse.ErrUnavailable) {
+				t.Fatalf("a backfill that is interrupted: %v", err)
+			}
+			store.set(func() { store.before = nil })
+			if _, err := h.Backfill(ctx, key("a"), r); err != nil {
+				t.Fatal(err)
+			}
+			page, err := store.List(ctx, rouse.Query{States: []rouse.State{rouse.StateFiring}, Limit: 1000})
+			if err != nil || len(page.Rows) < 590 {
+				t.Fatalf("%d rows, %v", len(page.Rows), err)
+			}
+			at := map[rouse.Instant]bool{}
+			for i := range page.Rows {
+				if at[page.Rows[i].Visible] {
+					t.Errorf("id %q: two start at %v", id, page.Rows[i].Visible)
+				}
+				at[page.Rows[i].Visible] = true
+			}
+			h.stop()
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep || r.unsure {
-		r.doubt = r.doubt || s.others != nil // another node may have advanced the timer
+		r.doubt = r.doubt || r.unsure || s.others != nil // another node may have advanced the timer
 		if step.Log, err = s.unrecorded(r, t, step.Log); err != nil {
 			return rouse.Change{}, err
 		}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,4 +135,60 @@ func TestGoneEndsOnlyTheTimerOfItsGeneration(t *testing.T) {
 			t.Errorf("the timer that replaced it: %+v, %v; replaced: %v", got, err, replaced)
 		}
 	})
+}
+
+// TestADeleteJustAfterAnAttemptIsRecorded: the store has how the attempt ended, and memory does not have it
+// yet.
+func TestADeleteJustAfterAnAttemptIsRecorded(t *testing.T) {
+	for name, remove := range map[string]func(h *harness, t *rouse.Timer) error{
+		"delete": func(h *harness, tm *rouse.Timer) error {
+			_, err := h.Delete(context.Background(), tm.Key, 0)
+			return err
+		},
+		"delete of many": func(h *harness, tm *rouse.Timer) error {
+			return errors.Join(h.DeleteMany(context.Background(), []rouse.Timer{*tm})...)
+		},
+		"put": func(h *harness, tm *rouse.Timer) error {
+			res, err := h.Put(context.Background(), []timers.Put{{Key: tm.Key, Spec: rouse.Spec{Schedule: "@every 100h", Target: "test:a"}, Mode: timers.CreateOrReplace}})
+			return firstErr(res, err)
+		},
+		"coalesce": func(h *harness, tm *rouse.Timer) error {
+			_, err := h.Coalesce(context.Background(), tm.Key, rouse.Spec{Target: "test:a"}, rouse.Coalesce{Quiet: 24 * time.Hour})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				store := &hookedStore{Store: mem.New()}
+				h := start(t, store, &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+					return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
+				}}, timers.Options{})
+				var once sync.Once
+				done := make(chan error, 1)
+				store.set(func() {
+					store.after = func(changes []rouse.Change, _ []rouse.Result) error {
+						for i := range changes {
+							if changes[i].To != nil && changes[i].To.State == rouse.StateRetrying {
+								once.Do(func() {
+									tm, err := h.Get(context.Background(), key("a"))
+									if err != nil {
+										t.Error(err)
+									}
+									go func() { done <- remove(h, &tm) }()
+									time.Sleep(10 * time.Millisecond)
+								})
+							}
+						}
+						return nil
+					}
+				})
+				h.put("a", "@after 1m", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Hour} })
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				h.wantEndings("a", "skipped")
+			})
+		})
+	}
 }

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -59,33 +57,16 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
-// Sending returns the occurrence of a row of which an attempt is out or about to be.
-func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
+// Sending returns the occurrence of a row of which an attempt is out or about to be, and whether that is
+// sure. It is not if memory has an older version of the row: a commit is in the store a moment before it is
+// in memory, and the attempt may have ended with it.
+func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	if en := e.memory.window.entries.get(key); en != nil && en.state == sending {
-		return en.occ, true
+	if en := e.memory.window.entries.get(t.Key); en != nil && en.state == sending {
+		return en.occ, true, en.row.Revision >= t.Revision
 	}
-	return occ, false
-}
-
-// AwaitCommit waits until the memory of this node has the version of a timer that was read from the store. A
-// commit is in the store a moment before it is in memory; in between, an attempt that has ended still seems
-// to be out. It gives up after a second, and at once if other nodes write to the store, too.
-func (e *Engine) AwaitCommit(ctx context.Context, t *rouse.Timer) {
-	behind := func() bool {
-		e.memory.Lock()
-		defer e.memory.Unlock()
-		en := e.memory.window.entries.get(t.Key)
-		return en != nil && en.row.Revision < t.Revision
-	}
-	if e.others != nil || !behind() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	for b := backoff.New(time.Millisecond, 10*time.Millisecond); behind() && b.Pause(ctx); {
-	}
+	return occ, false, true
 }
 
 // Busy reports whether an attempt of the timer's current generation is out on this node, about to be, or not

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,6 +108,130 @@ func TestAOneShotTimerIsPutAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := h.sink.got(); len(got) != 2 {
 			t.Errorf("what had ended fired again: %d fires", len(got))
+		}
+	})
+}
+
+// TestAnInterruptedWriteIsCompleted: a put reaches the timer, and not the rows next to it; the same again does.
+func TestAnInterruptedWriteIsCompleted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(240 * time.Hour)
+		store := &hookedStore{Store: mem.New()}
+		h := start(t, store, &recorder{}, timers.Options{})
+		put := func(schedule, payload string) (timers.PutResult, error) {
+			spec := rouse.Spec{Schedule: schedule, Target: "test:a", Payload: []byte(payload)}
+			res, err := h.Put(ctx, []timers.Put{{Key: key("a"), Spec: spec, Mode: timers.CreateOrReplace}})
+			if err = firstErr(res, err); err != nil {
+				return timers.PutResult{}, err
+			}
+			return res[0], nil
+		}
+		next := func() (list []rouse.Row) { // the rows next to the timer
+			page, err := h.store.List(ctx, rouse.Query{States: []rouse.State{rouse.StateFiring}, Limit: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page.Rows
+		}
+		interrupted := func(schedule, payload string) {
+			t.Helper()
+			store.set(func() {
+				store.before = func(changes []rouse.Change) error {
+					for i := range changes {
+						if changes[i].Key.Fire != "" {
+							return rouse.ErrUnavailable
+						}
+					}
+					return nil
+				}
+			})
+			if _, err := put(schedule, payload); !errors.Is(err, rouse.ErrUnavailable) {
+				t.Fatalf("an interrupted put: %v", err)
+			}
+			store.set(func() { store.before = nil })
+			if res, err := put(schedule, payload); err != nil || !res.Unchanged {
+				t.Fatalf("the same again: %+v, %v", res, err)
+			}
+		}
+		backfill := func() {
+			t.Helper()
+			b, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: h.Now().Add(-4 * time.Hour), Until: h.Now(), PerSecond: 0.01})
+			if err != nil || b.Count < 2 {
+				t.Fatalf("%+v, %v", b, err)
+			}
+			time.Sleep(time.Second) // the first has fired
+		}
+		if _, err := put("0 * * * *", "a"); err != nil {
+			t.Fatal(err)
+		}
+		backfill()
+		interrupted("0 * * * *", "b")
+		for _, row := range next() {
+			if side, err := h.Read(&row); err != nil || string(side.Spec.Payload) != "b" {
+				t.Errorf("a row next to the timer has %q, %v", side.Spec.Payload, err)
+			}
+		}
+		if len(next()) == 0 {
+			t.Error("no row is left to look at")
+		}
+		interrupted("30 * * * *", "b")
+		if rows := next(); len(rows) != 0 {
+			t.Errorf("%d rows of the old generation are left", len(rows))
+		}
+		backfill()
+		before := next()
+		if res, err := put("30 * * * *", "b"); err != nil || !res.Unchanged {
+			t.Errorf("the same again: %+v, %v", res, err)
+		}
+		if after := next(); len(before) == 0 || !slices.EqualFunc(before, after, func(a, b rouse.Row) bool { return a.Key == b.Key && a.Revision == b.Revision }) {
+			t.Errorf("a put of what is there changed rows: %d, %d", len(before), len(after))
+		}
+	})
+}
+
+// TestAPutOfTheSameScheduleIsChecked: what a create refuses is refused, and what was there may stay.
+func TestAPutOfTheSameScheduleIsChecked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		for _, c := range []struct {
+			field string
+			spec  rouse.Spec
+		}{
+			{"", rouse.Spec{}},
+			{"jitter", rouse.Spec{Jitter: time.Hour}},
+			{"retry", rouse.Spec{Retry: rouse.Retry{Attempts: 8, Interval: 30 * time.Second}}},
+			{"", rouse.Spec{Retry: rouse.Retry{Attempts: 8, Interval: 30 * time.Second}, Overlap: rouse.OverlapSkip}},
+			{"retry", rouse.Spec{Retry: rouse.Retry{Attempts: 8, Interval: 30 * time.Second}}},
+		} {
+			c.spec.Schedule, c.spec.Target = "@every 10s", "test:a"
+			for _, only := range []bool{true, false} {
+				res, err := h.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: c.spec, Mode: timers.CreateOrReplace, Validate: only}})
+				err = firstErr(res, err)
+				if inv, ok := errors.AsType[*rouse.Invalid](err); ok != (c.field != "") || ok && inv.Problems[0].Field != c.field {
+					t.Errorf("%+v: %v, want an error of %q", c.spec, err, c.field)
+				}
+			}
+		}
+	})
+}
+
+// TestABatchOfOneNameIsWrittenInOrder: the last one counts.
+func TestABatchOfOneNameIsWrittenInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		for range 20 {
+			var puts []timers.Put
+			for _, payload := range []string{"1", "2", "3", "4"} {
+				puts = append(puts, timers.Put{Key: key("a"), Spec: rouse.Spec{Schedule: "@every 1h", Target: "test:a", Payload: []byte(payload)}, Mode: timers.CreateOrReplace})
+			}
+			res, err := h.Put(t.Context(), puts)
+			if err := firstErr(res, err); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := h.Get(t.Context(), key("a")); err != nil || string(got.Spec.Payload) != "4" {
+				t.Fatalf("it has the payload %s, %v", got.Spec.Payload, err)
+			}
 		}
 	})
 }

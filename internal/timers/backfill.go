@@ -102,6 +102,9 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	sample := t.Row()
 	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
 	starts := starting{now: now, perSecond: r.PerSecond}
+	if was != nil { // those of the earlier request may still wait
+		starts.n = int(was.N)
+	}
 	for len(due) > 0 {
 		part := due[:min(len(due), most)]
 		due = due[len(part):]
@@ -197,6 +200,13 @@ func (s *starting) next(i int) rouse.Instant {
 	return s.now.Add(time.Duration(float64(s.n+i) / s.perSecond * float64(time.Second)))
 }
 
+// after lets those that follow start after a row that an earlier request has begun, if it still waits.
+func (s *starting) after(row *rouse.Row, i int) {
+	for s.perSecond != 0 && row.State == rouse.StateFiring && s.next(i) <= row.Visible {
+		s.n++
+	}
+}
+
 // backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
 // conditional on the timer: no occurrence begins after its timer was deleted or replaced.
 func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting, o *once) (waiting uint64, err error) {
@@ -213,10 +223,12 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		}
 		c := rouse.Change{Key: t.Key, If: t.Revision, Keep: true}
 		for i := range rows {
-			if there[i].Revision == 0 {
-				rows[i].Visible = starts.next(len(c.Also))
-				c.Also = append(c.Also, rows[i])
+			if there[i].Revision != 0 {
+				starts.after(&there[i], len(c.Also))
+				continue
 			}
+			rows[i].Visible = starts.next(len(c.Also))
+			c.Also = append(c.Also, rows[i])
 		}
 		begun := c.Also
 		waiting = uint64(len(rows) - len(begun))

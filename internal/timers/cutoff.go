@@ -16,11 +16,11 @@ func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, end cut) {
 	}
 }
 
-// mayBeOut returns the occurrences of a row of which an attempt is out, and whether only another node knows
-// which are.
-func mayBeOut(ts *Timers, t *rouse.Timer) (list []rouse.Occurrence, elsewhere bool) {
-	if occ, out := ts.Engine.Sending(t.Key); out {
-		return []rouse.Occurrence{occ}, false
+// mayBeOut returns the occurrences of a row of which an attempt is out, and whether it is not known that they
+// are.
+func mayBeOut(ts *Timers, t *rouse.Timer) (list []rouse.Occurrence, unsure bool) {
+	if occ, out, sure := ts.Engine.Sending(t); out {
+		return []rouse.Occurrence{occ}, !sure
 	}
 	was := *t
 	if !ts.Engine.MayBeOut(t) || t.Token != 0 || ts.Engine.HolderOf(&was).Mine {

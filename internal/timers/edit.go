@@ -417,7 +417,6 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
 			return edited{}, conflicting(key, t.Revision)
 		}
-		ts.Engine.AwaitCommit(ctx, &t)
 		read, ended, stored := t.Revision, t.Ended, t.Visible
 		in := ts.Engine.HolderOf(&t)
 		if fenced == read {

@@ -54,16 +54,21 @@ func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep ma
 	return swept, err
 }
 
-// amend gives the rows next to a timer that are on their way, and of its generation, the timer's
-// spec.
-func (ts rowsNextTo) amend(ctx context.Context, of *rouse.Timer) error {
+// amend gives the rows next to a timer that are on their way, and of its generation, the timer's spec. It
+// removes those of an earlier generation that the write which ended it did not come to: what a client has
+// asked for since stays. So a write that was interrupted is completed when it is repeated.
+func (ts rowsNextTo) amend(ctx context.Context, of *rouse.Timer, end cut) error {
 	ts.Timers = ts.matching(nil)
 	return ts.each(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
-		if t.Generation != of.Generation || t.Notice != 0 {
+		switch {
+		case t.Generation != of.Generation && t.Updated < of.Anchor:
+			_, err := ts.deleteRow(ctx, t.Key, 0, end)
+			return err
+		case t.Generation != of.Generation, t.Notice != 0:
 			return nil
 		}
 		_, err := ts.edit(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
-			if !t.Live {
+			if !t.Live || contents(&rouse.Timer{Spec: t.Spec}) == contents(&rouse.Timer{Spec: of.Spec}) {
 				return rouse.Step{Keep: true}, nil
 			}
 			t.Spec = of.Spec

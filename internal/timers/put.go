@@ -49,9 +49,9 @@ type PutResult struct {
 	Err       error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
-// Put writes timers in one durable step, each with an outcome of its own. When it returns without error,
-// those without an error of their own are durable. After an error of Put itself, the outcome of all is
-// unknown.
+// Put writes timers, each with an outcome of its own: new ones in one durable step, and then those that exist
+// one by one, those of one name in their order. When it returns without error, those without an error of
+// their own are durable. After an error of Put itself, the outcome of all is unknown.
 func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err error) {
 	var span *rouse.TraceContext
 	only := len(puts) > 0 && puts[0].Validate
@@ -115,9 +115,19 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	if idle {
 		ts.writings.Give(backing)
 	}
-	inParallel(len(rewrites), func(j int) {
-		i := rewrites[j]
-		results[i] = replacement(ctx, ts, &puts[i], span).replace(ctx, &puts[i])
+	slices.Sort(rewrites)
+	var keys []rouse.Key
+	ofKey := map[rouse.Key][]int{} // in their order
+	for _, i := range rewrites {
+		if k := puts[i].Key; ofKey[k] == nil {
+			keys = append(keys, k)
+		}
+		ofKey[puts[i].Key] = append(ofKey[puts[i].Key], i)
+	}
+	inParallel(len(keys), func(j int) {
+		for _, i := range ofKey[keys[j]] {
+			results[i] = replacement(ctx, ts, &puts[i], span).replace(ctx, &puts[i])
+		}
 	})
 	for _, i := range rewrites {
 		p, err := &puts[i], results[i].Err

@@ -104,20 +104,22 @@ func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
 		return res, err
 	case out.before != nil:
 		res = PutResult{Timer: *out.timer, Replaced: true}
+		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
 		w.access.Redact(ctx, &res.Timer)
-		return res, nil
+		return res, err
 	}
 	res.Replaced, res.Unchanged, res.Notes = true, last.Unchanged, last.Notes
 	res.Timer.Revision = out.revision
 	switch {
 	case last.Unchanged:
+		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
 	case last.To.Generation == 0:
 		res.Timer.Generation, res.InFlight = out.revision, out.inFlight
 		detached, failed := rowsNextTo{w.Timers}.delete(ctx, w.key, w.end, nil)
 		res.InFlight, err = res.InFlight || detached.InFlight, failed
 	default:
 		res.InFlight = busy || out.inFlight
-		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer)
+		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
 	}
 	w.access.Redact(ctx, &res.Timer)
 	return res, err

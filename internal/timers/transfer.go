@@ -97,7 +97,9 @@ func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse
 				}
 				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
 			}
-			ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
+			if t.Key.Fire == "" { // else it is the same occurrence, which goes on
+				ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
+			}
 			out = ts.Engine.Busy(&was) || ts.Engine.MayBeOut(&was)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/rousetest"
 )
 
@@ -54,6 +55,7 @@ func TestQuestions(t *testing.T) {
 		steps    []string // clicks, and what is typed after a colon
 		want     []string // of the view's text
 		done     func() bool
+		paced    bool // it goes on as the clock does
 	}{
 		{question: "what fires next", want: []string{"Next", "heartbeat"}},
 		{question: "what needs attention", want: []string{"Needs attention", "dead-letters", "fires ran out of attempts in the last hour"}},
@@ -62,7 +64,7 @@ func TestQuestions(t *testing.T) {
 		{question: "pause all of billing for two hours", steps: []string{nav("Namespaces"), `[...document.querySelectorAll("tr")].find((e) => e.querySelector(".name")?.textContent === "billing").querySelector("button")`, ":2h", confirm},
 			want: []string{"3 changed"}, done: paused},
 		{question: "redrive all of one error, ten a second", steps: []string{nav("Dead letters"), `[...document.querySelectorAll("tr")].find((e) => e.textContent.includes("connection refused by the database")).querySelector(".buttons button")`, confirm},
-			want: []string{fmt.Sprint(refused, " changed")}},
+			want: []string{fmt.Sprint(refused, " changed")}, paced: true},
 		{question: "why did it not run on the 25th", steps: []string{nav("Timers"), in("td a", "wages"), `document.querySelector("tr[data-at] a")`}, want: []string{"skipped by request: asked for: paid by hand", "did not fire, on purpose"}},
 		{question: "what will an hour of tomorrow bring", steps: []string{nav("Coming load"), `[...document.querySelectorAll("button.cell:not(:disabled)")].find((e) => e.ariaLabel.startsWith("2027-03-26 09:00"))`}, want: []string{"occurrences", "by target", "timers that are due then", "heartbeat"}},
 		{question: "who deleted it", steps: []string{nav("Audit")}, want: []string{"timers.delete", "invoice-01"}},
@@ -86,7 +88,14 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s: %d clicks", q.question, clicks)
 		}
 		for _, text := range q.want {
-			p.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+			has := fmt.Sprintf(`document.body.innerText.includes(%q)`, text)
+			if q.paced {
+				poll.Holds(patience, func() bool {
+					w.Advance(100 * time.Millisecond)
+					return eval[bool](p, has)
+				})
+			}
+			p.until(has)
 		}
 		if q.done != nil && !q.done() {
 			t.Errorf("%s: it was not done", q.question)

@@ -197,7 +197,7 @@ func TestRedriveAtARate(t *testing.T) {
 		t.Errorf("while it redrives, the dialog has: %s", got)
 	}
 	p.do(click(`[...document.querySelectorAll("dialog button")].find((b) => b.textContent === "Stop")`))
-	p.until(fmt.Sprintf(`document.querySelector(".toast")?.textContent.includes(" of %d") && !document.querySelector("dialog[open]")`, before))
+	p.until(fmt.Sprintf(`!!document.querySelector(".toast")?.textContent.includes(" of %d") && !document.querySelector("dialog[open]")`, before))
 	// What was redriven fails again, which is another record.
 	p.until(fmt.Sprintf(`fetch("/v1/namespaces/hostile/records?ending=dead&page_size=500").then((a) => a.json()).then(({records: {length: n}}) => n > %d && n < %d)`, before, 2*before))
 	p.quiet("redrive at a rate")
