@@ -57,13 +57,13 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
-// Sending returns the occurrence of a row of which an attempt is out or about to be, and whether that is
-// sure. It is not if memory has an older version of the row: a commit is in the store a moment before it is
-// in memory, and the attempt may have ended with it.
+// Sending returns the occurrence of a row's generation of which an attempt is out or about to be, and whether
+// that is sure. It is not if memory has an older version of the row: a commit is in the store a moment before
+// it is in memory, and the attempt may have ended with it.
 func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	if en := e.memory.window.entries.get(t.Key); en != nil && en.state == sending {
+	if en := e.memory.window.entries.get(t.Key); en != nil && en.state == sending && en.row.Generation == t.Generation {
 		return en.occ, true, en.row.Revision >= t.Revision
 	}
 	return occ, false, true

@@ -112,7 +112,8 @@ func TestAOneShotTimerIsPutAgain(t *testing.T) {
 	})
 }
 
-// TestAnInterruptedWriteIsCompleted: a put reaches the timer, and not the rows next to it; the same again does.
+// TestAnInterruptedWriteIsCompleted: a put reaches the timer, and not the rows next to it; the same again
+// does.
 func TestAnInterruptedWriteIsCompleted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
