@@ -45,7 +45,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	if err != nil {
 		return fail(err)
 	}
-	detached := map[string]bool{} // whether a namespace has detached occurrences
+	firing := map[string]bool{} // whether a namespace has rows next to timers
 	for i, w := range out {
 		switch {
 		case w.Err != nil:
@@ -55,7 +55,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 		default:
 			touched(ctx, keys[i], timers[i].Revision, rouse.NoRow)
 			if keys[i].Fire == "" {
-				errs[i] = ts.deleteDetachedOf(ctx, &timers[i], detached)
+				errs[i] = ts.deleteNextTo(ctx, keys[i], firing)
 			}
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
@@ -83,18 +83,17 @@ func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint6
 	return err
 }
 
-// deleteDetachedOf is deleteDetached for one timer of many. It first asks, once for each namespace, whether
-// there are detached occurrences at all. Those of a timer that was created since with the same name stay.
-func (ts *Timers) deleteDetachedOf(ctx context.Context, t *rouse.Timer, detached map[string]bool) error {
-	key := t.Key
-	any, asked := detached[key.Namespace]
+// deleteNextTo removes the rows next to one timer of many. It first asks, once for each namespace, whether
+// there are such rows at all.
+func (ts *Timers) deleteNextTo(ctx context.Context, key rouse.Key, firing map[string]bool) error {
+	any, asked := firing[key.Namespace]
 	if !asked {
 		n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: []rouse.State{rouse.StateFiring}})
 		if err != nil {
 			return err
 		}
 		any = n > 0
-		detached[key.Namespace] = any
+		firing[key.Namespace] = any
 	}
 	if !any {
 		return nil

@@ -20,9 +20,7 @@ import (
 // carried out, whatever failed after it, and a repetition finds it. The row of marks needs attention when the
 // last of them is a day old: then the engine removes it.
 //
-// A timer that is created, and only that, needs no mark: the timer itself is one. A replacement is
-// conditional on no revision: of two requests with keys that replace one timer at the same moment, one may
-// lose its mark.
+// A timer that is created, and only that, needs no mark: the timer itself is one.
 
 // maxMarks bounds the marks of one row: a key is valid for access.RepeatAge, or until so many further ones.
 const maxMarks = 64
