@@ -5,7 +5,7 @@ type AuditEvent struct {
 	ID        string   `json:"id"`
 	Time      Time     `json:"time"`                      // when the call ended
 	Node      string   `json:"node,omitzero"`             // that took the call
-	Door      string   `json:"door"`                      // grpc, http, admin or dapr
+	Door      string   `json:"door"`                      // grpc, http, admin or dapr; job: of a part of a job
 	Remote    string   `json:"remote,omitzero"`           // address of the caller
 	RequestID string   `json:"request_id,omitzero"`       // that the caller sent
 	Principal string   `json:"principal,omitzero"`        // such as key:ID; left out if none was authenticated

@@ -62,7 +62,7 @@ type CalendarPut struct {
 	Calendar Calendar `json:"calendar"` // without its days
 	Days     int      `json:"days" schema:"Number"`
 	Moved    uint64   `json:"moved"`              // timers that are due at another time now
-	Job      string   `json:"job,omitzero"`       // the id of the job that moves the rest of them; left out: all have moved
+	Job      string   `json:"job,omitzero"`       // the id of the job that moves the rest of them, or could not move some (failed); left out: all have moved
 	Warnings []string `json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
 }
 

@@ -65,13 +65,10 @@ type Timer struct {
 
 	Next []Time `json:"next,omitempty"` // in answers to validate_only: the next times, at most five
 
-	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and
-	// may still arrive. in answers to creates only: an attempt of the generation that was replaced had
-	// started and may still arrive
+	// in answers to creates only: an attempt of the generation that was replaced had started and may still arrive
 	InFlight bool `json:"in_flight,omitzero"`
 
-	// Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing
-	// timer: nothing of it differed, and nothing was written
+	// in answers to writes of an existing timer: nothing of it differed, and nothing was written
 	Unchanged bool     `json:"unchanged,omitzero"`
 	Notes     []string `json:"notes,omitempty"` // in answers to writes of an existing timer: what of it could not be kept
 }

@@ -15,7 +15,7 @@ type AuditEvent struct {
 	ID              string
 	Time            rouse.Instant // when the call ended
 	Node            string
-	Door            string // grpc, http, admin or dapr
+	Door            string // grpc, http, admin or dapr; job: of a part of a job
 	Remote          string // address of the caller
 	RequestID       string // that the caller sent
 	Principal       string // such as "key:ID"; empty: none was authenticated

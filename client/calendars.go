@@ -13,13 +13,13 @@ type SavedCalendar struct {
 	Revision uint64
 	Days     uint64
 	Moved    uint64   // timers that are due at another time now
-	Job      string   // the id of the job that moves the rest of them; empty: all have moved
+	Job      string   // the id of the job that moves the rest of them, or could not move some (its Failed); empty: all have moved
 	Warnings []string // about an iCalendar file, such as an event that repeats beyond the last date kept
 }
 
 // PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
-// it to their new due times. Those that have not moved after 10 s move later (Job). An empty namespace is
-// "default". It is retried; Moved then counts the timers that the last try moved.
+// it to their new due times. Those that have not moved after 10 s move later (Job); those that could not be
+// moved are failures of the job. An empty namespace is "default". It is retried; Moved then counts the timers that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }

@@ -75,7 +75,8 @@ type calendarPutCmd struct {
 
 func (calendarPutCmd) Help() string {
 	return `The days of an iCalendar file are the whole days that its events touch. JSON is {"days": [{"date": "2027-12-24", "text": "Christmas
-Eve"}]}, in any order. Timers that use the calendar move to their new due times.
+Eve"}]}, in any order. Timers that use the calendar move to their new due times. If some could not be moved, the output tells how many,
+and rouse jobs get calendar-NAME why.
 
 Examples:
 
@@ -117,7 +118,7 @@ func (c *calendarPutCmd) Run(a *app) error {
 		return a.show(shown, func() error {
 			a.say("saved calendar %s: %s, %s moved", c.Name, some(saved.Days, "day"), some(saved.Moved, "timer"))
 			if saved.Job != "" {
-				a.note("the job %s moves the rest; see rouse jobs get", saved.Job)
+				a.noteUnmoved(ctx, s, saved.Job)
 			}
 			for _, w := range saved.Warnings {
 				a.note("%s", w)
@@ -125,6 +126,18 @@ func (c *calendarPutCmd) Run(a *app) error {
 			return nil
 		})
 	})
+}
+
+// noteUnmoved tells why a job of a calendar has not moved all timers.
+func (a *app) noteUnmoved(ctx context.Context, s *client.Client, id string) {
+	switch j, err := s.Job(ctx, a.cli.Namespace, id); {
+	case err != nil: // the caller may not see it
+		a.note("not all timers have moved; see rouse jobs get %s", id)
+	case j.State == rouse.JobRunning:
+		a.note("the job %s moves the rest; see rouse jobs get %[1]s", id)
+	case j.Failed > 0:
+		a.note("%s could not be moved; see rouse jobs get %s", some(j.Failed, "timer"), id)
+	}
 }
 
 // isICalendar decides by the file name, or, if that has no known extension, by the first bytes.

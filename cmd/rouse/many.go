@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/rousehq/rouse"
@@ -107,7 +108,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 	if err != nil && sum.Job == "" {
 		return flagged(err)
 	}
-	if err != nil && !errors.Is(err, rouse.ErrConflict) && !a.cli.JSON {
+	if err != nil && goesOn(err) && !a.cli.JSON {
 		a.note("the job %s goes on; see rouse jobs get, and rouse jobs cancel", sum.Job)
 	}
 	if tellErr := a.tellBulk(&sum, r.DryRun, did, err == nil); tellErr != nil {
@@ -120,6 +121,17 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 		return silent{exitFailure}
 	}
 	return nil
+}
+
+// goesOn reports whether the job of a request that ended with an error may go on: the connection broke, the
+// server stopped, or the command was interrupted. Other errors are those of jobs that have ended.
+func goesOn(err error) bool {
+	for _, broken := range []error{context.Canceled, context.DeadlineExceeded, rouse.ErrUnavailable, rouse.ErrClosed, io.ErrUnexpectedEOF} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
 }
 
 // tellBulk prints the result of a bulk request; done is false if it did not end by itself.

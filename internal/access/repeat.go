@@ -10,6 +10,10 @@ import (
 // RepeatAge is for how long a request with an Idempotency-Key can be repeated.
 const RepeatAge = 24 * time.Hour
 
+// NoteName begins the names of notes of requests with an Idempotency-Key that have made a job: rows of the
+// job's namespace.
+const NoteName = "\x01asked/"
+
 // Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
 // request changes keeps the tag, in the same commit, so that a repetition of the request finds it there and
 // changes nothing. Tags do not tell the keys.

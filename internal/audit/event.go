@@ -25,7 +25,7 @@ type Event struct {
 	ID        string        `json:"id"`
 	Time      time.Time     `json:"time"` // when the call ended, by the store's clock
 	Node      string        `json:"node,omitempty"`
-	Door      string        `json:"door"`                 // grpc, http, admin or dapr
+	Door      string        `json:"door"`                 // grpc, http, admin or dapr; job: of a part of a job
 	Remote    string        `json:"remote,omitempty"`     // address of the caller
 	Request   string        `json:"request_id,omitempty"` // that the caller sent
 	Principal string        `json:"principal,omitempty"`  // such as key:ID; empty: none was authenticated

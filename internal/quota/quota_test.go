@@ -499,7 +499,9 @@ func TestATimerDuringTheDeletionOfItsNamespace(t *testing.T) {
 		job := rouse.Job{Namespace: "acme", ID: "bulk-1"}
 		timer := job.Row(0, []byte("{}"), rouse.Never)
 		row := timer.Row()
-		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+		asked := row // of the request for the job
+		asked.Key = rouse.Key{Namespace: "acme", Name: access.NoteName + "k"}
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row, Also: []rouse.Row{asked}}}); err != nil {
 			t.Fatal(err)
 		}
 		deleted := make(chan error)
@@ -521,8 +523,8 @@ func TestATimerDuringTheDeletionOfItsNamespace(t *testing.T) {
 		if err := n.Delete(t.Context(), "acme"); err != nil {
 			t.Error(err)
 		}
-		if left, err := store.Count(t.Context(), rouse.JobQuery("acme", "", 0)); err != nil || left != 0 {
-			t.Errorf("%d jobs are left, %v", left, err)
+		if left, err := store.Count(t.Context(), rouse.Query{Namespace: "acme", States: []rouse.State{rouse.StateNote}}); err != nil || left != 0 {
+			t.Errorf("%d jobs and notes of requests for them are left, %v", left, err)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 }
 
 // putCalendar stores a calendar and returns it with the number of timers whose due time moved, and the job
-// that moves the rest; "" if it is done.
+// that moves the rest, or could not move some; "" if all have moved.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, job string, err error) {
 	give, err := s.bulks.take(ctx) // it may wait for many timers
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	}
 	defer give()
 	saved, j, err := s.timers.PutCalendar(ctx, c)
-	if j.State == rouse.JobRunning {
+	if j.State == rouse.JobRunning || j.Failed > 0 {
 		job = j.ID
 	}
 	return saved, j.Changed, job, err

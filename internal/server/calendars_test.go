@@ -97,6 +97,23 @@ func TestCalendars(t *testing.T) {
 	wantCode(t, err, codes.Unimplemented)
 }
 
+// TestACalendarTellsItsJob: through both doors, unless all timers have moved.
+func TestACalendarTellsItsJob(t *testing.T) {
+	f := newFake()
+	h := handler(f)
+	c := rousev1.NewCalendarsClient(serve(t, Options{Timers: f}).dial())
+	for name, job := range map[string]string{"done": "", "long": "calendar-long", "stuck": "calendar-stuck"} {
+		w := do(h, "PUT", calendars+"/"+name, `{"days":[]}`)
+		want(t, w, 200)
+		if got := decoded[api.CalendarPut](t, w); got.Job != job || got.Moved != 3 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := must[*rousev1.PutCalendarResponse](t)(c.PutCalendar(t.Context(), &rousev1.PutCalendarRequest{Name: name})); got.Job != job || got.Moved != 3 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestCalendarAsLargeAsAny: the bound of bodies admits the largest valid calendar.
 func TestCalendarAsLargeAsAny(t *testing.T) {
 	f := newFake()

@@ -539,7 +539,14 @@ func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar,
 	f.revision++
 	c.Revision, c.Updated = f.revision, epoch
 	f.days[rouse.CalendarKey(c.Namespace, c.Name)] = c
-	return c, rouse.Job{State: rouse.JobDone, Changed: 3}, nil
+	j := rouse.Job{ID: "calendar-" + c.Name, State: rouse.JobDone, Changed: 3}
+	switch c.Name {
+	case "long":
+		j.State = rouse.JobRunning
+	case "stuck":
+		j.Failed = 1
+	}
+	return c, j, nil
 }
 
 // Job returns a job that ended, of each kind; others do not exist.

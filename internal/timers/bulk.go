@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -96,7 +97,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return jobs.dryRun(ctx, w, progress)
 	}
 	id, err := jobs.startBulk(ctx, &r)
-	if errors.Is(err, rouse.ErrFull) && (r.Action == "delete" || r.Action == "purge") { // it makes room
+	if errors.Is(err, rouse.ErrFull) {
 		return jobs.bulkWithoutRow(ctx, &r, progress)
 	}
 	if err != nil {
@@ -129,17 +130,24 @@ func endOf(j *rouse.Job) error {
 	return j.Err
 }
 
-// bulkWithoutRow does a bulk change while the store has no room for the row of a job. It ends with ctx.
+// bulkWithoutRow does a bulk change while the store has no room for the row of a job: none of them adds rows.
+// It ends with ctx.
 func (ts working) bulkWithoutRow(ctx context.Context, r *BulkRequest, progress func(BulkProgress) error) error {
+	if !r.once() {
+		ctx = access.Harmless(ctx)
+	}
 	j := ts.newJob(ctx, rouse.JobBulk, r.space(), "", 0)
 	for j.Bulk = r; j.Job.State == rouse.JobRunning; {
 		told := len(j.Failures)
-		_, err := ts.workPage(ctx, &j, &j)
+		pause, err := ts.workPage(ctx, &j, &j)
 		for _, f := range j.Failures[told:] {
 			j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
 		}
 		if err := cmp.Or(progress(progressOf(&j.Job, &told)), err); err != nil {
 			return err
+		}
+		if j.Job.State == rouse.JobRunning && !backoff.Sleep(ctx, pause) {
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -156,7 +164,7 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 		if err != nil {
 			return err
 		}
-		rows := ts.wanted(ctx, w, page.Rows, &jobRow{Job: rouse.Job{Matched: p.Matched}})
+		rows, _ := ts.wanted(ctx, w, &page, &jobRow{Job: rouse.Job{Matched: p.Matched}}, jobPage)
 		p.Matched, p.Names = p.Matched+uint64(len(rows)), nil
 		for i := range rows[:min(len(rows), maxBulkNames-names)] {
 			name := rows[i].Key.Name
@@ -167,12 +175,14 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 		}
 		names += len(p.Names)
 		p.Failures = nil
-		for i := range rows {
-			if err := w.target(ctx, &rows[i]); err != nil {
-				p.Failed++
-				p.Failures = append(p.Failures, BulkFailure{rows[i].Key, err})
-			} else if target := rows[i].Spec.Target; w.redrives {
-				all.CountTarget(target)
+		for i, err := range w.targets(ctx, rows) {
+			switch {
+			case err != nil:
+				if p.Failed++; p.Failed <= rouse.MaxJobFailures {
+					p.Failures = append(p.Failures, BulkFailure{rows[i].Key, err})
+				}
+			case w.redrives:
+				all.CountTarget(rows[i].Spec.Target)
 			}
 		}
 		if p.Done = page.Next == nil || w.limit != 0 && p.Matched >= w.limit; p.Done {
@@ -185,6 +195,15 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 	}
 }
 
+// targets gives rows the targets that they would be redriven to.
+func (w *work) targets(ctx context.Context, rows []rouse.Timer) []error {
+	errs := make([]error, len(rows))
+	if w.target != nil {
+		inParallel(len(rows), func(i int) { errs[i] = w.target(ctx, &rows[i]) })
+	}
+	return errs
+}
+
 // bulkWork is the work of a bulk request, which it checks.
 func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 	q, err := r.check()
@@ -193,19 +212,16 @@ func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 	}
 	matches := func(ctx context.Context, t *rouse.Timer) bool { return ts.bulkMatches(ctx, r, &q, t) }
 	own := ts.matching(matches)
-	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, wants: matches, part: 100, limit: r.Limit, perSecond: r.PerSecond,
-		missing: r.Action == "reschedule"}
+	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, verb: access.TimersBulk, wants: matches, part: 100, limit: r.Limit,
+		perSecond: r.PerSecond, missing: r.Action == "reschedule"}
 	w.do = func(ctx context.Context, rows []rouse.Timer) []error {
 		errs := make([]error, len(rows))
 		inParallel(len(rows), func(i int) { rows[i].Spec.Target, errs[i] = own.bulkOne(ctx, r, &rows[i]) })
 		return errs
 	}
 	w.redrives = r.Action == "redrive"
-	w.target = func(ctx context.Context, t *rouse.Timer) error {
-		if !r.CurrentSpec {
-			return nil
-		}
-		return takeCurrentSpec(ctx, ts.Timers, t)
+	if r.CurrentSpec {
+		w.target = func(ctx context.Context, t *rouse.Timer) error { return takeCurrentSpec(ctx, ts.Timers, t) }
 	}
 	if r.Action == "delete" {
 		w.part, w.do = jobPage, own.DeleteMany
@@ -221,12 +237,17 @@ type asked struct {
 	At   rouse.Instant `json:"at"`
 }
 
-// askedName begins the names of these notes.
-const askedName = "\x01asked/"
-
 // startBulk writes the job of a bulk request, and returns its id.
 func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err error) {
 	namespace := r.space()
+	if namespace != rouse.Everywhere {
+		if err := ts.admission.exists(namespace); err != nil {
+			return "", err
+		}
+	}
+	if note, err := ts.askedBefore(ctx, r); err != nil || note.Job != "" { // it needs no room
+		return note.Job, err
+	}
 	if err := ts.roomForJob(ctx, namespace); err != nil {
 		return "", err
 	}
@@ -275,7 +296,8 @@ type askedNote struct {
 }
 
 // askedBefore returns the note of a request, with a job if an earlier request with its Idempotency-Key made
-// one; without a key if it has no Idempotency-Key. It is rouse.ErrConflict if that asked for something else.
+// one; without a key if it has no Idempotency-Key. It is rouse.ErrConflict if that asked for something else,
+// and rouse.ErrNotFound if its job is not kept any more.
 func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote, err error) {
 	what, err := json.Marshal(r)
 	if err != nil {
@@ -285,7 +307,7 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 	if o == nil {
 		return n, nil
 	}
-	n.key = rouse.Key{Namespace: rouse.JobKey(r.space(), "").Namespace, Name: askedName + string(o.Tag)}
+	n.key = rouse.Key{Namespace: rouse.JobKey(r.space(), "").Namespace, Name: access.NoteName + string(o.Tag)}
 	n.Asks, n.revision = o.Asks, rouse.NoRow
 	rows, err := ts.store.Get(ctx, []rouse.Key{n.key})
 	if err != nil || rows[0].Revision == 0 {
@@ -303,8 +325,11 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 	default:
 		audit.Repeated(ctx)
 		n.Job = was.Job
+		if _, err = ts.jobOf(ctx, r.space(), was.Job); errors.Is(err, rouse.ErrNotFound) {
+			err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w", was.Job, rouse.ErrNotFound)
+		}
 	}
-	return n, nil
+	return n, err
 }
 
 // bulkMatches reports whether a request with the query is about a row.
@@ -313,6 +338,9 @@ func (ts working) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Quer
 	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
 		strings.Contains(t.LastError, r.ErrorContains)
 }
+
+// once reports whether the action changes something more when it is done again.
+func (r *BulkRequest) once() bool { return r.Action == "skip" || r.Action == "reschedule" }
 
 // space returns the namespace of the request's job.
 func (r *BulkRequest) space() string { return cmp.Or(r.Query.Namespace, rouse.Everywhere) }

@@ -78,6 +78,7 @@ func (ts working) calendarWork(j *jobRow) *work {
 	return &work{
 		query: rouse.Query{Namespace: j.Job.Namespace},
 		verbs: []access.Verb{access.TimersRead},
+		verb:  access.CalendarsWrite,
 		wants: uses,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
@@ -226,7 +227,7 @@ func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Cale
 	return list, nil
 }
 
-// DeleteCalendar deletes a calendar. One that a timer uses is rouse.ErrConflict.
+// DeleteCalendar deletes a calendar, and its job. One that a timer uses is rouse.ErrConflict.
 func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	if err := calendarKey(namespace, name); err != nil {
 		return err
@@ -244,12 +245,15 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 		return err
 	}
 	key := rouse.CalendarKey(namespace, name)
-	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision}}})
+	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision}},
+		{Change: rouse.Change{Key: rouse.JobKey(namespace, calendarID+name), If: rouse.AnyRevision}}})
 	switch {
 	case err != nil:
 		return err
 	case out[0].Err != nil:
 		return out[0].Err
+	case out[1].Err != nil:
+		return out[1].Err
 	case !out[0].Existed:
 		return fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
 	}

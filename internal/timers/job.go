@@ -117,6 +117,7 @@ func (j *jobRow) end(state rouse.JobState, err error, now rouse.Instant) {
 type work struct {
 	query     rouse.Query
 	verbs     []access.Verb                                      // that the caller needs for each row
+	verb      access.Verb                                        // of its audit events
 	wants     func(ctx context.Context, t *rouse.Timer) bool     // more than the query
 	do        func(ctx context.Context, t []rouse.Timer) []error // errNoMatch: a row stays as it is
 	part      int                                                // how many it does at a time
@@ -124,12 +125,14 @@ type work struct {
 	perSecond float64                                            // 0: as fast as possible
 	missing   bool                                               // rouse.ErrNotFound may be of something else than the row
 	redrives  bool                                               // do leaves the targets that rows were redriven to in them
-	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to
+	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to; nil: it has that
 }
 
 const (
 	// jobPage is how many rows a job reads at a time, at most.
 	jobPage = 500
+	// leastPage is how many it reads at a time at the lowest rate: of many rows few may match.
+	leastPage = 50
 	// jobTurn is for how long a job works before others have their turn.
 	jobTurn = time.Second
 	// jobRetry is when a job goes on if the store does not answer.
@@ -146,7 +149,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	}
 	w, err := ts.bulkWork(j.Bulk)
 	ctx = j.Caller.As(ctx)
-	if a := j.Bulk.Action; a == "skip" || a == "reschedule" { // a page is done again after a crash, and these are not the same then
+	if j.Bulk.once() && j.Job.ID != "" { // a page is done again after a crash
 		ctx = access.Repeatable(ctx, "job "+j.Job.ID)
 	}
 	return w, ctx, err
@@ -254,54 +257,89 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	}
 	q := w.query
 	q.After, q.Limit = j.Cursor, jobPage
-	if w.perSecond != 0 { // in portions of a tenth of a second, or of one row
-		q.Limit = min(q.Limit, max(1, int(w.perSecond/10)))
+	portion := jobPage
+	if w.perSecond != 0 { // of a tenth of a second, or of one row
+		portion = min(jobPage, max(1, int(w.perSecond/10)))
+		q.Limit = max(portion, leastPage)
 	}
 	page, err := ts.page(ctx, q, w.verbs...)
 	if err != nil {
 		return 0, err
 	}
-	rows := ts.wanted(ctx, w, page.Rows, j)
+	rows, next := ts.wanted(ctx, w, &page, j, portion)
 	if j.generation != 0 && len(rows) > 0 {
 		var event *audit.Call
 		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Door: "job", Request: j.Job.ID}
-		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verbs[0]), "job "+string(j.Job.Kind), by, nil)
+		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verb), "job "+string(j.Job.Kind), by, nil)
 		if err != nil { // there is no change without its event
 			return 0, rouse.Unavailable(err)
 		}
-		defer func() { err = event.End(ctx, err, auditCodes) }()
+		defer func() { err = endEvent(ctx, event, err) }()
 	}
 	if err := ts.reserve(ctx, w, was, j, rows); err != nil {
 		return 0, err
 	}
-	pause = w.pause(len(rows))
+	all := len(rows)
 	for began := time.Now(); len(rows) > 0; {
 		n := min(len(rows), w.part)
 		if err := ts.workPart(ctx, j, w, rows[:n]); err != nil {
 			return 0, err
 		}
 		if rows = rows[n:]; len(rows) > 0 && time.Since(began) > jobTurn {
-			return 0, nil
+			return w.pause(all - len(rows)), nil
 		}
 		if err := ts.stillRunning(ctx, j); len(rows) > 0 && err != nil {
 			return 0, err
 		}
 	}
-	j.Until = rouse.Key{}
-	if page.Next == nil || w.limit != 0 && j.Job.Matched >= w.limit {
-		j.Job.State = rouse.JobDone
-	} else {
-		j.Cursor = *page.Next
-	}
-	return pause, nil
+	w.advance(j, next)
+	return w.pause(all), nil
 }
 
-// auditCodes are the outcome and the reason that the audit log has of a page that failed.
-func auditCodes(err error) (code, reason string) {
-	if reason = access.ReasonOf(err); reason != "" {
-		return "forbidden", reason
+// advance notes in a job that everything up to next is done, or everything if that is nil.
+func (w *work) advance(j *jobRow, next *rouse.Key) {
+	if next != nil && next.Compare(j.Until) < 0 { // some of what is counted comes behind it
+		j.Cursor = *next
+		return
 	}
-	return "unavailable", ""
+	j.Until = rouse.Key{}
+	if next == nil || w.limit != 0 && j.Job.Matched >= w.limit {
+		j.Job.State = rouse.JobDone
+		return
+	}
+	j.Cursor = *next
+}
+
+// endEvent ends the event of a page with its error. A page is no failure if its job was cancelled, or begun
+// again, while it was being done.
+func endEvent(ctx context.Context, event *audit.Call, err error) error {
+	if errors.Is(err, errOtherwise) {
+		return cmp.Or(event.End(ctx, nil, AuditCodes), err)
+	}
+	return event.End(ctx, err, AuditCodes)
+}
+
+// auditCodes are the codes of errors in the audit log, as the doors have them. What is both is the first.
+var auditCodes = []struct {
+	err  error
+	code string
+}{{rouse.ErrUnauthenticated, "unauthenticated"}, {rouse.ErrForbidden, "forbidden"}, {rouse.ErrCorrupt, "damaged"}, {rouse.ErrNotFound, "not_found"},
+	{rouse.ErrExists, "already_exists"}, {rouse.ErrConflict, "conflict"}, {rouse.ErrFull, "full"}, {rouse.ErrQuota, "quota"}, {rouse.ErrOverloaded, "overloaded"},
+	{rouse.ErrClosed, "closed"}, {rouse.ErrUnavailable, "unavailable"}, {context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline_exceeded"}}
+
+// AuditCodes returns the outcome that the audit log has of a page of a job that failed, and why access control
+// refused it.
+func AuditCodes(err error) (code, reason string) {
+	reason = access.ReasonOf(err)
+	if errors.As(err, new(*rouse.Invalid)) {
+		return "invalid", reason
+	}
+	for _, c := range auditCodes {
+		if errors.Is(err, c.err) {
+			return c.code, reason
+		}
+	}
+	return "internal", reason
 }
 
 // pause returns how long n rows take at the rate of the work.
@@ -312,18 +350,24 @@ func (w *work) pause(n int) time.Duration {
 	return time.Duration(float64(n) / w.perSecond * float64(time.Second))
 }
 
-// wanted returns the rows of a page that are to be changed. Rows that cannot be read are skipped.
-func (ts working) wanted(ctx context.Context, w *work, rows []rouse.Row, j *jobRow) (list []rouse.Timer) {
+// wanted returns the rows of a page that are to be changed, at most so many, and where the next page begins.
+// Rows that cannot be read are skipped.
+func (ts working) wanted(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
 	counted := j.Until != rouse.Key{}
-	for i := range rows {
-		if counted && rows[i].Key.Compare(j.Until) > 0 || !counted && w.limit != 0 && j.Job.Matched+uint64(len(list)) >= w.limit {
-			break
+	for i := range page.Rows {
+		switch {
+		case counted && page.Rows[i].Key.Compare(j.Until) > 0:
+			until := j.Until
+			return list, &until
+		case len(list) > 0 && (len(list) == most || !counted && w.limit != 0 && j.Job.Matched+uint64(len(list)) >= w.limit):
+			last := list[len(list)-1].Key
+			return list, &last
 		}
-		if t, err := ts.Read(&rows[i]); err == nil && w.wants(ctx, &t) {
+		if t, err := ts.Read(&page.Rows[i]); err == nil && w.wants(ctx, &t) {
 			list = append(list, t)
 		}
 	}
-	return list
+	return list, page.Next
 }
 
 // reserve counts rows before they are changed, if there is a limit: so that after a crash no more are
@@ -362,6 +406,7 @@ func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse
 		case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, rouse.ErrClosed), ctx.Err() != nil:
 			return err
 		default:
+			audit.Failed(ctx, err)
 			j.fail(rows[i].Key, err)
 		}
 		if j.Until == (rouse.Key{}) {

@@ -8504,7 +8504,7 @@ type PutCalendarResponse struct {
 	Days          uint64                 `protobuf:"varint,2,opt,name=days,proto3" json:"days,omitempty"`
 	Moved         uint64                 `protobuf:"varint,3,opt,name=moved,proto3" json:"moved,omitempty"`      // timers that are due at another time now
 	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
-	Job           string                 `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that moves the rest of the timers; empty: all have moved
+	Job           string                 `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`           // the id of the job that moves the rest of the timers, or could not move some (failed); empty: all have moved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9566,7 +9566,7 @@ type AuditEvent struct {
 	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	TimeMs          int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"` // when the call ended
 	Node            string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
-	Door            string                 `protobuf:"bytes,4,opt,name=door,proto3" json:"door,omitempty"`                            // grpc, http, admin or dapr
+	Door            string                 `protobuf:"bytes,4,opt,name=door,proto3" json:"door,omitempty"`                            // grpc, http, admin or dapr; job: of a part of a job
 	Remote          string                 `protobuf:"bytes,5,opt,name=remote,proto3" json:"remote,omitempty"`                        // address of the caller
 	RequestId       string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // that the caller sent
 	Principal       string                 `protobuf:"bytes,7,opt,name=principal,proto3" json:"principal,omitempty"`                  // such as "key:ID"; empty: none was authenticated

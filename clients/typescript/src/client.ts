@@ -520,7 +520,9 @@ export class Client {
   /**
    * Does one thing to all timers that match; `{}` is all of the namespace. It resolves when all is done.
    *
-   * If the change is interrupted, the error has the `progress` until then, and what was changed stays changed.
+   * If the server stops before that, the error has the `progress` until then, and the change goes on as its `job`, as it does
+   * when the connection breaks. `GET /v1/namespaces/NS/jobs/ID` shows how far it is; `POST /v1/namespaces/NS/jobs/ID:cancel`
+   * ends it, and what was changed stays changed.
    *
    * @example
    * ```ts

@@ -311,15 +311,9 @@ export interface Timer {
   redacted?: boolean;
   /** In answers to validate_only: the next times, at most five. */
   next?: Time[];
-  /**
-   * InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers to
-   * creates only: an attempt of the generation that was replaced had started and may still arrive.
-   */
+  /** In answers to creates only: an attempt of the generation that was replaced had started and may still arrive. */
   in_flight?: boolean;
-  /**
-   * Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of it differed,
-   * and nothing was written.
-   */
+  /** In answers to writes of an existing timer: nothing of it differed, and nothing was written. */
   unchanged?: boolean;
   /** In answers to writes of an existing timer: what of it could not be kept. */
   notes?: string[];
@@ -612,7 +606,7 @@ export interface CalendarPut {
   days: number;
   /** Timers that are due at another time now. */
   moved: number;
-  /** The id of the job that moves the rest of them; left out: all have moved. */
+  /** The id of the job that moves the rest of them, or could not move some (failed); left out: all have moved. */
   job?: string;
   /** Such as an event that repeats beyond what is kept. */
   warnings?: string[];

@@ -382,7 +382,9 @@ class AsyncClient:
     ) -> BulkProgress:
         """Does one thing to all timers that match; `Filter()` is all of the namespace. It returns when all is done.
 
-        If the change is interrupted, the error has the `progress` until then, and what was changed stays changed.
+        If the server stops before that, the error has the `progress` until then, and the change goes on as its `job`, as it does
+        when the connection breaks. `GET /v1/namespaces/NS/jobs/ID` shows how far it is; `POST /v1/namespaces/NS/jobs/ID:cancel`
+        ends it, and what was changed stays changed.
 
         >>> client.bulk("pause", rouse.Filter(prefix="invoice-"), reason="audit", dry_run=True).names
         ['invoice-17']

@@ -379,11 +379,9 @@ class Timer:
     next: Optional[list[datetime]] = None
     """In answers to validate_only: the next times, at most five."""
     in_flight: Optional[bool] = None
-    """InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive. in answers
-    to creates only: an attempt of the generation that was replaced had started and may still arrive."""
+    """In answers to creates only: an attempt of the generation that was replaced had started and may still arrive."""
     unchanged: Optional[bool] = None
-    """Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of it differed,
-    and nothing was written."""
+    """In answers to writes of an existing timer: nothing of it differed, and nothing was written."""
     notes: Optional[list[str]] = None
     """In answers to writes of an existing timer: what of it could not be kept."""
 
@@ -718,7 +716,7 @@ class CalendarPut:
     moved: int
     """Timers that are due at another time now."""
     job: Optional[str] = None
-    """The id of the job that moves the rest of them; left out: all have moved."""
+    """The id of the job that moves the rest of them, or could not move some (failed); left out: all have moved."""
     warnings: Optional[list[str]] = None
     """Such as an event that repeats beyond what is kept."""
 

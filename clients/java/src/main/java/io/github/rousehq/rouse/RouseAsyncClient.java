@@ -527,7 +527,9 @@ public final class RouseAsyncClient implements AutoCloseable {
     /**
      * Does one thing to all timers that match a filter.
      *
-     * <p>If the change is interrupted, the exception has the {@code progress} until then, and what was changed stays changed.
+     * <p>If the server stops before that is done, the exception has the {@code progress} until then, and the change goes on as its
+     * {@code job}, as it does when the connection breaks. {@code GET /v1/namespaces/NS/jobs/ID} shows how far it is; {@code POST
+     * /v1/namespaces/NS/jobs/ID:cancel} ends it, and what was changed stays changed.
      *
      * <pre>{@code
      * Filter invoices = Filter.builder().prefix("invoice-").build();

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param calendar Without its days.
  * @param days its days
  * @param moved Timers that are due at another time now.
- * @param job The id of the job that moves the rest of them; left out: all have moved.
+ * @param job The id of the job that moves the rest of them, or could not move some (failed); left out: all have moved.
  * @param warnings Such as an event that repeats beyond what is kept.
  */
 public record CalendarPut(

@@ -84,10 +84,8 @@ import org.jspecify.annotations.Nullable;
  * @param notice Of a row next to a timer that tells expect.notify.
  * @param redacted Payload, headers, answer and what targets answered are left out: the caller may not see them.
  * @param next In answers to validate_only: the next times, at most five.
- * @param inFlight InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
- *     in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
- * @param unchanged Unchanged and Notes are in answers to writes of an existing timer. in answers to writes of an existing timer: nothing of
- *     it differed, and nothing was written.
+ * @param inFlight In answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
+ * @param unchanged In answers to writes of an existing timer: nothing of it differed, and nothing was written.
  * @param notes In answers to writes of an existing timer: what of it could not be kept.
  */
 public record Timer(
