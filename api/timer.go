@@ -65,7 +65,8 @@ type Timer struct {
 
 	Next []Time `json:"next,omitempty"` // in answers to validate_only: the next times, at most five
 
-	// in answers to creates only: an attempt of the generation that was replaced had started and may still arrive
+	// in answers to creates only: an attempt of the generation that was replaced had started and may still
+	// arrive
 	InFlight bool `json:"in_flight,omitzero"`
 
 	// in answers to writes of an existing timer: nothing of it differed, and nothing was written

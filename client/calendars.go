@@ -19,7 +19,8 @@ type SavedCalendar struct {
 
 // PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
 // it to their new due times. Those that have not moved after 10 s move later (Job); those that could not be
-// moved are failures of the job. An empty namespace is "default". It is retried; Moved then counts the timers that the last try moved.
+// moved are failures of the job. An empty namespace is "default". It is retried; Moved then counts the timers
+// that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }

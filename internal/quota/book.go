@@ -218,8 +218,8 @@ func (b *Book) empty(ctx context.Context, name string) error {
 	return b.left(ctx, name)
 }
 
-// removeJobs removes the jobs of a namespace that was deleted, and the notes of the requests for them. Without
-// timers they have nothing to do.
+// removeJobs removes the jobs of a namespace that was deleted, and the notes of the requests for them.
+// Without timers they have nothing to do.
 func (b *Book) removeJobs(ctx context.Context, name string) error {
 	notes := rouse.Query{Namespace: name, Prefix: access.NoteName, States: []rouse.State{rouse.StateNote}, Limit: 500}
 	if err := b.remove(ctx, rouse.JobQuery(name, "", 500)); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// TestJobsHaveTheCodesOfTheDoors: an error has one code in the audit log, whether a call or a job ended by it.
+// TestJobsHaveTheCodesOfTheDoors: an error has one code in the audit log, whether a call or a job ended by
+// it.
 func TestJobsHaveTheCodesOfTheDoors(t *testing.T) {
 	for _, err := range []error{rouse.ErrNotFound, rouse.ErrExists, rouse.ErrConflict, rouse.ErrFull, rouse.ErrOverloaded, rouse.ErrQuota, rouse.ErrClosed,
 		rouse.ErrUnavailable, rouse.ErrCorrupt, rouse.ErrUnauthenticated, rouse.ErrForbidden, rouse.Refuse("name", "x", "is wrong", "change it"),

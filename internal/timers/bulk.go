@@ -66,8 +66,8 @@ var bulkActions = map[string][]rouse.State{
 var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
 	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge}
 
-// Bulk applies one action to all rows that match, as a job, and calls progress when it begins, whenever it
-// has come further, and at the end with Done. A failure of one row does not stop the others. If progress
+// Bulk applies one action to all rows that match, as a job, and calls progress soon after it begins, whenever
+// it has come further, and at the end with Done. A failure of one row does not stop the others. If progress
 // returns an error, Bulk returns it, and the job goes on, as it does when ctx ends. States of the query may
 // narrow the rows of the action. A request with an Idempotency-Key that an earlier one had follows the job of
 // that one.

@@ -187,8 +187,8 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 }
 
 // Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
-// ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule. If
-// it is only to validate, nothing is written, and the result is what would be stored, with its next times.
+// ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule.
+// If it is only to validate, nothing is written, and the result is what would be stored, with its next times.
 func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if validate {

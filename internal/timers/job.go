@@ -327,8 +327,8 @@ var auditCodes = []struct {
 	{rouse.ErrExists, "already_exists"}, {rouse.ErrConflict, "conflict"}, {rouse.ErrFull, "full"}, {rouse.ErrQuota, "quota"}, {rouse.ErrOverloaded, "overloaded"},
 	{rouse.ErrClosed, "closed"}, {rouse.ErrUnavailable, "unavailable"}, {context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline_exceeded"}}
 
-// AuditCodes returns the outcome that the audit log has of a page of a job that failed, and why access control
-// refused it.
+// AuditCodes returns the outcome that the audit log has of a page of a job that failed, and why access
+// control refused it.
 func AuditCodes(err error) (code, reason string) {
 	reason = access.ReasonOf(err)
 	if errors.As(err, new(*rouse.Invalid)) {
@@ -501,18 +501,21 @@ func (ts working) jobOf(ctx context.Context, namespace, id string) (jobRow, erro
 const (
 	firstJobLook = 500 * time.Microsecond
 	nextJobLook  = 250 * time.Millisecond
+	// firstReport is when a job that goes on is reported first. Proxies may break an answer that begins while
+	// they are about to read the end of the request.
+	firstReport = 20 * time.Millisecond
 )
 
-// follow calls report with a job, at once and whenever it has changed, until it has ended or ctx ends.
+// follow calls report with a job, soon and whenever it has changed, until it has ended or ctx ends.
 func (ts working) follow(ctx context.Context, namespace, id string, report func(*rouse.Job) error) error {
 	var seen uint64
-	b := backoff.New(firstJobLook, nextJobLook)
+	b, began := backoff.New(firstJobLook, nextJobLook), time.Now()
 	for {
 		j, err := ts.jobOf(ctx, namespace, id)
 		if err != nil {
 			return err
 		}
-		if j.revision != seen {
+		if j.revision != seen && (j.Job.State != rouse.JobRunning || time.Since(began) >= firstReport) {
 			if err := report(&j.Job); err != nil || j.Job.State != rouse.JobRunning {
 				return err
 			}

@@ -412,8 +412,8 @@ func TestAuditEventsOfJobs(t *testing.T) {
 	}
 }
 
-// TestBulkChangesOfAFullStore: each works without the row of a job, as it adds no rows itself; a redrive keeps
-// to its rate, until its client hangs up.
+// TestBulkChangesOfAFullStore: each works without the row of a job, as it adds no rows itself; a redrive
+// keeps to its rate, until its client hangs up.
 func TestBulkChangesOfAFullStore(t *testing.T) {
 	full := func(changes []rouse.Change) error {
 		for i := range changes {
