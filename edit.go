@@ -451,6 +451,9 @@ func (t *Timer) Replan(now Instant, s Schedule) bool {
 		if w.awaitCalendar(); waits {
 			return false
 		}
+	case t.Due == Never: // no change of days gives it another one
+		t.Due = was
+		return false
 	case t.Due == was:
 		return false
 	case waits && t.Due < UnknownDue:
