@@ -144,7 +144,7 @@ func (t *Timer) parts() (parts uint64) {
 // kept the end of the last pause while an occurrence was in progress, it has the beginning of this one. So
 // they can read it; a row with a partPauses they cannot.
 func (t *Timer) plainPause() bool {
-	return t.Paused && t.Attempts == 0 && t.Began == 0 && len(t.Pauses) == 0
+	return t.Paused && !inProgress(t) && len(t.Pauses) == 0
 }
 
 func (t *Timer) appendParts(b []byte) []byte {

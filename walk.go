@@ -264,7 +264,9 @@ func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
 		} else if !jumped {
 			run.Count, jumped = 0, true
 			if next != Never {
-				next = jump(next, w.nextChange(next, near), w.s)
+				if to := jump(next, w.nextChange(next, near), w.s); to != next && gone(next, w.following(next, t.Passed+1)) == why {
+					next = to
+				}
 			}
 		}
 		t.Due = next
