@@ -1,5 +1,5 @@
 -- The functions are those of 0002.
-DROP FUNCTION {schema}.cut_later(bigint, text, text, bigint, bigint, boolean, bigint, text, integer);
+DROP FUNCTION {schema}.cut_later(bigint, text, text, bigint, bigint, boolean, bigint, bigint, text, integer);
 DROP FUNCTION {schema}.progress(bytea);
 
 -- progress reads from a row's body what ends with the row if it is removed or replaced: the requested runs,

@@ -128,8 +128,8 @@ END $$;
 -- cut_later adds the row that records at a time how an occurrence ended with its timer, unless its own record is
 -- there by then: its first attempt may be out. It is a body of version 2 with little in it but why, and the cause. No
 -- other row has its key.
-CREATE FUNCTION {schema}.cut_later(v_bucket bigint, v_namespace text, v_name text, v_generation bigint, v_due bigint, v_manual boolean, v_at bigint,
-    v_why text, v_cause integer) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+CREATE FUNCTION {schema}.cut_later(v_bucket bigint, v_namespace text, v_name text, v_generation bigint, v_due bigint, v_manual boolean, v_attempts bigint,
+    v_at bigint, v_why text, v_cause integer) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_revision bigint := nextval({revisions});
 BEGIN
@@ -137,7 +137,8 @@ BEGIN
         VALUES (v_bucket, v_at, v_revision, v_generation, v_due, pg_current_xact_id()::text::bigint, 8, v_namespace, v_name,
             format(E'%s/%s%s\x01cut', v_generation, v_due, CASE WHEN v_manual THEN 'm' END),
             '\x02'::bytea || CASE WHEN v_manual THEN '\x02'::bytea ELSE '\x00'::bytea END || decode(repeat('00', 15), 'hex')
-                || {schema}.number(octet_length(v_why)) || convert_to(v_why, 'UTF8') || decode(repeat('00', 8), 'hex') || '\x4004'::bytea
+                || {schema}.number(octet_length(v_why)) || convert_to(v_why, 'UTF8') || decode(repeat('00', 4), 'hex')
+                || {schema}.number(v_attempts) || '\x000000'::bytea || '\x4004'::bytea
                 || set_byte('\x00', 0, v_cause));
     PERFORM {schema}.tally(ARRAY[v_namespace], ARRAY[8::smallint], ARRAY[1::bigint]);
 END $$;
@@ -176,18 +177,21 @@ BEGIN
         END IF;
         v_later := v_now + 60000 + COALESCE(NULLIF(v_is.timeout, 0), 30000);
         v_begun := v_row.fire <> '' OR COALESCE(v_is.attempts <> 0, v_row.state IN (2, 3));
-        IF v_begun THEN
+        IF v_begun AND v_row.fire = '' AND v_row.state <> 3 AND v_is.last_error = '' THEN -- none has failed: it was counted before it was sent
+            PERFORM {schema}.cut_later(v_row.bucket, v_namespace, v_name, v_row.generation, CASE WHEN v_is.manual THEN v_is.runs[1] ELSE v_row.due END,
+                v_is.manual, v_is.attempts, v_later, v_word || ' while it may have been sent', v_cause);
+        ELSIF v_begun THEN
             v_records := v_records || {schema}.skipped(v_row.generation, CASE WHEN v_is.manual THEN COALESCE(v_is.runs[1], v_row.due) ELSE v_row.due END,
                 COALESCE(v_is.manual, false), COALESCE(v_is.attempts, 0), v_now, v_why || COALESCE(': ' || NULLIF(v_is.last_error, ''), ''), v_cause);
         ELSIF v_row.state = 4 AND NOT v_is.once AND v_row.due < v_now AND v_row.due > v_is.paused AND (v_is.until = 0 OR v_row.due <= v_is.until) THEN
             v_records := v_records || {schema}.skipped(v_row.generation, v_row.due, false, 0, v_now, 'paused', 7);
         ELSIF v_row.state IN (1, 4) AND v_row.due < v_now AND v_is.attempts IS NOT NULL THEN -- else it is a draft, whose timer is not due yet
-            PERFORM {schema}.cut_later(v_row.bucket, v_namespace, v_name, v_row.generation, v_row.due, false, v_later, v_word || ' while it may have been sent', v_cause);
+            PERFORM {schema}.cut_later(v_row.bucket, v_namespace, v_name, v_row.generation, v_row.due, false, 0, v_later, v_word || ' while it may have been sent', v_cause);
         END IF;
         CONTINUE WHEN v_row.fire <> '' OR v_is.runs IS NULL;
         FOREACH v_run IN ARRAY v_is.runs LOOP
             IF NOT v_begun AND v_run = v_is.runs[1] THEN
-                PERFORM {schema}.cut_later(v_row.bucket, v_namespace, v_name, v_row.generation, v_run, true, v_later, v_word || ' while it may have been sent', v_cause);
+                PERFORM {schema}.cut_later(v_row.bucket, v_namespace, v_name, v_row.generation, v_run, true, 0, v_later, v_word || ' while it may have been sent', v_cause);
             ELSIF NOT (v_begun AND v_is.manual AND v_run = v_is.runs[1]) THEN
                 v_records := v_records || {schema}.skipped(v_row.generation, v_run, true, 0, v_now, v_word || ' before it was sent', v_cause);
             END IF;
