@@ -44,6 +44,12 @@ type Counted interface {
 	Between(after, until Instant) (n uint64, last Instant, ok bool)
 }
 
+// Calendared is a schedule that may have calendars.
+type Calendared interface {
+	// EveryDay returns the schedule as it would be if every day counted; nil if it has no calendars.
+	EveryDay() Schedule
+}
+
 // The life of an occurrence, and what each operation does to it, is a table in docs/policies.md ("What a
 // change keeps"). Its states are those of the fields of Timer: planned (Due is to come), due and not begun,
 // in flight, retried (Attempts), accepted (Token), next to its timer (a row of its own, Detach), ended (a

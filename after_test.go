@@ -229,6 +229,22 @@ func TestARunAfterAPauseBringsNothingOfThePauseBack(t *testing.T) {
 	}
 }
 
+// TestAnImportedOccurrenceInProgressIsNotSkipped, whether or not an attempt of it was counted.
+func TestAnImportedOccurrenceInProgressIsNotSkipped(t *testing.T) {
+	for attempts := range uint32(3) {
+		tm, s := recurring(MisfireLatest)
+		due, now := tm.Due, tm.Due+5000
+		tm.Attempts, tm.Began = attempts, due
+		if err := tm.Normalize(now); err != nil {
+			t.Fatal(err)
+		}
+		step, err := tm.Skip(1, "", now, s, false)
+		if err != nil || len(step.Log) != 0 || step.To.Due != due || step.To.Skips != 1 {
+			t.Errorf("%d attempts: due %v with %d skips after %+v, %v", attempts, step.To.Due, step.To.Skips, step.Log, err)
+		}
+	}
+}
+
 // A run fires during a pause, so the occurrence in progress before it does not wait for the end of the pause.
 func TestRunsDoNotWaitForTheEndOfAPause(t *testing.T) {
 	failed := func() (Timer, Schedule) {

@@ -117,6 +117,7 @@ func (t *Timer) appendBody(b []byte) []byte {
 func (t *Timer) parts() (parts uint64) {
 	s := &t.Spec
 	c := &s.Calendar
+	paused, plain := pausedBefore(t)
 	has := func(part uint64, ok bool) {
 		if ok {
 			parts |= part
@@ -126,7 +127,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partCalendar, len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != 0)
 	has(partRetry, s.Retry.Factor != 0 || s.Retry.GiveUp != 0)
 	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
-	has(partProgress, t.Until != 0 || t.Skips != 0 || t.plainPause() && t.PausedAt != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
+	has(partProgress, t.Until != 0 || t.Skips != 0 || plain && paused != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
 	has(partDetached, t.Live || t.Asked || t.Cut != 0)
 	has(partCritical, s.Criticality != 0)
@@ -135,7 +136,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partPause, s.PauseAfter != 0 || t.ConsecutiveDead != 0 || t.PauseCause != 0)
 	has(partTrace, t.Trace != nil)
 	has(partExpect, s.Expect.Any() || t.Succeeded != 0 || t.ExpectFrom != 0 || t.Overdue != 0 || t.Notice != 0)
-	has(partPauses, t.PausedAt != 0 && !t.plainPause() || len(t.Pauses) > 0)
+	has(partPauses, !plain)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -144,7 +145,23 @@ func (t *Timer) parts() (parts uint64) {
 // kept the end of the last pause while an occurrence was in progress, it has the beginning of this one. So
 // they can read it; a row with a partPauses they cannot.
 func (t *Timer) plainPause() bool {
-	return t.Paused && t.Attempts == 0 && t.Began == 0 && len(t.Pauses) == 0
+	return t.Paused && !inProgress(t) && len(t.Pauses) == 0
+}
+
+// pausedBefore returns what a timer's pauses are in the form that earlier versions read: the beginning of a
+// plain one, or the end of one that they made, while an occurrence is in progress. plain is false if they
+// have more to them.
+func pausedBefore(t *Timer) (at Instant, plain bool) {
+	switch {
+	case t.plainPause():
+		return t.PausedAt, true
+	case t.PausedAt != 0 || len(t.Pauses) > 1:
+		return 0, false
+	case len(t.Pauses) == 0:
+		return 0, true
+	}
+	p := t.Pauses[0]
+	return p.To, p.From == MinInstant && p.To != 0 && (!t.Paused || inProgress(t))
 }
 
 func (t *Timer) appendParts(b []byte) []byte {
@@ -172,9 +189,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 		}
 	}
 	if parts&partProgress != 0 {
-		paused := Instant(0)
-		if t.plainPause() {
-			paused = t.PausedAt
+		paused, plain := pausedBefore(t)
+		if !plain {
+			paused = 0
 		}
 		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(paused), int64(t.Backlog.From), int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
 			b = binary.AppendVarint(b, v)

@@ -45,7 +45,9 @@ func drawTimer(t *rapid.T) Timer {
 		for range rapid.IntRange(0, MaxPauses).Draw(t, "pauses") {
 			tm.Pauses = append(tm.Pauses, Span{inst("from"), inst("to")})
 		}
-		if tm.Paused {
+		if rapid.Bool().Draw(t, "paused by an earlier version") {
+			tm.Pauses = PausedUntil(inst("passed to"))
+		} else if tm.Paused {
 			tm.PausedAt = inst("paused at")
 		}
 		tm.Until, tm.Skips, tm.Began, tm.Passed = inst("until"), rapid.Uint32().Draw(t, "skips"), inst("began"), uint64(rapid.Uint32().Draw(t, "passed"))
@@ -119,6 +121,34 @@ func TestCriticalityIsAPartOfItsOwn(t *testing.T) {
 	tm.Spec.SetWhen(&Spec{Schedule: "@every 1h", Criticality: 1})
 	if tm.Spec.Criticality != MaxCriticality {
 		t.Errorf("another schedule made the criticality %d", tm.Spec.Criticality)
+	}
+}
+
+// TestPausesInTheFormOfEarlierVersions: their nodes read them, as long as there is no more to them than they
+// can keep.
+func TestPausesInTheFormOfEarlierVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Timer)
+		read bool // by earlier versions
+	}{
+		"none":                             {func(*Timer) {}, true},
+		"a pause":                          {func(t *Timer) { t.Paused, t.PausedAt = true, t0 }, true},
+		"a pause, with one in progress":    {func(t *Timer) { t.Paused, t.PausedAt, t.Attempts = true, t0, 1 }, false},
+		"one that they made, in progress":  {func(t *Timer) { t.Pauses, t.Attempts = PausedUntil(t0), 1 }, true},
+		"one that they made, then":         {func(t *Timer) { t.Pauses = PausedUntil(t0) }, true},
+		"one that they made, paused again": {func(t *Timer) { t.Pauses, t.Paused, t.Began = PausedUntil(t0), true, t0 }, true},
+		"one that is over":                 {func(t *Timer) { t.Pauses = []Span{{t0, t0 + 1}} }, false},
+	} {
+		tm, _ := recurring(MisfireLatest)
+		tm.Visible = tm.Due
+		c.edit(&tm)
+		row := tm.Row()
+		if got, err := DecodeTimer(&row); err != nil || !reflect.DeepEqual(got, tm) {
+			t.Errorf("%s: got %+v, %v\nwant %+v", name, got, err, tm)
+		}
+		if read := tm.parts()&partPauses == 0; read != c.read {
+			t.Errorf("%s: an earlier version reads it: %v", name, read)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -99,6 +100,21 @@ func TestAScheduleOutOfBudgetIsJumpedOver(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatIsGivenUpAlikeIsJumpedOver: a pause that skips one occurrence is no reason to jump over those
+// after it, which fire late.
+func TestOnlyWhatIsGivenUpAlikeIsJumpedOver(t *testing.T) {
+	for _, until := range []time.Duration{90 * time.Second, 10 * time.Minute} {
+		tm, s := recurring(MisfireAll)
+		now := tm.Due.Add(time.Hour)
+		tm.Pauses = []Span{{tm.Due - 10, t0.Add(until)}}
+		left := 0
+		step := tm.CatchUp(now, budgeted{s, &left})
+		if next, _ := s.Next(t0.Add(until)); step.To.Due != next {
+			t.Errorf("a pause until %v: due %v, not %v", until, step.To.Due, next)
+		}
+	}
+}
+
 // TestAScheduleThatCannotBeAffordedPausesItsTimer is about those that were stored before a bound, or whose
 // calendars changed.
 func TestAScheduleThatCannotBeAffordedPausesItsTimer(t *testing.T) {
@@ -111,8 +127,11 @@ func TestAScheduleThatCannotBeAffordedPausesItsTimer(t *testing.T) {
 	if step = tm.Resume(t0+1_000_000, dear{}, false); !step.To.Paused || step.To.Due != UnknownDue || len(step.Log) != 0 {
 		t.Errorf("resumed: %+v", step)
 	}
-	_, s := recurring(MisfireLatest)
 	tm = *step.To
+	if _, err := tm.Skip(1, "", t0+1_000_000, dear{}, false); !errors.Is(err, ErrConflict) {
+		t.Errorf("a skip of what is not known: %v", err)
+	}
+	_, s := recurring(MisfireLatest)
 	if step = tm.Resume(t0+1_000_000, s, false); step.To.Paused || step.To.Due > t0+1_060_000 || len(step.Log) != 0 {
 		t.Errorf("resumed with a schedule that can be afforded: %+v", step)
 	}

@@ -128,6 +128,10 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	return nil
 }
 
+// inProgress reports whether an occurrence of the timer is in progress. One that was imported so may have no
+// attempt: its first one is to be repeated.
+func inProgress(t *Timer) bool { return t.Attempts != 0 || t.Began != 0 }
+
 // parks reports whether the occurrence in progress waits for the end of the timer's pause before its next
 // attempt. A run fires during a pause, and so does an occurrence that the run waits for.
 func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
@@ -157,7 +161,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	}
 	t.unpause()
 	t.Updated = max(now, t.Updated)
-	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
+	if begun := inProgress(t); busy || begun && !t.Manual {
 		switch {
 		case t.Token != 0:
 		case begun:
@@ -204,12 +208,17 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
 		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
 	}
-	if t.Due == Never {
+	switch {
+	case t.Due == Never:
 		return Step{}, fmt.Errorf("the schedule has ended, there is nothing to skip: %w", ErrConflict)
+	case t.Due == UnknownDue && t.PauseCause == PauseCalendar:
+		return Step{}, fmt.Errorf("its calendars leave no day for it, there is nothing to skip: %w", ErrConflict)
+	case t.Due == UnknownDue:
+		return Step{}, fmt.Errorf("its next occurrence is not known, there is nothing to skip: %w", ErrConflict)
 	}
 	to := *t
 	to.Updated = now
-	if t.Attempts != 0 && !t.Manual || busy {
+	if inProgress(t) && !t.Manual || busy {
 		to.Skips += count
 		return Step{To: &to}, nil
 	}
@@ -451,6 +460,9 @@ func (t *Timer) Replan(now Instant, s Schedule) bool {
 		if w.awaitCalendar(); waits {
 			return false
 		}
+	case t.Due == Never: // no change of days gives it another one
+		t.Due = was
+		return false
 	case t.Due == was:
 		return false
 	case waits && t.Due < UnknownDue:

@@ -5,7 +5,7 @@ import "time"
 // Misfired reports whether, at now, the misfire policy or the deadline ends the next scheduled occurrence
 // without an attempt, so that CatchUp would change the timer.
 func (t *Timer) Misfired(now Instant, s Schedule) bool {
-	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
+	if inProgress(t) || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
 	}
 	w := walk{t: t, now: now, s: s}

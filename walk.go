@@ -80,16 +80,27 @@ func (w walk) settled(log []Record) Step {
 	return Step{To: t, Log: log}
 }
 
-// lacksDays reports whether it is its calendars that leave the timer no occurrence: neither its end nor its
-// maximum of occurrences is reached.
+// lacksDays reports whether it is its calendars that leave the timer no occurrence: its maximum of
+// occurrences is not reached, and its schedule would have times to come if every day counted.
 func (w walk) lacksDays() bool {
-	s := &w.t.Spec
-	return w.t.Key.Fire == "" && s.Recurring() && len(s.Calendar.Off)+len(s.Calendar.Only) > 0 &&
-		(s.MaxOccurrences == 0 || w.t.Passed < s.MaxOccurrences) && w.now < s.ends(w.t.Anchor)
+	all, most := w.everyDay(), w.t.Spec.MaxOccurrences
+	if all == nil || w.t.Key.Fire != "" || most != 0 && w.t.Passed >= most {
+		return false
+	}
+	_, ok, steps := Look(all, w.now)
+	return ok || steps > MaxScheduleSteps
+}
+
+// everyDay returns the timer's schedule as it would be if every day counted; nil if it has no calendars.
+func (w walk) everyDay() Schedule {
+	if c, ok := w.s.(Calendared); ok {
+		return c.EveryDay()
+	}
+	return nil
 }
 
 // awaitCalendar lets a timer without a next occurrence wait until one of its calendars changes (Replan), or
-// until its end.
+// until no change can give it one.
 func (w walk) awaitCalendar() {
 	t := w.t
 	t.Due = UnknownDue
@@ -97,8 +108,12 @@ func (w walk) awaitCalendar() {
 		return // when that pause ends, it waits for its calendars if they are the same
 	}
 	t.stop(PauseCalendar, w.now, "its calendars leave no day for it: change them, or replace the timer or reschedule it")
-	if end := t.Spec.ends(t.Anchor); end != Never {
-		t.Until = end
+	all, far := w.everyDay(), MaxInstant/2
+	if _, endless := all.Next(far); endless {
+		return
+	}
+	if last, ok := lastUntil(w.now, far, all); ok {
+		t.Until = last
 	}
 }
 
@@ -249,7 +264,9 @@ func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
 		} else if !jumped {
 			run.Count, jumped = 0, true
 			if next != Never {
-				next = jump(next, w.nextChange(next, near), w.s)
+				if to := jump(next, w.nextChange(next, near), w.s); to != next && gone(next, w.following(next, t.Passed+1)) == why {
+					next = to
+				}
 			}
 		}
 		t.Due = next

@@ -129,6 +129,16 @@ func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (
 	return at, ok
 }
 
+// EveryDay returns the schedule without its calendar rule; nil if it has none.
+func (c *composed) EveryDay() rouse.Schedule {
+	if c.days == nil {
+		return nil
+	}
+	all := *c
+	all.days = nil
+	return &all
+}
+
 func (c *composed) shifts() bool { return c.days != nil && c.days.shift != rouse.ShiftSkip }
 
 // lastWall returns a local time after which nothing is planned that is due before the bound.

@@ -58,3 +58,60 @@ func TestATimerOutlivesACalendarThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// TestAScheduleWithAnEndEndsInSpiteOfItsCalendars: only a timer that a change of its calendars could give an
+// occurrence waits for one, until its schedule would have ended anyway.
+func TestAScheduleWithAnEndEndsInSpiteOfItsCalendars(t *testing.T) {
+	for name, c := range map[string]struct {
+		schedule string
+		edit     func(*rouse.Spec)
+		fires    int
+		waits    bool // at the end of the last day that counts
+	}{
+		"a number of times":   {"R5/PT10M", nil, 5, false},
+		"a rule with a count": {"rrule:FREQ=MINUTELY;INTERVAL=10;COUNT=3", nil, 3, false},
+		"a rule with an end":  {"rrule:FREQ=MINUTELY;INTERVAL=10;UNTIL=20000101T232500Z", nil, 3, false},
+		"a maximum":           {"@every 10m", func(s *rouse.Spec) { s.MaxOccurrences = 2 }, 2, false},
+		"an end":              {"*/30 * * * *", func(s *rouse.Spec) { s.TTL = 40 * time.Minute }, 1, false},
+		"then days off":       {"R3/PT40M", nil, 1, true},
+		"an end in days off":  {"@every 40m", func(s *rouse.Spec) { s.TTL = 90 * time.Minute }, 1, true},
+		"no end":              {"@every 40m", nil, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ctx := t.Context()
+				time.Sleep(23 * time.Hour)
+				h := start(t, mem.New(), &recorder{}, timers.Options{})
+				if _, _, err := h.PutCalendar(ctx, rouse.Calendar{Namespace: "n", Name: "today", Days: []rouse.Day{{Date: rouse.DateOf(time.Now().UTC())}}}); err != nil {
+					t.Fatal(err)
+				}
+				h.put("a", c.schedule, func(p *timers.Put) {
+					p.Spec.Calendar.Only = []string{"today"}
+					p.Spec.Keep = 24 * time.Hour
+					if c.edit != nil {
+						c.edit(&p.Spec)
+					}
+				})
+				time.Sleep(55 * time.Minute)
+				want := rouse.StateEnded
+				if c.waits {
+					want = rouse.StatePaused
+				}
+				got, err := h.Get(ctx, key("a"))
+				if err != nil || got.State() != want || c.waits != (got.PauseCause == rouse.PauseCalendar) {
+					t.Errorf("%v, for %v: %q until %v, %v", got.State(), got.PauseCause, got.Reason, got.Until, err)
+				}
+				time.Sleep(80 * time.Minute)
+				if name != "no end" {
+					want = rouse.StateEnded
+				}
+				if got, err := h.Get(ctx, key("a")); err != nil || got.State() != want {
+					t.Errorf("later %v, for %v: %q until %v, %v", got.State(), got.PauseCause, got.Reason, got.Until, err)
+				}
+				if n := len(h.sink.got()); n != c.fires {
+					t.Errorf("%d fires, not %d", n, c.fires)
+				}
+			})
+		})
+	}
+}

@@ -47,6 +47,14 @@ func (m *Meter) Between(after, until rouse.Instant) (n uint64, last rouse.Instan
 	return 0, 0, false
 }
 
+// EveryDay returns the schedule as it would be if every day counted; nil if it has no calendars.
+func (m *Meter) EveryDay() rouse.Schedule {
+	if c, is := m.Schedule.(rouse.Calendared); is {
+		return c.EveryDay()
+	}
+	return nil
+}
+
 // Broken returns why the schedule cannot be compiled, if it cannot.
 func (m *Meter) Broken() error {
 	if b, is := m.Schedule.(interface{ Broken() error }); is {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/jackc/pgx/v5"
@@ -172,13 +174,35 @@ func TestSpecsInSQL(t *testing.T) {
 func someTimer(rnd *rand.Rand) rouse.Timer {
 	text := func(n int) string { return strings.Repeat("ä", rnd.IntN(n)) + strings.Repeat("x", rnd.IntN(n)) }
 	t := rouse.Timer{
-		Key: rouse.Key{Namespace: "shop", Name: "a"}, Generation: 1 + rnd.Uint64N(1<<60), Reason: text(50), Paused: rnd.IntN(2) == 0, LastError: text(200),
+		Key: rouse.Key{Namespace: "shop", Name: "a"}, Generation: 1 + rnd.Uint64N(1<<60), Reason: text(50), Paused: rnd.IntN(2) == 0, LastError: []string{text(200), ""}[rnd.IntN(2)],
 		Created: 1_800_000_000_000, Updated: rouse.Instant(rnd.Int64()), Anchor: rouse.Never, Due: 1_800_000_000_000 + rouse.Instant(rnd.IntN(1000)),
 		Token: rnd.Uint64N(1 << 62), Ended: rnd.Uint64N(1000), Skips: rnd.Uint32N(10),
 		Spec: rouse.Spec{Schedule: text(100), Timezone: text(3), Target: text(300), ContentType: text(10), Payload: []byte(text(40_000)),
 			Labels: map[string]string{"a": "b"}, Jitter: 5, Criticality: uint8(rnd.IntN(10)), Misfire: rouse.Misfire(rnd.IntN(3)),
 			Retry:   rouse.Retry{Attempts: rnd.Uint32N(1000), Interval: -1, Max: 1 << 62, Jitter: -1, Timeout: 1},
 			Webhook: rouse.Webhook{Method: text(3), Structured: rnd.IntN(2) == 0, Batch: rnd.Uint32N(1000), Headers: map[string]string{}}},
+	}
+	t.Spec.Schedule += []string{"@hourly", "@hourly", "2027-01-15T08:00:00Z", "@after 5m", "2027 -"}[rnd.IntN(5)]
+	if rnd.IntN(2) == 0 {
+		t.Spec.Schedule = strings.TrimLeft(t.Spec.Schedule, "äx")
+	}
+	if rnd.IntN(2) == 0 {
+		t.Spec.Also, t.Spec.Except = []string{text(9), "@daily"}[rnd.IntN(2):], []string{text(9)}
+		t.Spec.Calendar.Off = []string{"weekends"}
+		t.Spec.Retry.GiveUp, t.Spec.Keep = 7, 8
+		t.Spec.Retry.Timeout = time.Duration(rnd.Int64N(1e12))
+	}
+	if t.Paused && rnd.IntN(4) > 0 {
+		t.PausedAt = 1_700_000_000_000 + rouse.Instant(rnd.IntN(1000))
+		if rnd.IntN(2) == 0 {
+			t.Until = t.PausedAt + rouse.Instant(rnd.IntN(1000))
+		}
+	}
+	if rnd.IntN(8) == 0 {
+		t.Began = 1_700_000_000_000
+	}
+	if rnd.IntN(8) == 0 {
+		t.Pauses = []rouse.Span{{From: 1, To: 2}}
 	}
 	for i := range rnd.IntN(4) {
 		t.Spec.Webhook.Headers[fmt.Sprint(i, text(5))] = text(100)
@@ -205,7 +229,10 @@ func TestProgressInSQL(t *testing.T) {
 		var runs []int64
 		var attempts int64
 		var last string
-		if err := conn.QueryRow(t.Context(), `SELECT * FROM rouse.progress($1)`, timer.Row().Body).Scan(&manual, &runs, &attempts, &last); err != nil {
+		var timeout, until int64
+		var once bool
+		var paused *int64
+		if err := conn.QueryRow(t.Context(), `SELECT * FROM rouse.progress($1)`, timer.Row().Body).Scan(&manual, &runs, &attempts, &last, &timeout, &once, &paused, &until); err != nil {
 			t.Fatal(err)
 		}
 		var got []rouse.Instant
@@ -214,6 +241,10 @@ func TestProgressInSQL(t *testing.T) {
 		}
 		if manual != timer.Manual || !slices.Equal(got, timer.Runs) || attempts != int64(timer.Attempts) || last != timer.LastError {
 			t.Fatalf("SQL reads %v %v %d %q of %+v", manual, runs, attempts, last, timer)
+		}
+		if timeout != timer.Spec.Retry.Timeout.Milliseconds() || once == timer.Spec.Recurring() || timer.Paused && (until != int64(timer.Until) || knowsPause(&timer) != (paused != nil) ||
+			paused != nil && *paused != int64(timer.PausedAt)) {
+			t.Fatalf("SQL reads %d %v %v %d of %+v", timeout, once, paused, until, timer)
 		}
 	}
 	for _, body := range []string{"", "J{}", "\x03\x00\x00", "\x02"} {
@@ -224,14 +255,20 @@ func TestProgressInSQL(t *testing.T) {
 	}
 }
 
+// knowsPause reports whether SQL can read since when a timer is paused.
+func knowsPause(t *rouse.Timer) bool {
+	return t.Attempts == 0 && t.Began == 0 && len(t.Pauses) == 0
+}
+
 // TestWhatIsCutOffIsRecorded: deleting or replacing a timer ends the occurrence that is due or in progress,
-// and those in progress next to it; each of them has a record with its cause. Dead letters stay.
+// and those in progress next to it; each of them has a record with its cause, at once or, if its first
+// attempt may be out, later. Dead letters stay.
 func TestWhatIsCutOffIsRecorded(t *testing.T) {
 	conn := callers(t)
 	s := openTest(t, conn.Config().ConnString(), unsafe)
 	defer s.Close()
 	rnd := rand.New(rand.NewPCG(3, 1))
-	dueOnes := 0
+	dueOnes, pausedOnes := 0, 0
 	for i := range 100 {
 		timer := someTimer(rnd)
 		timer.Key.Name = fmt.Sprint("t", i)
@@ -246,17 +283,26 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 			cause = rouse.CauseReplaced
 		}
 		var rows []rouse.Row
-		var want []rouse.Record
+		var want, wantLater []rouse.Record
 		note := func(t *rouse.Timer, due rouse.Instant, manual bool, attempts uint32) {
 			r := rouse.Record{Namespace: "shop", Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndSkipped, Cause: cause, Manual: manual, Due: due, Attempts: attempts}
-			want = append(want, r)
+			first := t.Attempts == 0 && (!manual || due == t.Runs[0]) || attempts != 0 && t.State() != rouse.StateAccepted && t.LastError == ""
+			if t.Key.Fire == "" && first {
+				wantLater = append(wantLater, r)
+			} else {
+				want = append(want, r)
+			}
 		}
+		due := timer.Due < 1_750_000_000_000
 		switch {
 		case timer.Attempts != 0 && timer.Manual:
 			note(&timer, timer.Runs[0], true, timer.Attempts)
 		case timer.Attempts != 0:
 			note(&timer, timer.Due, false, timer.Attempts)
-		case timer.State() == rouse.StateScheduled && timer.Due < 1_750_000_000_000:
+		case timer.Paused && due && knowsPause(&timer) && timer.Spec.Recurring() && timer.Due > timer.PausedAt && (timer.Until == 0 || timer.Due <= timer.Until):
+			want = append(want, rouse.Record{Namespace: "shop", Name: timer.Key.Name, Generation: timer.Generation, Ending: rouse.EndSkipped, Cause: rouse.CausePaused, Due: timer.Due})
+			pausedOnes++
+		case (timer.Paused || timer.State() == rouse.StateScheduled) && due:
 			note(&timer, timer.Due, false, 0)
 			dueOnes++
 		}
@@ -297,7 +343,7 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 		}
 		var got []rouse.Record
 		for _, r := range page.Records {
-			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it was being tried") && !strings.HasSuffix(r.Reason, "while it was due") && !strings.Contains(r.Reason, "while it was being tried: ") || len(r.Reason) > rouse.MaxDetail {
+			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it was being tried") && !strings.HasSuffix(r.Reason, "before it was sent") && r.Reason != "paused" && !strings.Contains(r.Reason, "while it was being tried: ") || len(r.Reason) > rouse.MaxDetail {
 				t.Errorf("%+v", r)
 			}
 			r.Ended, r.Reason = 0, ""
@@ -309,14 +355,18 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("records %+v, want %+v", got, want)
 		}
+		slices.SortFunc(wantLater, func(a, b rouse.Record) int { return cmp.Compare(fmt.Sprint(a.Manual), fmt.Sprint(b.Manual)) })
+		if got := leftLater(t, s, &timer); !reflect.DeepEqual(got, wantLater) {
+			t.Fatalf("records later %+v, want %+v", got, wantLater)
+		}
 		for state, n := range map[rouse.State]int64{rouse.StateFiring: 0, rouse.StateDead: int64(i + 1)} {
 			if have, err := s.Count(t.Context(), rouse.Query{Namespace: "shop", States: []rouse.State{state}}); err != nil || have != n {
 				t.Fatalf("%d rows are %v, want %d: %v", have, state, n, err)
 			}
 		}
 	}
-	if dueOnes == 0 {
-		t.Error("no timer had come due")
+	if dueOnes == 0 || pausedOnes == 0 {
+		t.Errorf("%d timers had come due, %d while they were paused", dueOnes, pausedOnes)
 	}
 	for range 2 { // a draft that no node has read: its timer is not due yet
 		if err := exec(t, conn, `SELECT rouse.create_timer('shop', 'draft', '{"schedule": "@after 1h", "target": "stream:a"}', 'replace')`); err != nil {
@@ -335,6 +385,44 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 			t.Errorf("%s: %d", wrong, n)
 		}
 	}
+}
+
+// leftLater returns what the rows that a timer has left will record when the time of an attempt has passed,
+// unless a node has recorded the same occurrence by then.
+func leftLater(t *testing.T, s *Store, of *rouse.Timer) (list []rouse.Record) {
+	t.Helper()
+	page, err := s.List(t.Context(), rouse.Query{Namespace: "shop", Prefix: of.Key.Name, States: []rouse.State{rouse.StateNote}, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range page.Rows {
+		row := &page.Rows[i]
+		if row.Key.Name != of.Key.Name {
+			continue
+		}
+		note, err := rouse.DecodeTimer(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := note.Row(); !bytes.Equal(again.Body, row.Body) || again.State != row.State || row.Bucket != of.Bucket {
+			t.Errorf("%+v is kept as %+v", row, again)
+		}
+		wait := time.Minute + of.Spec.Retry.Effective().Timeout.Truncate(time.Millisecond)
+		if left := time.Until(row.Visible.Time()); of.Spec.Retry.Timeout > time.Millisecond && (left > wait+time.Second || left < wait-time.Minute/2) {
+			t.Errorf("it is recorded in %v, not %v", left, wait)
+		}
+		for _, r := range rouse.CutStep(&note, row.Visible, nil).Log {
+			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it may have been sent") {
+				t.Errorf("%+v", r)
+			}
+			r.Ended, r.Reason = 0, ""
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b rouse.Record) int {
+		return cmp.Or(cmp.Compare(fmt.Sprint(a.Manual), fmt.Sprint(b.Manual)), cmp.Compare(a.Due, b.Due))
+	})
+	return list
 }
 
 // TestANodeOfTheVersionBeforeGoesOn: nodes of version 1 work with the functions for callers, which came with

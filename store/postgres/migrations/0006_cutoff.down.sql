@@ -1,4 +1,65 @@
 -- The functions are those of 0002.
+DROP FUNCTION {schema}.cut_later(bigint, text, text, bigint, bigint, boolean, bigint, bigint, text, integer);
+DROP FUNCTION {schema}.progress(bytea);
+
+-- progress reads from a row's body what ends with the row if it is removed or replaced: the requested runs,
+-- and of the occurrence that is in progress (attempts is not 0), whether it is one of them, and why it last
+-- failed. For a body of a format other than versions 1 and 2, all results are NULL.
+CREATE FUNCTION {schema}.progress(v_body bytea, OUT manual boolean, OUT runs bigint[], OUT attempts bigint, OUT last_error text) LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_at integer := 1;
+    v_byte integer;
+    v_shift integer;
+    v_n bigint; -- the number that was read
+    v_kind text;
+    v_left bigint;
+BEGIN
+    IF octet_length(v_body) < 2 OR get_byte(v_body, 0) NOT IN (1, 2) THEN
+        RETURN;
+    END IF;
+    -- The fields of a body in order: n a number, t a text, b a byte, h pairs of texts, f flags, r the runs, a
+    -- the attempts, e the error.
+    FOREACH v_kind IN ARRAY string_to_array('f t t t t t n n n n n n b t n h t n n n r a n e', ' ') LOOP
+        IF v_kind = 'b' THEN
+            v_at := v_at + 1;
+            CONTINUE;
+        END IF;
+        v_left := 0; -- what follows a number: numbers (r), or texts
+        LOOP
+            v_n := 0;
+            v_shift := 0;
+            LOOP
+                v_byte := get_byte(v_body, v_at);
+                v_at := v_at + 1;
+                v_n := v_n | ((v_byte & 127)::bigint << v_shift);
+                v_shift := v_shift + 7;
+                EXIT WHEN v_byte < 128;
+            END LOOP;
+            CASE v_kind
+                WHEN 'f' THEN manual := v_n & 2 <> 0;
+                WHEN 'a' THEN attempts := v_n;
+                WHEN 't' THEN v_at := v_at + v_n;
+                WHEN 'e' THEN last_error := convert_from(substr(v_body, v_at + 1, v_n::integer), 'UTF8');
+                WHEN 'h' THEN
+                    v_left := 2 * v_n;
+                    v_kind := 'H';
+                WHEN 'H' THEN
+                    v_at := v_at + v_n;
+                    v_left := v_left - 1;
+                WHEN 'r' THEN
+                    runs := '{}';
+                    v_left := v_n;
+                    v_kind := 'R';
+                WHEN 'R' THEN -- its lowest bit is the sign
+                    runs := runs || (((v_n >> 1) & 9223372036854775807) # -(v_n & 1));
+                    v_left := v_left - 1;
+                ELSE NULL;
+            END CASE;
+            EXIT WHEN v_left = 0;
+        END LOOP;
+    END LOOP;
+END $$;
+
 DROP FUNCTION {schema}.skipped(bigint, bigint, boolean, bigint, bigint, text, integer);
 
 -- skipped encodes the record of an occurrence that was given up: ending 3, with a reason, and the number of
