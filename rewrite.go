@@ -124,7 +124,7 @@ func dropped(t *Timer, log []Record) (notes []string) {
 		n += uint64(max(1, log[i].Count))
 	}
 	if n > 0 {
-		notes = append(notes, fmt.Sprintf("%d of its occurrences and runs were due, and ended as skipped", n))
+		notes = append(notes, fmt.Sprintf("%d of its occurrences and runs that were due ended as skipped", n))
 	}
 	if t.Skips > 0 {
 		notes = append(notes, fmt.Sprintf("%d skips that were asked for the old schedule are dropped", t.Skips))

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type attention struct {
 	mu   sync.Mutex
 	list []*entry
 	rows []rouse.Row
+	last string // namespace that had its turn
 }
 
 // maxExpectations is how many expectations are decided at a time. Jobs are worked on one at a time, and take
@@ -40,11 +42,21 @@ func (x *attention) add(en *entry) {
 	notify.Send(x.signal)
 }
 
-// take returns some of the queue.
+// take returns some of the queue, first of another namespace than the last time: nobody waits for all that
+// somebody else has queued.
 func (x *attention) take() (list []*entry, rows []rouse.Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if i := slices.IndexFunc(x.rows, func(r rouse.Row) bool { return r.Key.Namespace != x.last }); i > 0 {
+		en, row := x.list[i], x.rows[i]
+		copy(x.list[1:], x.list[:i])
+		copy(x.rows[1:], x.rows[:i])
+		x.list[0], x.rows[0] = en, row
+	}
 	n := min(len(x.list), x.most)
+	if n > 0 {
+		x.last = x.rows[0].Key.Namespace
+	}
 	list, rows = x.list[:n:n], x.rows[:n:n]
 	if x.list, x.rows = x.list[n:], x.rows[n:]; len(x.list) == 0 {
 		x.list, x.rows = nil, nil
