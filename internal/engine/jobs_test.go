@@ -510,3 +510,70 @@ func TestJobsHaveAuditEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestABulkDeleteLeavesNoRowsNextToTimers: the store stops to answer, or the server crashes, after the timers
+// are deleted and before the rows next to them are.
+func TestABulkDeleteLeavesNoRowsNextToTimers(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			ctx := t.Context()
+			time.Sleep(240 * time.Hour)
+			store := &hookedStore{Store: mem.New()}
+			h := start(t, store, &recorder{}, timers.Options{})
+			h.hourly(20)
+			for _, name := range []string{"t0003", "t0015"} {
+				h.put(name, "0 * * * *", func(p *timers.Put) { p.Mode = timers.CreateOrReplace })
+				if _, err := h.Backfill(ctx, key(name), timers.BackfillRequest{From: h.Now().Add(-5 * time.Hour), Until: h.Now(), PerSecond: 0.01}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second) // the first ones have fired
+			refused := make(chan struct{}, 100)
+			store.set(func() {
+				store.before = func(changes []rouse.Change) error {
+					for i := range changes {
+						if k := changes[i].Key; k.Fire != "" && k.Name[0] == 't' && changes[i].To == nil {
+							refused <- struct{}{}
+							return rouse.ErrUnavailable
+						}
+					}
+					return nil
+				}
+			})
+			ended := make(chan error, 1)
+			var sum timers.BulkProgress
+			bulk, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() {
+				ended <- h.Bulk(bulk, timers.BulkRequest{Action: "delete", Query: rouse.Query{Namespace: "n"}}, func(p timers.BulkProgress) error {
+					sum = p
+					return nil
+				})
+			}()
+			<-refused
+			if crash {
+				cancel()
+				h.stop()
+				store.set(func() { store.before = nil })
+				h = start(t, store, &recorder{}, timers.Options{})
+			} else {
+				store.set(func() { store.before = nil })
+			}
+			if err := <-ended; err != nil && !crash {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+			n, err := h.Count(ctx, rouse.Query{Namespace: "n", States: rouse.AllStates})
+			if err != nil || n != 0 {
+				t.Errorf("crash %v: %d rows are left, %v", crash, n, err)
+			}
+			list, err := h.Jobs(ctx, "n")
+			if err != nil || len(list) != 1 || list[0].State != rouse.JobDone || list[0].Matched != 20 || list[0].Changed != 20 || !crash && sum.Changed != 20 {
+				t.Errorf("crash %v: %+v, %v", crash, list, err)
+			}
+			if got := h.records("t0003"); len(got) < 4 {
+				t.Errorf("crash %v: %d records", crash, len(got))
+			}
+		})
+	}
+}

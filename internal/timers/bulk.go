@@ -224,7 +224,7 @@ func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 		w.target = func(ctx context.Context, t *rouse.Timer) error { return takeCurrentSpec(ctx, ts.Timers, t) }
 	}
 	if r.Action == "delete" {
-		w.part, w.do = jobPage, own.DeleteMany
+		w.part, w.do, w.sweeps = jobPage, own.deleteRows, true
 	}
 	return w, nil
 }

@@ -12,6 +12,18 @@ import (
 // DeleteMany is Delete for timers that were just read for it, with one write for all. It returns an error for
 // each, nil if it is gone. Timers that have changed since are read again, and have to match then.
 func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error {
+	errs := ts.deleteRows(ctx, timers)
+	firing := map[string]bool{} // whether a namespace has rows next to timers
+	for i := range timers {
+		if errs[i] == nil && timers[i].Key.Fire == "" {
+			errs[i] = ts.deleteNextTo(ctx, timers[i].Key, firing)
+		}
+	}
+	return errs
+}
+
+// deleteRows is DeleteMany, but for the rows next to the timers.
+func (ts *Timers) deleteRows(ctx context.Context, timers []rouse.Timer) []error {
 	errs := make([]error, len(timers))
 	fail := func(err error) []error {
 		for i := range errs {
@@ -45,7 +57,6 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	if err != nil {
 		return fail(err)
 	}
-	firing := map[string]bool{} // whether a namespace has rows next to timers
 	for i, w := range out {
 		switch {
 		case w.Err != nil:
@@ -54,9 +65,6 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 			_, errs[i] = ts.Delete(ctx, keys[i], 0)
 		default:
 			touched(ctx, keys[i], timers[i].Revision, rouse.NoRow)
-			if keys[i].Fire == "" {
-				errs[i] = ts.deleteNextTo(ctx, keys[i], firing)
-			}
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
 			errs[i] = nil

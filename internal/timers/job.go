@@ -34,8 +34,9 @@ type jobRow struct {
 	Failures []failedRow   `json:"failures,omitempty"`
 	Bulk     *BulkRequest  `json:"bulk,omitempty"`
 	Caller   access.Caller `json:"caller"`
-	Cursor   rouse.Key     `json:"cursor"` // what is done: everything up to this key
-	Until    rouse.Key     `json:"until"`  // of a bulk change with a limit: what is counted, and being done, is up to this key
+	Cursor   rouse.Key     `json:"cursor"`          // what is done: everything up to this key
+	Until    rouse.Key     `json:"until"`           // of a bulk change with a limit: what is counted, and being done, is up to this key
+	Sweep    []rouse.Key   `json:"sweep,omitempty"` // timers that are being deleted: the rows next to them have to go, too
 
 	bucket     uint32
 	generation uint64
@@ -125,6 +126,7 @@ type work struct {
 	perSecond float64                                            // 0: as fast as possible
 	missing   bool                                               // rouse.ErrNotFound may be of something else than the row
 	redrives  bool                                               // do leaves the targets that rows were redriven to in them
+	sweeps    bool                                               // do deletes timers, and not the rows next to them
 	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to; nil: it has that
 }
 
@@ -252,6 +254,9 @@ var errOtherwise = errors.New("the job has changed")
 // it came. It returns how long the job has to wait then. was is the job as it is stored.
 func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Duration, err error) {
 	w, ctx, err := ts.workOf(ctx, j)
+	if err == nil {
+		err = ts.sweep(ctx, j)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -282,7 +287,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	all := len(rows)
 	for began := time.Now(); len(rows) > 0; {
 		n := min(len(rows), w.part)
-		if err := ts.workPart(ctx, j, w, rows[:n]); err != nil {
+		if err := ts.workPart(ctx, was, j, w, rows[:n]); err != nil {
 			return 0, err
 		}
 		if rows = rows[n:]; len(rows) > 0 && time.Since(began) > jobTurn {
@@ -377,6 +382,11 @@ func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []r
 		return nil
 	}
 	j.Job.Matched, j.Until = j.Job.Matched+uint64(len(rows)), rows[len(rows)-1].Key
+	return ts.saveBefore(ctx, was, j)
+}
+
+// saveBefore writes what a job is about to do.
+func (ts working) saveBefore(ctx context.Context, was, j *jobRow) error {
 	if err := ts.save(ctx, was, j, ts.Engine.Latest()); err != nil {
 		return err
 	}
@@ -384,7 +394,7 @@ func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []r
 	if err != nil {
 		return err
 	}
-	if now.Until != j.Until || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
+	if now.Until != j.Until || !slices.Equal(now.Sweep, j.Sweep) || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
 		*was, *j = now, now
 		return errOtherwise
 	}
@@ -392,9 +402,43 @@ func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []r
 	return nil
 }
 
+// noteSweep notes timers that are about to be deleted, if there may be rows next to them: after a crash only
+// the job knows of them.
+func (ts working) noteSweep(ctx context.Context, was, j *jobRow, w *work, rows []rouse.Timer) error {
+	if !w.sweeps {
+		return nil
+	}
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: w.query.Namespace, States: []rouse.State{rouse.StateFiring}})
+	if err != nil || n == 0 {
+		return err
+	}
+	for i := range rows {
+		j.Sweep = append(j.Sweep, rows[i].Key)
+	}
+	if j.generation == 0 {
+		return nil
+	}
+	return ts.saveBefore(ctx, was, j)
+}
+
+// sweep deletes the rows next to the timers that a job has deleted.
+func (ts working) sweep(ctx context.Context, j *jobRow) error {
+	for len(j.Sweep) > 0 {
+		if _, err := (rowsNextTo{ts.Timers}).delete(ctx, j.Sweep[0], deleted, nil); err != nil {
+			return err
+		}
+		j.Sweep = j.Sweep[1:]
+	}
+	j.Sweep = nil
+	return nil
+}
+
 // workPart does rows, and counts them. If the store does not answer for one of them, the job goes on before
 // it.
-func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse.Timer) error {
+func (ts working) workPart(ctx context.Context, was, j *jobRow, w *work, rows []rouse.Timer) error {
+	if err := ts.noteSweep(ctx, was, j, w, rows); err != nil {
+		return err
+	}
 	errs := w.do(ctx, rows)
 	for i, err := range errs {
 		switch {
@@ -414,7 +458,7 @@ func (ts working) workPart(ctx context.Context, j *jobRow, w *work, rows []rouse
 		}
 		j.Cursor = rows[i].Key
 	}
-	return nil
+	return ts.sweep(ctx, j)
 }
 
 // stillRunning returns errOtherwise if a job was cancelled or begun again.
