@@ -424,7 +424,7 @@ func (ts working) noteSweep(ctx context.Context, was, j *jobRow, w *work, rows [
 // sweep deletes the rows next to the timers that a job has deleted.
 func (ts working) sweep(ctx context.Context, j *jobRow) error {
 	for len(j.Sweep) > 0 {
-		if _, err := (rowsNextTo{ts.Timers}).delete(ctx, j.Sweep[0], deleted, nil); err != nil {
+		if _, err := rowsNextTo(ts).delete(ctx, j.Sweep[0], deleted, nil); err != nil {
 			return err
 		}
 		j.Sweep = j.Sweep[1:]
