@@ -42,8 +42,8 @@ func (x *attention) add(en *entry) {
 	notify.Send(x.signal)
 }
 
-// take returns some of the queue, first of another namespace than the last time: nobody waits for all that
-// somebody else has queued.
+// take returns some of the queue, first of another namespace than the last time: no namespace waits for all
+// that another one has queued.
 func (x *attention) take() (list []*entry, rows []rouse.Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
