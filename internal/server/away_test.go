@@ -27,7 +27,8 @@ import (
 var errAway = errors.New("dial tcp 10.9.8.7:5432: connect: connection refused (user=secret)")
 
 // leaving is a store that becomes unavailable after a number of client calls. The engine's own reads still
-// work, and so do its writes about what fired, which come at any time after a run was asked for.
+// work, and so do its writes about what fired and about jobs, which come at any time after those were asked
+// for.
 type leaving struct {
 	rouse.Store
 	mu    sync.Mutex
@@ -78,7 +79,9 @@ func (s *leaving) Count(ctx context.Context, q rouse.Query) (int64, error) {
 }
 
 func (s *leaving) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	asked := func(c rouse.Change) bool { return len(c.Log) == 0 || c.Log[0].Ending != rouse.EndFired }
+	asked := func(c rouse.Change) bool {
+		return !rouse.IsJob(c.Key) && (len(c.Log) == 0 || c.Log[0].Ending != rouse.EndFired)
+	}
 	if slices.ContainsFunc(changes, asked) {
 		if err := s.call(); err != nil {
 			return nil, err

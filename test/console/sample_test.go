@@ -45,6 +45,7 @@ func newEmpty(t *testing.T, opts ...rousetest.Option) *sample {
 			rw.WriteHeader(status)
 			return
 		}
+		_ = http.NewResponseController(rw).EnableFullDuplex() // or it may end an answer that begins before it has read the end of the request
 		proxy.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(front.Close)
