@@ -100,6 +100,7 @@ func (s *stage) front(server string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, proxy := s.next(), proxies[r.ProtoMajor]
 		if kind == "" {
+			_ = http.NewResponseController(w).EnableFullDuplex() // or it may end an answer that begins before it has read the end of the request
 			proxy.ServeHTTP(w, r)
 			return
 		}
