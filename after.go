@@ -247,7 +247,7 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	if occ.Manual {
 		t.Runs = slices.DeleteFunc(slices.Clone(t.Runs), func(r Instant) bool { return r == occ.Due })
 	} else {
-		log = w.leave()
+		log = w.leaveDue()
 	}
 	if due := t.Due; t.Spec.Overlap == OverlapSkip && began != 0 {
 		if log = append(log, w.skipOverlapped(began)...); t.Due != due { // those to be skipped come after them

@@ -59,7 +59,7 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 		rest.Passed++
 	}
 	if t.Paused {
-		w.remember(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
+		w.rememberPause(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
 	}
 	return append(log, w.pass(now, func(cur, _ Instant) why {
 		switch {

@@ -35,7 +35,7 @@ func (t *Timer) Detach(now Instant, s Schedule) Step {
 	side.Waits = t.Waits
 	to := *t
 	w := walk{t: &to, now: now, s: s}
-	log := w.leave()
+	log := w.leaveDue()
 	to.Ended++
 	if to.Due > now {
 		to.Waits = nil

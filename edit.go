@@ -112,7 +112,7 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
 	}
 	if t.PauseOver(now) { // which an occurrence in progress has kept from being noticed
-		walk{t: t}.remember(Span{cmp.Or(t.PausedAt, MinInstant), t.Until})
+		walk{t: t}.rememberPause(Span{cmp.Or(t.PausedAt, MinInstant), t.Until})
 	}
 	if !t.Paused || t.PauseOver(now) {
 		t.PausedAt = now
@@ -155,7 +155,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due <= pause.From || !t.Spec.Recurring() {
 		t.waitedForPause(pause)
 	}
-	w.remember(pause)
+	w.rememberPause(pause)
 	if t.Spec.Expect.Any() {
 		t.ExpectFrom = now
 	}

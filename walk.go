@@ -39,9 +39,9 @@ func (w walk) following(cur Instant, passed uint64) Instant {
 	return Never
 }
 
-// leave moves Due past its occurrence, which has ended or is detached, then past those that are to be skipped
-// and those that came due in a pause, and returns their records.
-func (w walk) leave() []Record {
+// leaveDue moves Due past its occurrence, which has ended or is detached, then past those that are to be
+// skipped and those that came due in a pause, and returns their records.
+func (w walk) leaveDue() []Record {
 	t := w.t
 	t.Due = w.following(t.Due, t.Passed+1)
 	t.Passed++
@@ -124,8 +124,8 @@ const MaxPauses = 8
 // until then is skipped when the occurrence in progress has ended.
 func PausedUntil(to Instant) []Span { return []Span{{MinInstant, to}} }
 
-// remember keeps a pause that is over until the occurrences that came due in it have had their turn.
-func (w walk) remember(pause Span) {
+// rememberPause keeps a pause that is over until the occurrences that came due in it have had their turn.
+func (w walk) rememberPause(pause Span) {
 	t := w.t
 	if !t.Spec.Recurring() || t.Due > pause.To || pause.To <= pause.From {
 		return

@@ -192,17 +192,17 @@ type starting struct {
 	n         int     // that start before the next one
 }
 
-// next returns when the i-th of those that follow starts.
-func (s *starting) next(i int) rouse.Instant {
+// nextStart returns when the i-th of those that follow starts.
+func (s *starting) nextStart(i int) rouse.Instant {
 	if s.perSecond == 0 {
 		return s.now
 	}
 	return s.now.Add(time.Duration(float64(s.n+i) / s.perSecond * float64(time.Second)))
 }
 
-// after lets those that follow start after a row that an earlier request has begun, if it still waits.
-func (s *starting) after(row *rouse.Row, i int) {
-	for s.perSecond != 0 && row.State == rouse.StateFiring && s.next(i) <= row.Visible {
+// startAfter lets those that follow start after a row that an earlier request has begun, if it still waits.
+func (s *starting) startAfter(row *rouse.Row, i int) {
+	for s.perSecond != 0 && row.State == rouse.StateFiring && s.nextStart(i) <= row.Visible {
 		s.n++
 	}
 }
@@ -224,10 +224,10 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		c := rouse.Change{Key: t.Key, If: t.Revision, Keep: true}
 		for i := range rows {
 			if there[i].Revision != 0 {
-				starts.after(&there[i], len(c.Also))
+				starts.startAfter(&there[i], len(c.Also))
 				continue
 			}
-			rows[i].Visible = starts.next(len(c.Also))
+			rows[i].Visible = starts.nextStart(len(c.Also))
 			c.Also = append(c.Also, rows[i])
 		}
 		begun := c.Also

@@ -104,7 +104,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return err
 	}
 	told := 0
-	return jobs.follow(ctx, r.space(), id, func(j *rouse.Job) error {
+	return jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
 		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
 	})
 }
@@ -164,7 +164,7 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 		if err != nil {
 			return err
 		}
-		rows, _ := ts.wanted(ctx, w, &page, &jobRow{Job: rouse.Job{Matched: p.Matched}}, jobPage)
+		rows, _ := ts.wantedRows(ctx, w, &page, &jobRow{Job: rouse.Job{Matched: p.Matched}}, jobPage)
 		p.Matched, p.Names = p.Matched+uint64(len(rows)), nil
 		for i := range rows[:min(len(rows), maxBulkNames-names)] {
 			name := rows[i].Key.Name

@@ -61,7 +61,7 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	job = j.Job
 	wait, cancel := context.WithTimeout(ctx, calendarWait)
 	defer cancel()
-	err = jobs.follow(wait, c.Namespace, j.Job.ID, func(now *rouse.Job) error { job = *now; return nil })
+	err = jobs.followJob(wait, c.Namespace, j.Job.ID, func(now *rouse.Job) error { job = *now; return nil })
 	if wait.Err() != nil && ctx.Err() == nil || errors.Is(err, rouse.ErrUnavailable) { // it goes on
 		err = nil
 	}

@@ -87,7 +87,7 @@ func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint6
 	if replaced || err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return err
 	}
-	_, err = rowsNextTo{ts}.delete(ctx, key, deleted, nil)
+	_, err = rowsNextTo{ts}.deleteStale(ctx, key, deleted, nil)
 	return err
 }
 
@@ -106,6 +106,6 @@ func (ts *Timers) deleteNextTo(ctx context.Context, key rouse.Key, firing map[st
 	if !any {
 		return nil
 	}
-	_, err := rowsNextTo{ts}.delete(ctx, key, deleted, nil)
+	_, err := rowsNextTo{ts}.deleteStale(ctx, key, deleted, nil)
 	return err
 }

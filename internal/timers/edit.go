@@ -67,7 +67,7 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	d, err := ts.deleteRow(ctx, key, ifRevision, deleted)
 	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
 	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
-		detached, failed := rowsNextTo{ts}.delete(ctx, key, deleted, nil)
+		detached, failed := rowsNextTo{ts}.deleteStale(ctx, key, deleted, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
 		case failed != nil:

@@ -75,7 +75,7 @@ func TestAnOverdueTimerIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &told{}
-				ts := started(t, mem.New(), sink)
+				ts := running(t, mem.New(), sink, Options{})
 				key := made(t, ts, name, spec).Key
 				get := func() rouse.Timer {
 					t.Helper()
@@ -148,7 +148,7 @@ func TestAnOverdueTimerIsToldOnce(t *testing.T) {
 func TestExpectationsAndChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &told{}
-		ts := started(t, mem.New(), sink)
+		ts := running(t, mem.New(), sink, Options{})
 		spec := rouse.Spec{Schedule: "@every 10m", Target: "x:y", Expect: rouse.Expect{Every: time.Hour, Notify: "x:pager"}}
 		key := made(t, ts, "a", spec).Key
 		get := func(name string) rouse.Timer {
@@ -239,12 +239,12 @@ func TestExpectationsOnEveryStore(t *testing.T) {
 			sink := &told{down: true}
 			var key rouse.Key
 			t.Run("before", func(t *testing.T) {
-				ts := started(t, s, sink)
+				ts := running(t, s, sink, Options{})
 				key = made(t, ts, "a", rouse.Spec{Schedule: "@every 300ms", Target: "x:y", Overlap: rouse.OverlapSkip, Expect: rouse.Expect{Every: time.Second, Notify: "x:pager"}}).Key
 				poll.Until(t, "it is overdue", func() bool { return len(sink.got()) > 0 })
 			})
 			sink.set(false)
-			ts := started(t, s, sink)
+			ts := running(t, s, sink, Options{})
 			poll.Until(t, "it has recovered", func() bool { return len(sink.got()) > 1 })
 			poll.Until(t, "all is written", func() bool {
 				n, err := ts.store.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateOverdue}})

@@ -92,15 +92,15 @@ func readJob(t *rouse.Timer) (jobRow, error) {
 	return j, nil
 }
 
-// fail counts a row that could not be changed.
-func (j *jobRow) fail(key rouse.Key, err error) {
+// countFailure counts a row that could not be changed.
+func (j *jobRow) countFailure(key rouse.Key, err error) {
 	if j.Job.Failed++; len(j.Failures) < rouse.MaxJobFailures {
 		j.Failures = append(j.Failures, failedRow{key, storeError(err)})
 	}
 }
 
-// end ends a job.
-func (j *jobRow) end(state rouse.JobState, err error, now rouse.Instant) {
+// endJob ends a job.
+func (j *jobRow) endJob(state rouse.JobState, err error, now rouse.Instant) {
 	j.Job.State, j.Job.Ended, j.Job.Updated = state, now, now
 	if err != nil {
 		stored := storeError(err)

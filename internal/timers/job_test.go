@@ -241,7 +241,7 @@ func TestAdvance(t *testing.T) {
 		if c.until != "" {
 			j.Until = *at(c.until)
 		}
-		(&work{limit: 10}).advance(&j, c.next)
+		(&work{limit: 10}).advanceCursor(&j, c.next)
 		if (j.Job.State == rouse.JobDone) != c.done || !c.done && j.Cursor.Name != c.cursor || j.Until.Name != c.still {
 			t.Errorf("%s: %+v, until %v", what, j.Cursor, j.Until)
 		}

@@ -24,8 +24,8 @@ const (
 	firstReport = 20 * time.Millisecond
 )
 
-// follow calls report with a job, soon and whenever it has changed, until it has ended or ctx ends.
-func (ts working) follow(ctx context.Context, namespace, id string, report func(*rouse.Job) error) error {
+// followJob calls report with a job, soon and whenever it has changed, until it has ended or ctx ends.
+func (ts working) followJob(ctx context.Context, namespace, id string, report func(*rouse.Job) error) error {
 	var seen uint64
 	b, began := backoff.New(firstJobLook, nextJobLook), time.Now()
 	for {
@@ -144,7 +144,7 @@ func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Jo
 		}
 		read := j.revision
 		now := ts.Engine.Latest()
-		j.end(rouse.JobCancelled, nil, now)
+		j.endJob(rouse.JobCancelled, nil, now)
 		t, err := j.timer(now.Add(rouse.JobAge))
 		if err != nil {
 			return j.Job, err

@@ -57,8 +57,8 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	return w, ctx, err
 }
 
-// attend decides about rows that need attention other than a fire.
-func (ts working) attend(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
+// attendRows decides about rows that need attention other than a fire.
+func (ts working) attendRows(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	if !rouse.IsJob(rows[0].Key) {
 		return expecting(ts).expect(ctx, rows)
 	}
@@ -95,13 +95,13 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 		err = nil
 	}
 	at := ts.nextTurn(&j, pause, err)
-	return rouse.Step{Keep: true}, ts.save(ctx, &was, &j, at)
+	return rouse.Step{Keep: true}, ts.saveJob(ctx, &was, &j, at)
 }
 
-// save writes a job after a page of it, so that it needs attention at a time. If a client has cancelled it in
-// the meantime, it stays cancelled, and has the counts. If it was begun again, or another node has done the
-// page, it stays as it is.
-func (ts working) save(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
+// saveJob writes a job after a page of it, so that it needs attention at a time. If a client has cancelled it
+// in the meantime, it stays cancelled, and has the counts. If it was begun again, or another node has done
+// the page, it stays as it is.
+func (ts working) saveJob(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
 	for range maxTries {
 		t, err := j.timer(at)
 		if err != nil {
@@ -137,12 +137,12 @@ func (ts working) nextTurn(j *jobRow, pause time.Duration, err error) rouse.Inst
 		j.Job.State = rouse.JobRunning // also if the page was the last one, and has no event
 		return now.Add(jobRetry)
 	case err != nil:
-		j.end(rouse.JobFailed, err, now)
+		j.endJob(rouse.JobFailed, err, now)
 	case j.Job.State == rouse.JobRunning:
 		j.Job.Updated = now
 		return now.Add(pause)
 	default:
-		j.end(j.Job.State, nil, now)
+		j.endJob(j.Job.State, nil, now)
 	}
 	return now.Add(rouse.JobAge)
 }
@@ -155,7 +155,7 @@ var errOtherwise = errors.New("the job has changed")
 func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Duration, err error) {
 	w, ctx, err := ts.workOf(ctx, j)
 	if err == nil {
-		err = ts.sweep(ctx, j)
+		err = ts.sweepRows(ctx, j)
 	}
 	if err != nil {
 		return 0, err
@@ -171,7 +171,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	if err != nil {
 		return 0, err
 	}
-	rows, next := ts.wanted(ctx, w, &page, j, portion)
+	rows, next := ts.wantedRows(ctx, w, &page, j, portion)
 	if j.generation != 0 && len(rows) > 0 {
 		var event *audit.Call
 		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Door: "job", Request: j.Job.ID}
@@ -181,7 +181,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 		}
 		defer func() { err = endEvent(ctx, event, err) }()
 	}
-	if err := ts.reserve(ctx, w, was, j, rows); err != nil {
+	if err := ts.reserveRows(ctx, w, was, j, rows); err != nil {
 		return 0, err
 	}
 	all := len(rows)
@@ -191,18 +191,18 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 			return 0, err
 		}
 		if rows = rows[n:]; len(rows) > 0 && time.Since(began) > jobTurn {
-			return w.pause(all - len(rows)), nil
+			return w.pauseAfter(all - len(rows)), nil
 		}
 		if err := ts.stillRunning(ctx, j); len(rows) > 0 && err != nil {
 			return 0, err
 		}
 	}
-	w.advance(j, next)
-	return w.pause(all), nil
+	w.advanceCursor(j, next)
+	return w.pauseAfter(all), nil
 }
 
-// advance notes in a job that everything up to next is done, or everything if that is nil.
-func (w *work) advance(j *jobRow, next *rouse.Key) {
+// advanceCursor notes in a job that everything up to next is done, or everything if that is nil.
+func (w *work) advanceCursor(j *jobRow, next *rouse.Key) {
 	if next != nil && next.Compare(j.Until) < 0 { // some of what is counted comes behind it
 		j.Cursor = *next
 		return
@@ -247,17 +247,17 @@ func AuditCodes(err error) (code, reason string) {
 	return "internal", reason
 }
 
-// pause returns how long n rows take at the rate of the work.
-func (w *work) pause(n int) time.Duration {
+// pauseAfter returns how long n rows take at the rate of the work.
+func (w *work) pauseAfter(n int) time.Duration {
 	if w.perSecond == 0 {
 		return 0
 	}
 	return time.Duration(float64(n) / w.perSecond * float64(time.Second))
 }
 
-// wanted returns the rows of a page that are to be changed, at most so many, and where the next page begins.
-// Rows that cannot be read are skipped.
-func (ts working) wanted(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
+// wantedRows returns the rows of a page that are to be changed, at most so many, and where the next page
+// begins. Rows that cannot be read are skipped.
+func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
 	counted := j.Until != rouse.Key{}
 	for i := range page.Rows {
 		switch {
@@ -275,9 +275,9 @@ func (ts working) wanted(ctx context.Context, w *work, page *rouse.Page, j *jobR
 	return list, page.Next
 }
 
-// reserve counts rows before they are changed, if there is a limit: so that after a crash no more are
+// reserveRows counts rows before they are changed, if there is a limit: so that after a crash no more are
 // changed.
-func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []rouse.Timer) error {
+func (ts working) reserveRows(ctx context.Context, w *work, was, j *jobRow, rows []rouse.Timer) error {
 	if w.limit == 0 || len(rows) == 0 || j.Until != (rouse.Key{}) || j.generation == 0 {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (ts working) reserve(ctx context.Context, w *work, was, j *jobRow, rows []r
 
 // saveBefore writes what a job is about to do.
 func (ts working) saveBefore(ctx context.Context, was, j *jobRow) error {
-	if err := ts.save(ctx, was, j, ts.Engine.Latest()); err != nil {
+	if err := ts.saveJob(ctx, was, j, ts.Engine.Latest()); err != nil {
 		return err
 	}
 	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
@@ -321,10 +321,10 @@ func (ts working) noteSweep(ctx context.Context, was, j *jobRow, w *work, rows [
 	return ts.saveBefore(ctx, was, j)
 }
 
-// sweep deletes the rows next to the timers that a job has deleted.
-func (ts working) sweep(ctx context.Context, j *jobRow) error {
+// sweepRows deletes the rows next to the timers that a job has deleted.
+func (ts working) sweepRows(ctx context.Context, j *jobRow) error {
 	for len(j.Sweep) > 0 {
-		if _, err := rowsNextTo(ts).delete(ctx, j.Sweep[0], deleted, nil); err != nil {
+		if _, err := rowsNextTo(ts).deleteStale(ctx, j.Sweep[0], deleted, nil); err != nil {
 			return err
 		}
 		j.Sweep = j.Sweep[1:]
@@ -351,14 +351,14 @@ func (ts working) workPart(ctx context.Context, was, j *jobRow, w *work, rows []
 			return err
 		default:
 			audit.Failed(ctx, err)
-			j.fail(rows[i].Key, err)
+			j.countFailure(rows[i].Key, err)
 		}
 		if j.Until == (rouse.Key{}) {
 			j.Job.Matched++
 		}
 		j.Cursor = rows[i].Key
 	}
-	return ts.sweep(ctx, j)
+	return ts.sweepRows(ctx, j)
 }
 
 // stillRunning returns errOtherwise if a job was cancelled or begun again.

@@ -13,8 +13,8 @@ import (
 // redriven occurrences.
 type rowsNextTo struct{ *Timers }
 
-// each calls do for each row next to a timer that is on its way.
-func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx context.Context, t *rouse.Timer) error) error {
+// eachFiring calls do for each row next to a timer that is on its way.
+func (ts rowsNextTo) eachFiring(ctx context.Context, key rouse.Key, do func(ctx context.Context, t *rouse.Timer) error) error {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return err
@@ -28,13 +28,13 @@ func (ts rowsNextTo) each(ctx context.Context, key rouse.Key, do func(ctx contex
 	})
 }
 
-// delete removes the rows next to a timer that are on their way and not of its present generation,
+// deleteStale removes the rows next to a timer that are on their way and not of its present generation,
 // but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
 // that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
-func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep map[rouse.Key]bool) (swept Deleted, err error) {
+func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut, keep map[rouse.Key]bool) (swept Deleted, err error) {
 	ts.Timers = ts.matching(nil) // they are not what was selected, but next to it
 	var now *rouse.Row
-	err = ts.each(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
+	err = ts.eachFiring(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
 		if now == nil {
 			rows, err := ts.store.Get(ctx, []rouse.Key{key})
 			if err != nil {
@@ -54,12 +54,12 @@ func (ts rowsNextTo) delete(ctx context.Context, key rouse.Key, end cut, keep ma
 	return swept, err
 }
 
-// amend gives the rows next to a timer that are on their way, and of its generation, the timer's spec. It
+// amendRows gives the rows next to a timer that are on their way, and of its generation, the timer's spec. It
 // removes those of an earlier generation that the write which ended it did not come to: what a client has
 // asked for since stays. So a write that was interrupted is completed when it is repeated.
-func (ts rowsNextTo) amend(ctx context.Context, of *rouse.Timer, end cut) error {
+func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) error {
 	ts.Timers = ts.matching(nil)
-	return ts.each(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
+	return ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
 		switch {
 		case t.Generation != of.Generation && t.Updated < of.Anchor:
 			_, err := ts.deleteRow(ctx, t.Key, 0, end)
@@ -81,7 +81,7 @@ func (ts rowsNextTo) amend(ctx context.Context, of *rouse.Timer, end cut) error 
 // roomForRun refuses a run of a timer that has as many next to it as it may.
 func (ts rowsNextTo) roomForRun(ctx context.Context, t *rouse.Timer) error {
 	runs := 0
-	err := ts.each(ctx, t.Key, func(_ context.Context, side *rouse.Timer) error {
+	err := ts.eachFiring(ctx, t.Key, func(_ context.Context, side *rouse.Timer) error {
 		if side.Manual && side.Generation == t.Generation {
 			runs++
 		}

@@ -232,7 +232,7 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			touched(ctx, p.Key, before(items[j].Change.If, r.Existed), r.Revision)
 			res.Replaced, res.InFlight = r.Existed, res.InFlight || items[j].InFlight
 			if r.Existed && p.Key.Fire == "" {
-				detached, err := rowsNextTo{ts}.delete(ctx, p.Key, cut{rouse.CauseReplaced, "replaced"}, here)
+				detached, err := rowsNextTo{ts}.deleteStale(ctx, p.Key, cut{rouse.CauseReplaced, "replaced"}, here)
 				if err != nil {
 					return err
 				}

@@ -12,10 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
-	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/poll"
-	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -52,24 +49,6 @@ func (s *fired) count() (n int) {
 	return n
 }
 
-// started runs timers until the test ends.
-func started(t *testing.T, s rouse.Store, sink rouse.Sink) *Timers {
-	ts := New(s, claim.NewSole(1), sink, Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1, DeadAge: -1}})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- ts.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if err := ts.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return ts
-}
-
 // asking returns the context of a request of a caller with an Idempotency-Key.
 func asking(t *testing.T, caller, key string) context.Context {
 	return access.Repeatable(access.With(t.Context(), &access.Principal{ID: caller}), key)
@@ -96,7 +75,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = s.Close() })
 			sink := &fired{of: map[string]int{}}
-			ts := started(t, s, sink)
+			ts := running(t, s, sink, Options{})
 			yearly := rouse.Spec{Schedule: "0 0 1 1 *", Target: "x:y"}
 			key := rouse.Key{Namespace: "n", Name: "a"}
 			made(t, ts, "a", yearly)
@@ -264,9 +243,9 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 // TestConcurrentRepetitions: of requests with one key at the same moment, one is carried out, and all have
 // its answer.
 func TestConcurrentRepetitions(t *testing.T) {
-	ts := started(t, mem.New(), &fired{of: map[string]int{}, answer: func(*rouse.Fire) rouse.Outcome {
+	ts := running(t, mem.New(), &fired{of: map[string]int{}, answer: func(*rouse.Fire) rouse.Outcome {
 		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Hour}
-	}})
+	}}, Options{})
 	made(t, ts, "a", rouse.Spec{Schedule: "0 0 1 1 *", Target: "x:y"})
 	key := rouse.Key{Namespace: "n", Name: "a"}
 	ids := make([]string, 8)
@@ -293,12 +272,12 @@ func TestConcurrentRepetitions(t *testing.T) {
 
 // TestAnAnswerOutlivesItsTimer: a run of a timer that ended with it is answered, and so is a report.
 func TestAnAnswerOutlivesItsTimer(t *testing.T) {
-	ts := started(t, mem.New(), &fired{of: map[string]int{}, answer: func(f *rouse.Fire) rouse.Outcome {
+	ts := running(t, mem.New(), &fired{of: map[string]int{}, answer: func(f *rouse.Fire) rouse.Outcome {
 		if f.Manual {
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
 		return rouse.Outcome{Verdict: rouse.Accepted, After: time.Hour}
-	}})
+	}}, Options{})
 	made(t, ts, "a", rouse.Spec{Schedule: "@after 1ms", Target: "x:y"})
 	key := rouse.Key{Namespace: "n", Name: "a"}
 	var tm rouse.Timer
@@ -321,7 +300,7 @@ func TestAnAnswerOutlivesItsTimer(t *testing.T) {
 // TestMarksEnd: a timer keeps so many marks, and the engine removes them when they are a day old.
 func TestMarksEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := started(t, mem.New(), &fired{of: map[string]int{}})
+		ts := running(t, mem.New(), &fired{of: map[string]int{}}, Options{})
 		key := rouse.Key{Namespace: "n", Name: "a"}
 		made(t, ts, "a", rouse.Spec{Schedule: "0 0 1 1 *", Target: "x:y"})
 		marks := func() rouse.Row {

@@ -104,7 +104,7 @@ func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
 		return res, err
 	case out.before != nil:
 		res = PutResult{Timer: *out.timer, Replaced: true}
-		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
+		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
 		w.access.Redact(ctx, &res.Timer)
 		return res, err
 	}
@@ -112,14 +112,14 @@ func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
 	res.Timer.Revision = out.revision
 	switch {
 	case last.Unchanged:
-		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
+		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
 	case last.To.Generation == 0:
 		res.Timer.Generation, res.InFlight = out.revision, out.inFlight
-		detached, failed := rowsNextTo{w.Timers}.delete(ctx, w.key, w.end, nil)
+		detached, failed := rowsNextTo{w.Timers}.deleteStale(ctx, w.key, w.end, nil)
 		res.InFlight, err = res.InFlight || detached.InFlight, failed
 	default:
 		res.InFlight = busy || out.inFlight
-		err = rowsNextTo{w.Timers}.amend(ctx, &res.Timer, w.end)
+		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
 	}
 	w.access.Redact(ctx, &res.Timer)
 	return res, err

@@ -66,7 +66,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Delete = func(ctx context.Context, key rouse.Key, generation uint64) error {
 		return deleteGone(ctx, ts.Unguarded(), key, generation)
 	}
-	o.Engine.Attend = working{ts}.attend
+	o.Engine.Attend = working{ts}.attendRows
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
 	return ts
 }
