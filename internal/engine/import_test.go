@@ -517,3 +517,33 @@ func TestAnImportRepeatsTheAttemptThatWasInProgress(t *testing.T) {
 		}
 	})
 }
+
+// TestAnImportOverAnOccurrenceInProgressEndsItOnce: a row next to a timer is imported while it waits for its
+// next attempt. It is the same occurrence, which goes on.
+func TestAnImportOverAnOccurrenceInProgressEndsItOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		failed := func(context.Context, rouse.Fire) rouse.Outcome {
+			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
+		}
+		h := start(t, mem.New(), &recorder{answer: failed}, timers.Options{})
+		h.put("a", "@every 24h", func(p *timers.Put) {
+			p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, rouse.Retry{Attempts: 3, Interval: time.Minute}
+		})
+		if _, _, err := h.RunNow(ctx, key("a")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		rows, _, err := h.List(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}, Limit: 10})
+		if err != nil || len(rows) != 1 || rows[0].Attempts != 1 {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		time.Sleep(90 * time.Second) // it has another attempt, which the file does not know of
+		res, err := h.Import(ctx, rows, timers.CreateOrReplace)
+		if err := firstErr(res, err); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		h.wantEndings("a", "dead")
+	})
+}
