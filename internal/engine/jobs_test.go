@@ -568,7 +568,8 @@ func TestABulkDeleteLeavesNoRowsNextToTimers(t *testing.T) {
 				t.Errorf("crash %v: %d rows are left, %v", crash, n, err)
 			}
 			list, err := h.Jobs(ctx, "n")
-			if err != nil || len(list) != 1 || list[0].State != rouse.JobDone || list[0].Matched != 20 || list[0].Changed != 20 || !crash && sum.Changed != 20 {
+			if err != nil || len(list) != 1 || list[0].State != rouse.JobDone ||
+				!crash && (list[0].Matched != 20 || list[0].Changed != 20 || sum.Changed != 20) { // a crash may come before they are counted
 				t.Errorf("crash %v: %+v, %v", crash, list, err)
 			}
 			if got := h.records("t0003"); len(got) < 4 {

@@ -105,6 +105,7 @@ func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 type timers struct {
 	mu     sync.Mutex
 	parsed map[timerVersion]ownSchedule
+	clears uint64
 }
 
 type timerVersion struct {
@@ -122,6 +123,7 @@ func (s *ownSchedule) fresh() bool { return s.until.IsZero() || time.Now().Befor
 func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.Lock()
 	s, ok := c.parsed[v]
+	began := c.clears
 	c.mu.Unlock()
 	if ok && s.fresh() {
 		return s.Schedule, nil
@@ -142,7 +144,9 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration,
 	if c.parsed == nil || len(c.parsed) >= maxSchedules {
 		c.parsed = make(map[timerVersion]ownSchedule)
 	}
-	c.parsed[v] = s
+	if c.clears == began { // else it may have the days of before
+		c.parsed[v] = s
+	}
 	c.mu.Unlock()
 	return parsed, nil
 }
@@ -150,6 +154,7 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration,
 func (c *timers) clear() {
 	c.mu.Lock()
 	clear(c.parsed)
+	c.clears++
 	c.mu.Unlock()
 }
 

@@ -12,8 +12,9 @@ import (
 // calendars is a bounded cache of the days of calendars. Other nodes may change one: what is older than
 // calendarAge is read again.
 type calendars struct {
-	mu    sync.Mutex
-	known map[rouse.Key]knownCalendar
+	mu      sync.Mutex
+	known   map[rouse.Key]knownCalendar
+	changes uint64 // that Invalidate was told of
 }
 
 type knownCalendar struct {
@@ -35,6 +36,7 @@ const (
 func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) {
 	c.calendars.mu.Lock()
 	k, ok := c.calendars.known[key]
+	began := c.calendars.changes
 	c.calendars.mu.Unlock()
 	if ok && time.Since(k.read) < c.age() {
 		return k.dates, k.there, nil
@@ -63,7 +65,9 @@ func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) 
 	if c.calendars.known == nil || len(c.calendars.known) >= maxCalendars {
 		c.calendars.known = map[rouse.Key]knownCalendar{}
 	}
-	c.calendars.known[key] = k
+	if c.calendars.changes == began { // else it may have been read before the change
+		c.calendars.known[key] = k
+	}
 	c.calendars.mu.Unlock()
 	return k.dates, k.there, nil
 }
@@ -72,6 +76,7 @@ func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) 
 func (c *Cache) Invalidate(key rouse.Key) {
 	c.calendars.mu.Lock()
 	delete(c.calendars.known, key)
+	c.calendars.changes++
 	c.calendars.mu.Unlock()
 	c.own.clear()
 }

@@ -74,6 +74,9 @@ const calendarID = "calendar-"
 // calendarWork is the work of a calendar's job.
 func (ts working) calendarWork(j *jobRow) *work {
 	uses := func(_ context.Context, t *rouse.Timer) bool { return usesCalendar(t, j.Job.Calendar) }
+	if j.Cursor == (rouse.Key{}) { // the job may begin before PutCalendar goes on
+		ts.schedules.Invalidate(rouse.CalendarKey(j.Job.Namespace, j.Job.Calendar))
+	}
 	own := working{ts.matching(uses)}
 	return &work{
 		query: rouse.Query{Namespace: j.Job.Namespace},

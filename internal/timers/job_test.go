@@ -26,7 +26,7 @@ type jobStore struct {
 	rouse.Store
 	mu             sync.Mutex
 	apply          func(changes []rouse.Change) error // before Apply; nil: nothing
-	get            func()                             // before Get; nil: nothing
+	get, afterGet  func()                             // before and after Get; nil: nothing
 	lists, applies int
 }
 
@@ -53,12 +53,16 @@ func (s *jobStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.R
 
 func (s *jobStore) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
 	s.mu.Lock()
-	get := s.get
+	get, after := s.get, s.afterGet
 	s.mu.Unlock()
 	if get != nil {
 		get()
 	}
-	return s.Store.Get(ctx, keys)
+	rows, err := s.Store.Get(ctx, keys)
+	if after != nil {
+		after()
+	}
+	return rows, err
 }
 
 func (s *jobStore) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
@@ -564,4 +568,54 @@ func TestACalendarIsDeletedWithItsJob(t *testing.T) {
 			t.Errorf("%+v, %v", jobs, err)
 		}
 	})
+}
+
+// TestACalendarsJobReadsItsNewDays: the job begins before the call that has written the new days goes on, and
+// while what reads the old ones is under way. The job would find that no timer moves.
+func TestACalendarsJobReadsItsNewDays(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := access.AsSystem(t.Context())
+			s := newJobStore()
+			ts := running(t, s, rejecting(), Options{})
+			christmas, _ := rouse.ParseDate("2000-12-24")
+			c := rouse.Calendar{Namespace: "n", Name: "c", Days: []rouse.Day{{Date: christmas}}}
+			if _, _, err := ts.PutCalendar(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			tm := made(t, ts, "a", rouse.Spec{Schedule: "0 9 24,25 12 *", Target: "x", Calendar: rouse.CalendarRule{Off: []string{"c"}}})
+			other := made(t, ts, "b", rouse.Spec{Schedule: "0 9 24,25 12 *", Target: "x", Calendar: rouse.CalendarRule{Off: []string{"c"}}})
+			if _, err := ts.schedules.Of(&tm); err != nil { // they are at hand
+				t.Fatal(err)
+			}
+			key := rouse.CalendarKey("n", "c")
+			c.Days = nil
+			row := c.Row(0)
+			var begun *work
+			j := jobRow{Job: rouse.Job{Namespace: "n", Kind: rouse.JobCalendar, Calendar: "c"}}
+			write := func() {
+				if _, err := s.Store.Apply(ctx, []rouse.Change{{Key: key, If: rouse.AnyRevision, To: &row}}); err != nil {
+					t.Error(err)
+				}
+				begun = working{ts}.calendarWork(&j)
+			}
+			if reading {
+				ts.schedules.Invalidate(key)
+				s.set(func() { s.afterGet = func() { s.set(func() { s.afterGet = nil }); write() } })
+				if _, err := ts.schedules.Of(&other); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				write()
+			}
+			if errs := begun.do(ctx, []rouse.Timer{tm, other}); errs[0] != nil || errs[1] != nil {
+				t.Errorf("reading %v: %v", reading, errs)
+			}
+			for _, name := range []string{"a", "b"} {
+				if now, err := ts.Get(ctx, rouse.Key{Namespace: "n", Name: name}); err != nil || now.Due != tm.Due.Add(-24*time.Hour) {
+					t.Errorf("reading %v: %s is due %v, %v", reading, name, now.Due, err)
+				}
+			}
+		})
+	}
 }
