@@ -38,8 +38,10 @@ type Quotas struct {
 	PoolGroups   int64         // groups of workers that its requests have started; further keys wait
 	Creates      float64       // timers that clients write in a second
 	Fires        float64       // attempts in a second; further ones wait
+	Deliveries   int64         // concurrent deliveries; further ones wait
 	Reads        float64       // requests that read, in a second
 	MinInterval  time.Duration // timers that come due more often are refused
+	MaxTimeout   time.Duration // timers whose attempts may take longer are refused, in place of the setting max-timeout
 	ScheduleCost int64         // steps that the search for the next occurrence of a timer may take: see Spec.Cost
 }
 
@@ -52,8 +54,10 @@ const (
 	QuotaPoolGroups   = "pool_groups"
 	QuotaCreates      = "creates_per_second"
 	QuotaFires        = "fires_per_second"
+	QuotaDeliveries   = "deliveries"
 	QuotaReads        = "reads_per_second"
 	QuotaMinInterval  = "min_interval"
+	QuotaMaxTimeout   = "max_timeout"
 	QuotaScheduleCost = "schedule_cost"
 )
 
@@ -129,7 +133,9 @@ func (q *Quotas) List(u *Usage) []Quota {
 		rate(QuotaCreates, q.Creates, u.Creates),
 		rate(QuotaFires, q.Fires, u.Fires),
 		rate(QuotaReads, q.Reads, u.Reads),
+		{Name: QuotaDeliveries, Limit: float64(q.Deliveries)},
 		{Name: QuotaMinInterval, Unit: UnitTime, Limit: q.MinInterval.Seconds()},
+		{Name: QuotaMaxTimeout, Unit: UnitTime, Limit: q.MaxTimeout.Seconds()},
 		{Name: QuotaScheduleCost, Limit: float64(q.ScheduleCost)},
 	}
 }

@@ -16,19 +16,22 @@ type Quotas struct {
 	Creates      float64  `json:"creates_per_second,omitzero" schema:"minimum=0"` // timers that clients write
 	Fires        float64  `json:"fires_per_second,omitzero" schema:"minimum=0"`   // attempts; further ones wait
 	Reads        float64  `json:"reads_per_second,omitzero" schema:"minimum=0"`   // requests that read
+	Deliveries   int64    `json:"deliveries,omitzero" schema:"minimum=0"`         // concurrent deliveries; further ones wait
 	MinInterval  Duration `json:"min_interval,omitzero"`                          // timers that come due more often are refused
+	MaxTimeout   Duration `json:"max_timeout,omitzero"`                           // timers whose attempts may take longer are refused; without it by max-timeout
 	ScheduleCost int64    `json:"schedule_cost,omitzero" schema:"minimum=0"`      // steps that the search for the next occurrence of a timer may take
 }
 
 // QuotasOf returns the JSON form.
 func QuotasOf(q rouse.Quotas) Quotas {
-	return Quotas{q.Timers, q.Bytes, q.DeadLetters, q.Overlaps, q.PoolGroups, q.Creates, q.Fires, q.Reads, Duration(q.MinInterval), q.ScheduleCost}
+	return Quotas{q.Timers, q.Bytes, q.DeadLetters, q.Overlaps, q.PoolGroups, q.Creates, q.Fires, q.Reads, q.Deliveries,
+		Duration(q.MinInterval), Duration(q.MaxTimeout), q.ScheduleCost}
 }
 
 // Words returns the quotas of the form.
 func (q Quotas) Words() rouse.Quotas {
 	return rouse.Quotas{Timers: q.Timers, Bytes: q.Bytes, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps, PoolGroups: q.PoolGroups, Creates: q.Creates,
-		Fires: q.Fires, Reads: q.Reads, MinInterval: time.Duration(q.MinInterval), ScheduleCost: q.ScheduleCost}
+		Fires: q.Fires, Reads: q.Reads, Deliveries: q.Deliveries, MinInterval: time.Duration(q.MinInterval), MaxTimeout: time.Duration(q.MaxTimeout), ScheduleCost: q.ScheduleCost}
 }
 
 // Usage is how much of its quotas a namespace uses. Rates are what was asked for in the last seconds; 0

@@ -20,7 +20,7 @@ func (c *Client) Namespaces() *Namespaces { return &Namespaces{c} }
 func (n *Namespaces) Put(ctx context.Context, name string, q rouse.Quotas) (rouse.Namespace, error) {
 	request := &rousev1.PutNamespaceRequest{Name: name, Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
 		CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads, MinInterval: durationpb.New(q.MinInterval),
-		Bytes: q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost}}
+		Bytes: q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries, MaxTimeout: durationpb.New(q.MaxTimeout)}}
 	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) { return n.c.namespaces.PutNamespace(ctx, request) })
 	return namespaceFrom(p), err
 }
@@ -80,5 +80,5 @@ func namespaceFrom(p *rousev1.Namespace) rouse.Namespace {
 	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()), Revision: p.GetRevision(),
 		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
 			Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: q.GetMinInterval().AsDuration(), Bytes: q.GetBytes(),
-			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost()}}
+			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(), MaxTimeout: q.GetMaxTimeout().AsDuration()}}
 }

@@ -81,7 +81,9 @@ type Config struct {
 	WindowBytes           Bytes         `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Maximum size of timers in memory."`
 	SettleWait            time.Duration `name:"settle-wait" default:"5ms" placeholder:"DURATION" help:"How long the ends of fires may wait to be written together; 0 is not at all."`
 	MaxDeliveries         int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Maximum number of concurrent deliveries."`
+	DeliveryReserve       int           `name:"delivery-reserve" default:"20" placeholder:"PERCENT" help:"Part of max-deliveries that one namespace leaves free for others."`
 	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Maximum number of concurrent callbacks to one host."`
+	AddressConcurrency    int           `name:"address-concurrency" default:"1024" placeholder:"N" help:"Maximum number of concurrent callbacks of one namespace to one IP address, whatever its names."`
 	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires per second to one target that are more than a minute late; 0 is unlimited."`
 	Limits                Limits        `name:"limits" default:"" placeholder:"LIMITS" help:"Limits of targets, such as 'https://api.example.com/ rate=10 concurrency=4; stream:mail rate=100'."`
 	Shares                Shares        `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; the others have 1."`
@@ -91,6 +93,7 @@ type Config struct {
 	DeadPerTimer          int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Maximum number of dead letters of one timer, the newest; 0 is unlimited."`
 	MaxOverlap            int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Maximum number of concurrent occurrences of one timer with overlap allow; 0 is unlimited."`
 	MinInterval           time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that are due more often are refused; 0 is 1s if other machines can reach listen, else 1ms."`
+	MaxTimeout            time.Duration `name:"max-timeout" default:"0s" placeholder:"DURATION" help:"Timers whose attempts may take longer are refused, in namespaces without the quota max_timeout; 0 is 10m with access control, else 1h."`
 	DeadAge               time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is forever."`
 	Node                  string        `name:"node" default:"" placeholder:"NAME" help:"Unique name of this node in its store; empty is the machine's name with the API's port."`
 	Advertise             string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Address at which clients reach this node's API; empty is the address that it listens on."`
@@ -182,7 +185,8 @@ func (c *Config) Check() error {
 		value int64
 		least int64
 	}{{"window", int64(c.Window), 1000}, {"window-bytes", int64(c.WindowBytes), 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
-		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
+		{"host-concurrency", int64(c.HostConcurrency), 1}, {"address-concurrency", int64(c.AddressConcurrency), 1},
+		{"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
 		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
 			bad.Wrong(n.name, "is %d: give at least %d", n.value, n.least)
@@ -201,6 +205,12 @@ func (c *Config) Check() error {
 		if d.value < d.least || d.value > d.most {
 			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
+	}
+	if c.DeliveryReserve < 0 || c.DeliveryReserve > 90 {
+		bad.Wrong("delivery-reserve", "is %d: give 0 to 90 percent", c.DeliveryReserve)
+	}
+	if c.MaxTimeout != 0 && (c.MaxTimeout < time.Second || c.MaxTimeout > time.Hour) {
+		bad.Wrong("max-timeout", "is %v: give %v to %v, or 0 for the default", c.MaxTimeout, time.Second, time.Hour)
 	}
 	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
 		bad.Wrong("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
@@ -246,6 +256,17 @@ func (c *Config) minInterval() (least time.Duration, but []string) {
 	}
 	return c.MinInterval, nil
 }
+
+// maxTimeout is the longest timeout of attempts in namespaces without a quota of it; 0 is any.
+func (c *Config) maxTimeout() time.Duration {
+	if c.MaxTimeout == 0 && c.AccessOn() {
+		return sharedTimeout
+	}
+	return c.MaxTimeout
+}
+
+// sharedTimeout is the longest timeout of attempts with access control, unless max-timeout is set.
+const sharedTimeout = 10 * time.Minute
 
 // sharedInterval is the shortest interval of timers where other machines reach the API, unless min-interval
 // is set.

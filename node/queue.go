@@ -53,7 +53,7 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 func (n *Node) executor(q queue.Queue) parts.Part {
 	cfg := &n.cfg
 	e := relay.NewExecutor(q, n.deliver, reports{n.timers}, relay.ExecutorOptions{
-		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
+		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Reserve: orNone(cfg.DeliveryReserve), Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
 	var running sync.WaitGroup
 	return parts.Part{Name: "executor", Drain: running.Wait,
 		Begin: func(context.Context) error { running.Add(1); return nil },

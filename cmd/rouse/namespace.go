@@ -123,6 +123,8 @@ type namespacePutCmd struct {
 	FiresPerSecond   float64       `help:"Maximum rate of attempts; further ones wait; 0 is unlimited." placeholder:"N"`
 	ReadsPerSecond   float64       `help:"Maximum rate of requests that read; 0 is unlimited." placeholder:"N"`
 	MinInterval      time.Duration `help:"Timers that come due more often are refused; 0 is unlimited." placeholder:"DURATION"`
+	Deliveries       int64         `help:"Maximum number of concurrent deliveries; further ones wait; 0 is unlimited." placeholder:"N"`
+	MaxTimeout       time.Duration `help:"Timers whose attempts may take longer are refused, up to 1h; 0 is max-timeout of the server." placeholder:"DURATION"`
 	ScheduleCost     int64         `help:"Maximum steps of the search for the next occurrence of a timer, 1000 are half a millisecond; 0 is unlimited." placeholder:"N"`
 }
 
@@ -139,7 +141,8 @@ Examples:
 func (c *namespacePutCmd) Run(a *app) error {
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		n, err := s.Namespaces().Put(ctx, c.Name, rouse.Quotas{Timers: c.Timers, DeadLetters: c.DeadLetters, Overlaps: c.Overlaps, Creates: c.CreatesPerSecond,
-			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes), PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost})
+			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes), PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost,
+			Deliveries: c.Deliveries, MaxTimeout: c.MaxTimeout})
 		if err != nil {
 			return err
 		}

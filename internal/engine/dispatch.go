@@ -100,18 +100,23 @@ func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
 	return live
 }
 
-// shed makes room in a full window: the lane that is furthest behind defers what it cannot send soon. The
-// rows are written with later visible times, spread over the time that the lane needs.
+// mostShed bounds the rows that are put off at a time.
+const mostShed = 4096
+
+// shed makes room in a full window: the lanes that are furthest behind defer what they cannot send soon. The
+// rows are written with later visible times, spread over the time that their lane needs.
 func (m *memory) shed() {
-	ln, excess, drain := m.lanes.slowest(time.Now())
-	if ln == nil {
-		return // all lanes make progress
+	left := mostShed
+	for _, b := range m.lanes.backlogs(time.Now(), m.window.maxRows) {
+		taken := b.lane.popTail(min(b.excess, left))
+		least := min(max(b.drain, 2*time.Second), 30*time.Second)
+		for i, en := range taken {
+			after := least + least*time.Duration(i)/time.Duration(len(taken))
+			m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
+		}
+		m.opts.Events.shed(len(taken))
+		if left -= len(taken); left == 0 {
+			break
+		}
 	}
-	taken := ln.popTail(min(excess, 4096))
-	least := min(max(drain, 2*time.Second), 30*time.Second)
-	for i, en := range taken {
-		after := least + least*time.Duration(i)/time.Duration(len(taken))
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
-	}
-	m.opts.Events.shed(len(taken))
 }

@@ -17,7 +17,8 @@ type env struct {
 	others     rouse.Shared // the store, if other nodes write to it; nil otherwise
 	clock      clock
 	hindrances hindrances
-	stopping   atomic.Bool // Run is ending: nothing new begins
+	stopping   atomic.Bool  // Run is ending: nothing new begins
+	full       atomic.Int64 // since when no delivery is free, in Unix nanoseconds; 0: some are
 }
 
 // newEnv returns the environment of an engine on a store.

@@ -77,6 +77,9 @@ func (h *health) commit(err error) {
 	}
 }
 
+// fullFor is how long all deliveries may be in progress, and none ends: what comes due then waits.
+const fullFor = 30 * time.Second
+
 // Healthy returns why the engine makes no progress, or nil. It checks the loops that fire, not the process.
 func (e *Engine) Healthy() error { return e.health.check() }
 
@@ -103,6 +106,9 @@ func (h *health) check() error {
 	}
 	if at := h.commits.oldest(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
+	}
+	if at := h.full.Load(); at != 0 && now.Sub(time.Unix(0, at)) > fullFor {
+		err = errors.Join(err, fmt.Errorf("all %[2]d deliveries (max-deliveries) are in progress, and none has ended for %[1]v", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))
 	}
 	for _, p := range h.missingParts() {
 		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -13,8 +14,9 @@ import (
 )
 
 // lanes are the queues of due rows. Namespaces take turns, and within a namespace its lanes do, so that a
-// target with a million due fires delays no other target. A slow lane occupies at most its own limit of fires
-// and never the last free delivery. The mutex of the memory guards it.
+// target with a million due fires delays no other target. The places of deliveries are shared by the same
+// rule (throttle.Share) on both levels: a namespace whose lanes are all slow leaves a reserve to others, and
+// a slow lane some of what its namespace has. The mutex of the memory guards it.
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
@@ -22,11 +24,13 @@ type lanes struct {
 	waiting    map[*lane]struct{}  // lanes that wait only for their rate limit
 	limited    map[*share]struct{} // namespaces that wait only for their quota
 	weight     func(namespace string) int
-	quota      func(namespace string) (perSecond float64) // of fires on this node; 0 is unlimited; nil: there are none
-	max        int                                        // running deliveries
+	quota      func(namespace string) rouse.Quotas // of fires and deliveries on this node; nil: there are none
+	max        int                                 // running deliveries
+	reserve    int                                 // percent of max that a namespace leaves free
 	running    int
-	queued     int // entries in the queues
-	out        int // fires handed to the sink and not reported yet
+	full       *atomic.Int64 // env.full
+	queued     int           // entries in the queues
+	out        int           // fires handed to the sink and not reported yet
 	quiet      *sync.Cond
 	abandoned  bool
 }
@@ -35,12 +39,14 @@ type laneKey struct{ namespace, name string }
 
 // share is a namespace's turn: its lanes that may send.
 type share struct {
-	name   string
-	ring   []*lane
-	inRing bool // also while it is limited
-	turns  int  // deliveries left before the next namespace's turn
-	rate   throttle.TokenBucket
-	sent   int // fires since demand was asked for
+	name    string
+	ring    []*lane
+	inRing  bool // also while it is limited
+	turns   int  // deliveries left before the next namespace's turn
+	rate    throttle.TokenBucket
+	sent    int // fires since demand was asked for
+	running int // deliveries
+	lanes   int
 }
 
 // The queues of a lane. Fires that catch up have their own queue, so that their rate limit delays only them.
@@ -84,28 +90,17 @@ type queue struct {
 	queued int
 }
 
-func (l *lanes) init(max int, weight func(namespace string) int, quota func(namespace string) float64) {
-	l.byName, l.namespaces, l.max = map[laneKey]*lane{}, map[string]*share{}, max
-	l.waiting, l.limited, l.weight, l.quota = map[*lane]struct{}{}, map[*share]struct{}{}, weight, quota
+func (l *lanes) init(v *env) {
+	o := &v.opts
+	l.byName, l.namespaces, l.max = map[laneKey]*lane{}, map[string]*share{}, o.MaxDeliveries
+	l.waiting, l.limited, l.weight, l.quota = map[*lane]struct{}{}, map[*share]struct{}{}, o.Weight, o.Quotas
+	l.reserve, l.full = o.Reserve, &v.full
 }
 
 // enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
 func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, behind bool) {
-	key := laneKey{en.row.Key.Namespace, want.Name}
-	ln := l.byName[key]
-	if ln == nil {
-		sh := l.namespaces[key.namespace]
-		if sh == nil {
-			sh = &share{name: key.namespace}
-			l.namespaces[key.namespace] = sh
-		}
-		ln = &lane{key: key, of: l, share: sh}
-		if len(l.byName) < keptLanes {
-			ln.recent = new(recent.Minutes)
-		}
-		l.byName[key] = ln
-	}
 	now := time.Now()
+	ln := l.lane(laneKey{en.row.Key.Namespace, want.Name}, now)
 	ln.limit, ln.batch, ln.spend = max(1, want.Limit), max(1, want.Batch), ln.spend || want.Spend
 	ln.all.Set(want.Rate, want.Burst, now)
 	ln.catchUp.Set(want.CatchUp, 0, now)
@@ -133,6 +128,26 @@ func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, beh
 	l.ready(ln)
 }
 
+// lane returns a lane, which it makes if it is not there.
+func (l *lanes) lane(key laneKey, now time.Time) *lane {
+	if ln := l.byName[key]; ln != nil {
+		return ln
+	}
+	l.sweep(now)
+	sh := l.namespaces[key.namespace]
+	if sh == nil {
+		sh = &share{name: key.namespace}
+		l.namespaces[key.namespace] = sh
+	}
+	ln := &lane{key: key, of: l, share: sh}
+	if len(l.byName) < keptLanes {
+		ln.recent = new(recent.Minutes)
+	}
+	l.byName[key] = ln
+	sh.lanes++
+	return ln
+}
+
 // leave removes an entry from the counts of its queue; its slot stays and is skipped.
 func (ln *lane) leave(en *entry) {
 	ln.queues[en.kind].queued--
@@ -140,9 +155,19 @@ func (ln *lane) leave(en *entry) {
 	ln.of.queued--
 }
 
-// maySend reports whether a lane may start a delivery now.
-func (l *lanes) maySend(ln *lane) bool {
-	return ln.queued > 0 && ln.out < ln.limit && throttle.MayTake(ln.running, l.running, l.max)
+// places returns how many deliveries a namespace may have now: its share of all, and no more than its quota.
+func (l *lanes) places(sh *share) int {
+	n := throttle.Share(sh.running+l.max-l.running, l.max, l.reserve, l.weightOf(sh.name))
+	if q := l.quotas(sh).Deliveries; q > 0 {
+		n = min(n, int(q))
+	}
+	return n
+}
+
+// hasPlace reports whether a lane may start a delivery, if its namespace may have so many: it leaves some of
+// them to others.
+func (ln *lane) hasPlace(most int) bool {
+	return ln.running < throttle.Share(ln.running+most-ln.share.running, most, throttle.LaneReserve, 1)
 }
 
 // ready puts a lane with queued fires into its ring.
@@ -169,19 +194,23 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			l.limited[sh] = struct{}{}
 			continue
 		}
+		places := l.places(sh)
+		if sh.running >= places { // it keeps its turns for when a delivery of it, or of another, ends
+			l.ring = append(l.ring[1:], sh)
+			continue
+		}
 		var got *lane
 		for tries := len(sh.ring); tries > 0 && got == nil; tries-- {
 			ln := sh.ring[0]
 			sh.ring = sh.ring[1:]
 			ln.inRing = false
-			if l.maySend(ln) {
+			if ln.queued > 0 && ln.out < ln.limit && ln.hasPlace(places) {
 				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out, most)); len(take) > 0 {
 					got = ln
 					sh.rate.Take(len(take))
 					sh.sent += len(take)
 					ln.out += len(take)
-					ln.running++
-					l.running++
+					l.begin(ln)
 					l.out += len(take)
 				} else if ln.queued > 0 { // its rate limits allow no more now
 					l.waiting[ln], ln.slowed = struct{}{}, true
@@ -191,7 +220,7 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			} else if ln.queued > 0 && ln.out < ln.limit {
 				l.ready(ln) // it waits for its share of the deliveries
 			}
-			l.dropIdle(ln)
+			l.dropIdle(ln, time.Now())
 		}
 		// A namespace with a higher weight stays in front for several deliveries.
 		if sh.turns--; got != nil && sh.turns > 0 && len(sh.ring) > 0 {
@@ -210,6 +239,16 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	return nil, nil
 }
 
+// blocked returns how many namespaces have fires that wait for a place of a delivery.
+func (l *lanes) blocked() (n int) {
+	for _, sh := range l.ring {
+		if sh.running >= l.places(sh) {
+			n++
+		}
+	}
+	return n
+}
+
 func (l *lanes) weightOf(namespace string) int {
 	if l.weight == nil {
 		return 1
@@ -217,12 +256,17 @@ func (l *lanes) weightOf(namespace string) int {
 	return max(1, l.weight(namespace))
 }
 
-// allows returns how many fires the quota of a namespace allows now.
-func (l *lanes) allows(sh *share) int {
-	if l.quota == nil {
-		return math.MaxInt
+// quotas returns the quotas of a namespace on this node.
+func (l *lanes) quotas(sh *share) (q rouse.Quotas) {
+	if l.quota != nil {
+		q = l.quota(sh.name)
 	}
-	rate := l.quota(sh.name)
+	return q
+}
+
+// allows returns how many fires the rate of a namespace's quota allows now.
+func (l *lanes) allows(sh *share) int {
+	rate := l.quotas(sh).Fires
 	if rate == 0 && sh.rate.Rate() == 0 {
 		return math.MaxInt
 	}
@@ -262,7 +306,7 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 		if d <= 0 || ln.queued == 0 {
 			delete(l.waiting, ln)
 			l.ready(ln)
-			l.dropIdle(ln)
+			l.dropIdle(ln, now)
 			continue
 		}
 		if !any || d < wait {
@@ -287,6 +331,9 @@ func (ln *lane) sendableIn(now time.Time) time.Duration {
 func (ln *lane) rates(kind uint8) (text string) {
 	if r := ln.share.rate.Rate(); r != 0 {
 		text = fmt.Sprintf(", and %g of the namespace may go on this node in a second (quota %s)", r, rouse.QuotaFires)
+	}
+	if sh := ln.share; sh.running >= ln.of.places(sh) {
+		text += fmt.Sprintf(", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
 	}
 	if ln.all.Rate() != 0 {
 		text += fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
@@ -386,12 +433,23 @@ func (ln *lane) popTail(n int) (take []*entry) {
 	return take
 }
 
+// begin records that a call of Deliver begins.
+func (l *lanes) begin(ln *lane) {
+	ln.running++
+	ln.share.running++
+	if l.running++; l.running == l.max {
+		l.full.Store(time.Now().UnixNano())
+	}
+}
+
 // returned records that a call of Deliver has returned.
 func (l *lanes) returned(ln *lane) {
 	ln.running--
+	ln.share.running--
 	l.running--
+	l.full.Store(0)
 	l.ready(ln)
-	l.dropIdle(ln)
+	l.dropIdle(ln, time.Now())
 	l.wakeQuiet()
 }
 
@@ -401,15 +459,17 @@ func (l *lanes) reported(ln *lane, n int, now time.Time) {
 	l.out -= n
 	ln.speed.Add(n, now)
 	l.ready(ln)
-	l.dropIdle(ln)
+	l.dropIdle(ln, now)
 	l.wakeQuiet()
 }
 
-// keptLanes is how many lanes may stay without anything to do, and have counts of the last minutes.
+// keptLanes is how many lanes, and how many namespaces, may stay without anything to do. Lanes up to this
+// number have counts of the last minutes.
 const keptLanes = 1024
 
-// dropIdle removes an empty lane, so that lanes of past targets use no memory.
-func (l *lanes) dropIdle(ln *lane) {
+// dropIdle removes an empty lane, so that lanes of past targets use no memory, and its namespace if that has
+// no other. What has used up a part of a rate stays until all of it is there again.
+func (l *lanes) dropIdle(ln *lane, now time.Time) {
 	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing {
 		return
 	}
@@ -419,11 +479,31 @@ func (l *lanes) dropIdle(ln *lane) {
 		}
 	}
 	delete(l.waiting, ln)
-	if len(l.byName) > keptLanes {
-		delete(l.byName, ln.key)
+	if len(l.byName) <= keptLanes || !ln.all.Full(now) || !ln.catchUp.Full(now) {
+		return
 	}
-	if len(l.namespaces) > 1024 && !ln.share.inRing {
-		delete(l.namespaces, ln.share.name)
+	sh := ln.share
+	if sh.lanes == 1 {
+		if sh.inRing || !sh.rate.Full(now) {
+			return
+		}
+		delete(l.namespaces, sh.name)
+	}
+	sh.lanes--
+	delete(l.byName, ln.key)
+}
+
+// sweep removes some of the lanes that had to stay when they became idle.
+func (l *lanes) sweep(now time.Time) {
+	if len(l.byName) <= keptLanes {
+		return
+	}
+	tries := 4
+	for _, ln := range l.byName { // in random order
+		l.dropIdle(ln, now)
+		if tries--; tries == 0 {
+			return
+		}
 	}
 }
 
@@ -434,21 +514,29 @@ const (
 	trial    = 2 * time.Second
 )
 
-// slowest returns the lane with the longest time to drain its queue, and how many of its entries it cannot
-// send within patience.
-func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Duration) {
+// backlog is what a lane has queued beyond what it may keep when memory is full.
+type backlog struct {
+	lane   *lane
+	excess int           // entries
+	drain  time.Duration // that the lane needs for its queue
+}
+
+// backlogs returns the lanes that cannot send within patience what they have queued, of all rows that memory
+// has room for; those that are furthest behind come first. Each may keep some entries, however slow it is,
+// but all together no more than half of memory: many lanes that hang are no better than one.
+func (l *lanes) backlogs(now time.Time, rows int) (list []backlog) {
 	for _, ln := range l.byName {
-		if now.Sub(ln.busy) < trial {
+		if ln.queued == 0 || now.Sub(ln.busy) < trial {
 			continue
 		}
 		r := ln.speed.PerSecond(now)
-		n := ln.queued - max(4*ln.batch, 64, int(r*patience.Seconds()))
-		if n > excess {
-			worst, excess = ln, n
-			drain = time.Duration(float64(ln.queued) / max(r, 1) * float64(time.Second))
+		keep := min(max(4*ln.batch, 64), rows/2/len(l.byName))
+		if n := ln.queued - max(keep, int(r*patience.Seconds())); n > 0 {
+			list = append(list, backlog{ln, n, time.Duration(float64(ln.queued) / max(r, 0.1) * float64(time.Second))})
 		}
 	}
-	return worst, excess, drain
+	slices.SortFunc(list, func(a, b backlog) int { return b.excess - a.excess })
+	return list
 }
 
 // wait blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the memory; it

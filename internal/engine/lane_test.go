@@ -113,3 +113,48 @@ func (d *deliverer) Lane(string, *rouse.Spec) rouse.Lane { return d.lane }
 func (d *deliverer) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
 	d.deliver(fires, settle)
 }
+
+// TestRateLimitsHoldNextToManyLanes: a lane, or a namespace, that has nothing to do for a moment does not get
+// new tokens by it, however many others there are.
+func TestRateLimitsHoldNextToManyLanes(t *testing.T) {
+	for name, rates := range map[string]struct {
+		lane  rouse.Lane
+		quota float64
+	}{
+		"limits":           {lane: rouse.Lane{Rate: 1, Burst: 20}},
+		"fires_per_second": {quota: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				h := start(t, mem.New(), &recorder{lane: func(ns string, s *rouse.Spec) rouse.Lane {
+					lane := rouse.Lane{Name: s.Target, Limit: 64, Batch: 1}
+					if ns == "bounded" {
+						lane.Rate, lane.Burst = rates.lane.Rate, rates.lane.Burst
+					}
+					return lane
+				}}, timers.Options{Engine: engine.Options{Quotas: func(ns string) (q rouse.Quotas) {
+					if ns == "bounded" {
+						q.Fires = rates.quota
+					}
+					return q
+				}}})
+				puts := make([]timers.Put, 2000)
+				for i := range puts {
+					puts[i] = timers.Put{Key: key(fmt.Sprint(i)), Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test:", i)}}
+				}
+				if _, err := h.Put(t.Context(), puts); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				before := len(h.sink.got())
+				for i := range 100 { // each comes due when the one before has been sent
+					h.put(fmt.Sprint(i), "@after 1ms", func(p *timers.Put) { p.Key.Namespace = "bounded" })
+					time.Sleep(5 * time.Millisecond)
+				}
+				if n := len(h.sink.got()) - before; n < 20 || n > 31 { // at most 20 at once, and 20 a second
+					t.Errorf("%d fires within half a second", n)
+				}
+			})
+		})
+	}
+}

@@ -39,7 +39,7 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 		expectations: newAttention(v, outcomes, maxExpectations), jobs: newAttention(v, outcomes, 1),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
-	m.lanes.init(v.opts.MaxDeliveries, v.opts.Weight, v.opts.fireRate())
+	m.lanes.init(v)
 	return m
 }
 

@@ -54,8 +54,12 @@ type Options struct {
 	// 1 for all.
 	Weight func(namespace string) int
 
-	// Quotas returns the quotas of a namespace that the engine enforces: Fires, which is this node's share,
-	// Overlaps and DeadLetters. It is called often and must not block. Nil means none.
+	// Reserve is the part of MaxDeliveries, in percent, that one namespace leaves free for others, however
+	// many fires it has: see throttle.Share. Default 20; negative means none.
+	Reserve int
+
+	// Quotas returns the quotas of a namespace that the engine enforces: Fires and Deliveries, which are this
+	// node's shares, Overlaps and DeadLetters. It is called often and must not block. Nil means none.
 	Quotas func(namespace string) rouse.Quotas
 	// Nodes returns how many nodes share the quotas. Nil means one.
 	Nodes func() int
@@ -107,14 +111,6 @@ type Options struct {
 	Look time.Duration
 }
 
-// fireRate returns the rate of fires that a namespace may have on this node; nil if there are no quotas.
-func (o *Options) fireRate() func(namespace string) float64 {
-	if o.Quotas == nil {
-		return nil
-	}
-	return func(namespace string) float64 { return o.Quotas(namespace).Fires }
-}
-
 // Claims are the namespaces that live nodes claim, as far as this node knows.
 type Claims interface {
 	All() bool                 // every namespace is claimed
@@ -143,6 +139,8 @@ func (o Options) withDefaults() Options {
 	or(&o.MaxRows, 250_000)
 	or(&o.MaxBytes, 256<<20)
 	or(&o.MaxDeliveries, 4096)
+	or(&o.Reserve, 20)
+	o.Reserve = max(o.Reserve, 0)
 	or(&o.MaxCommit, 4096)
 	or(&o.Queue, 16384)
 	span(&o.Grace, 10*time.Second)

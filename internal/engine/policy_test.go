@@ -504,9 +504,9 @@ func TestNamespacesShareByWeight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lane := func(ns string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: s.Target, Limit: 1, Batch: 1} }
 		weight := func(ns string) int { return map[string]int{"big": 4}[ns] }
-		h := start(t, mem.New(), &recorder{lane: lane, answer: busyFor(10 * time.Millisecond)}, timers.Options{Engine: engine.Options{Weight: weight, MaxDeliveries: 8}})
+		h := start(t, mem.New(), &recorder{lane: lane, answer: busyFor(10 * time.Millisecond)}, timers.Options{Engine: engine.Options{Weight: weight, MaxDeliveries: 40}})
 		var puts []timers.Put
-		for i := range 100 {
+		for i := range 400 {
 			for _, ns := range []string{"big", "small"} {
 				puts = append(puts, timers.Put{Key: rouse.Key{Namespace: ns, Name: fmt.Sprint(i)}, Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test:", i)}})
 			}
@@ -517,11 +517,11 @@ func TestNamespacesShareByWeight(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := h.sink.got()
 		n := map[string]int{}
-		for _, a := range got[:80] {
+		for _, a := range got[:400] {
 			n[a.Namespace]++
 		}
-		if len(got) != 200 || n["big"] < 55 || n["small"] < 15 {
-			t.Errorf("of the first 80: %v", n)
+		if len(got) != 800 || n["big"] < 300 || n["small"] < 70 {
+			t.Errorf("of the first 400: %v", n)
 		}
 	})
 }

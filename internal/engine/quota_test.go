@@ -111,7 +111,7 @@ func limited(t *testing.T) (h *harness, put func(rouse.Quotas), end func()) {
 	store := mem.New()
 	shared := access.NewShared(store, slog.New(slog.DiscardHandler))
 	book := quota.New(store, shared, quota.Options{Node: func() string { return "n" }, Now: store.Now})
-	h = start(t, store, &recorder{}, timers.Options{Quotas: book, AnyInterval: []string{"test:"}}) // which quotas bound all the same
+	h = start(t, store, &recorder{}, timers.Options{Quotas: book, MaxTimeout: 20 * time.Minute, AnyInterval: []string{"test:"}}) // which quotas bound all the same
 	var running sync.WaitGroup
 	run, cancel := context.WithCancel(t.Context())
 	running.Go(func() { book.Run(run, true) })
@@ -226,6 +226,26 @@ func TestQuotasOfWrites(t *testing.T) {
 		huge := rouse.Timer{Key: key("i"), Spec: spec("@every 1h"), Due: rouse.At(time.Now().Add(time.Hour))}
 		huge.Spec.Payload = make([]byte, 3000)
 		want("an import that has no room", firstErr(h.Import(ctx, []rouse.Timer{huge}, timers.CreateOnly)), rouse.ErrQuota)
+		long := func(timeout time.Duration) error {
+			s := spec("@every 1h")
+			s.Retry.Timeout = timeout
+			return firstErr(h.Put(ctx, []timers.Put{{Key: key("long"), Spec: s, Mode: timers.CreateOrReplace}}))
+		}
+		put(rouse.Quotas{})
+		want("a timeout within the setting", long(20*time.Minute), nil)
+		beyond := map[string]error{"raise max-timeout": long(21 * time.Minute)}
+		put(rouse.Quotas{MaxTimeout: time.Minute})
+		beyond["quota max_timeout"] = long(2 * time.Minute)
+		slow := rouse.Timer{Key: key("slow"), Spec: spec("@every 1h"), Due: rouse.At(time.Now().Add(time.Hour))}
+		slow.Spec.Retry.Timeout = 2 * time.Minute
+		beyond["the quota max_timeout"] = firstErr(h.Import(ctx, []rouse.Timer{slow}, timers.CreateOnly))
+		for cure, err := range beyond {
+			if !errors.As(err, new(*rouse.Invalid)) || !strings.Contains(err.Error(), "retry.timeout") || !strings.Contains(err.Error(), cure) {
+				t.Errorf("beyond the timeout, want the cure %q: %v", cure, err)
+			}
+		}
+		put(rouse.Quotas{MaxTimeout: time.Hour})
+		want("a timeout that the quota grants", long(time.Hour), nil)
 		put(rouse.Quotas{ScheduleCost: 2})
 		rare := spec("0 * * * *")
 		rare.Except = []string{"* 0-22 * * *"}

@@ -18,11 +18,13 @@ func (e *Engine) Violations() Violations { return e.inspection.result() }
 
 // Stats counts what is in memory.
 type Stats struct {
-	Window  int // rows in memory
-	Bytes   int // size of these rows
-	Queued  int // due and waiting in lanes
-	Out     int // fires with sinks
-	Running int // running calls of Sink.Deliver
+	Window  int           // rows in memory
+	Bytes   int           // size of these rows
+	Queued  int           // due and waiting in lanes
+	Out     int           // fires with sinks
+	Running int           // running calls of Sink.Deliver
+	Full    time.Duration // for how long all of Options.MaxDeliveries have been running, and none has ended
+	Blocked int           // namespaces whose fires wait until one of them ends
 	Lanes   int
 	Missing int // parts of the store that did not answer the last claim
 }
@@ -38,7 +40,10 @@ func (e *Engine) Stats() Stats {
 func (m *memory) stats() Stats {
 	m.Lock()
 	defer m.Unlock()
-	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Lanes: len(m.lanes.byName)}
+	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Blocked: m.lanes.blocked(), Lanes: len(m.lanes.byName)}
+	if at := m.full.Load(); at != 0 {
+		s.Full = time.Since(time.Unix(0, at))
+	}
 	for _, ln := range m.lanes.byName {
 		s.Queued += ln.queued
 	}

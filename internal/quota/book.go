@@ -361,7 +361,7 @@ func (b *Book) GroupRoom(namespace string) bool {
 	return mine+others < most && mine-began < part
 }
 
-// Of returns the quotas of a namespace as this node enforces them: the rates are its shares.
+// Of returns the quotas of a namespace as this node enforces them: rates and deliveries are its shares.
 func (b *Book) Of(namespace string) rouse.Quotas {
 	sp := b.find(namespace)
 	if sp == nil {
@@ -370,7 +370,7 @@ func (b *Book) Of(namespace string) rouse.Quotas {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	q := sp.is.Quotas
-	q.Creates, q.Fires, q.Reads = sp.rate[creates], sp.rate[fires], sp.rate[reads]
+	q.Creates, q.Fires, q.Reads, q.Deliveries = sp.rate[creates], sp.rate[fires], sp.rate[reads], sp.deliveries()
 	return q
 }
 

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -96,6 +97,15 @@ func (sp *space) share(part [kinds]float64, nodes int) {
 	}
 }
 
+// deliveries returns this node's part of the concurrent deliveries, at least one: it is that of the fires.
+func (sp *space) deliveries() int64 {
+	part := 1.0
+	for _, p := range sp.parts {
+		part = min(part, p[fires])
+	}
+	return min(sp.is.Quotas.Deliveries, int64(math.Ceil(float64(sp.is.Quotas.Deliveries)*part))+1)
+}
+
 // published returns what was asked in the given seconds since the last call, each second. It counts half, and
 // what was asked before the other half, so that shares do not follow each burst.
 func (sp *space) published(fired int, seconds float64) (asked [kinds]float64) {
@@ -103,7 +113,7 @@ func (sp *space) published(fired int, seconds float64) (asked [kinds]float64) {
 	defer sp.mu.Unlock()
 	sp.demand[fires] = float64(fired)
 	for i, r := range rates(&sp.is.Quotas) {
-		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 {
+		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 && (i != fires || sp.is.Quotas.Deliveries == 0) {
 			sp.asked[i] = 0
 		}
 	}

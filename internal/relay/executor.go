@@ -40,6 +40,10 @@ type ExecutorOptions struct {
 	// 1,024.
 	Prefetch int
 
+	// Reserve is the part of Prefetch, in percent, that one namespace leaves free for others: see
+	// throttle.Share. Default 20; negative means none.
+	Reserve int
+
 	// MaxDeliveries is how often a message is delivered to executors that crash before its attempt is
 	// reported as failed. All messages of a crashed executor count, not only the one that caused the crash.
 	// Default 5.
@@ -79,6 +83,7 @@ type ExecutorEvents struct {
 
 func (o ExecutorOptions) withDefaults() ExecutorOptions {
 	o.Prefetch = cmp.Or(o.Prefetch, 1024)
+	o.Reserve = max(cmp.Or(o.Reserve, 20), 0)
 	o.MaxDeliveries = cmp.Or(o.MaxDeliveries, 5)
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
@@ -124,8 +129,9 @@ type Executor struct {
 	intake   []*job          // received, not looked up yet
 	arrived  chan struct{}   // the intake is not empty
 	lanes    map[laneKey]*lane
-	blocked  []*lane // lanes that wait for their share of the room, first come, first served
-	out      int     // fires handed to the sink and not settled by it
+	blocked  []*lane        // lanes that wait for their share of the room, first come, first served
+	out      int            // fires handed to the sink and not settled by it
+	outOf    map[string]int // the same by namespace
 	stopping bool
 	empty    chan struct{} // closed when it is stopping and no jobs are left
 	emptied  sync.Once
@@ -162,7 +168,7 @@ const (
 // NewExecutor returns an executor, which is idle until Run. The sink delivers the fires; it must be the one
 // that the scheduler's Sink uses to check specs.
 func NewExecutor(q queue.Consumer, sink rouse.Sink, r Reporter, o ExecutorOptions) *Executor {
-	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{},
+	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{}, outOf: map[string]int{},
 		arrived: make(chan struct{}, 1), empty: make(chan struct{})}
 }
 

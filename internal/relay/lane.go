@@ -58,7 +58,7 @@ func (x *Executor) enqueue(j *job) {
 // pump passes waiting fires of a lane to its sink, as far as the limits allow. The caller holds the mutex.
 func (x *Executor) pump(ln *lane, now time.Time) {
 	for len(ln.waiting) > 0 && ln.out < ln.limit.Limit && !x.stopping {
-		if !throttle.MayTake(ln.out, x.out, x.opts.Prefetch) {
+		if !x.hasPlace(ln) {
 			if !ln.blocked {
 				ln.blocked = true
 				x.blocked = append(x.blocked, ln)
@@ -80,8 +80,17 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 		ln.out += n
 		ln.tokens.Take(n)
 		x.out += n
+		x.outOf[ln.key.namespace] += n
 		x.work.Go(func() { x.send(ln, jobs) })
 	}
+}
+
+// hasPlace reports whether a lane may begin a delivery by the rules for sharing the room: its namespace takes
+// its share of all, and the lane its share of that.
+func (x *Executor) hasPlace(ln *lane) bool {
+	out := x.outOf[ln.key.namespace]
+	most := throttle.Share(out+x.opts.Prefetch-x.out, x.opts.Prefetch, x.opts.Reserve, 1)
+	return out < most && ln.out < throttle.Share(ln.out+most-out, most, throttle.LaneReserve, 1)
 }
 
 // send makes one delivery.
@@ -124,24 +133,24 @@ func (x *Executor) ended(ln *lane, j *job, next func()) {
 	now := time.Now()
 	ln.out--
 	x.out--
+	if x.outOf[ln.key.namespace]--; x.outOf[ln.key.namespace] == 0 {
+		delete(x.outOf, ln.key.namespace)
+	}
 	ln.speed.Add(1, now)
 	next()
 	x.pump(ln, now)
-	for n := len(x.blocked); n > 0; n-- {
+	for n := len(x.blocked); n > 0 && x.out < x.opts.Prefetch; n-- { // one waits for the room of its namespace, the next may not
 		other := x.blocked[0]
 		x.blocked = x.blocked[1:]
 		other.blocked = false
-		before := other.out
-		if x.pump(other, now); other.out == before {
-			break // the room is used up
-		}
+		x.pump(other, now)
 	}
 	x.dropIdle(ln)
 }
 
-// dropIdle deletes an idle lane if there are many lanes.
+// dropIdle deletes an idle lane if there are many lanes, and its rate limit is as a new one.
 func (x *Executor) dropIdle(ln *lane) {
-	if len(x.lanes) > x.opts.Prefetch && ln.out == 0 && len(ln.waiting) == 0 && !ln.blocked {
+	if len(x.lanes) > x.opts.Prefetch && ln.out == 0 && len(ln.waiting) == 0 && !ln.blocked && ln.tokens.Full(time.Now()) {
 		delete(x.lanes, ln.key)
 	}
 }

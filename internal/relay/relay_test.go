@@ -263,6 +263,37 @@ func TestManySlowTargetsLeaveRoom(t *testing.T) {
 	w.once()
 }
 
+// TestNamespacesWhoseTargetsHangLeaveRoom: a namespace with more targets that hang than an executor has room
+// for does not keep another one waiting.
+func TestNamespacesWhoseTargetsHangLeaveRoom(t *testing.T) {
+	w := newSimulation(t)
+	w.exec.Prefetch = 64
+	w.sink.Allowance = allowed
+	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 32, Batch: 1} }
+	release := make(chan struct{})
+	w.target.answer = func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+		if f.Namespace == "hog" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return rouse.Outcome{Verdict: rouse.Done}
+	}
+	w.startScheduler()
+	w.startExecutor()
+	puts := make([]timers.Put, 200)
+	for i := range puts {
+		puts[i] = timers.Put{Key: rouse.Key{Namespace: "hog", Name: fmt.Sprint(i)}, Spec: rouse.Spec{Schedule: "2020-01-01T00:00:00Z", Target: fmt.Sprintf("test:slow%d", i)}}
+	}
+	if _, err := w.scheduler.Put(t.Context(), puts); err != nil {
+		t.Fatal(err)
+	}
+	w.until("they have all the room that they may have", func() bool { return len(w.target.got()) >= 50 })
+	w.fired(w.put("quick", 50, rouse.Spec{}))
+	close(release)
+}
+
 func TestHeartbeatsKeepWhatTakesLong(t *testing.T) {
 	w := newSimulation(t)
 	w.sink.Allowance = 3 * time.Second

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -87,17 +88,21 @@ func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.Names
 
 func quotasFromProto(q *rousev1.Quotas) (rouse.Quotas, error) {
 	least, err := rousev1.DurationFromProto("quotas."+rouse.QuotaMinInterval, q.GetMinInterval())
+	longest, wrong := rousev1.DurationFromProto("quotas."+rouse.QuotaMaxTimeout, q.GetMaxTimeout())
 	return rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
 		Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: least, Bytes: q.GetBytes(), PoolGroups: q.GetPoolGroups(),
-		ScheduleCost: q.GetScheduleCost()}, err
+		ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(), MaxTimeout: longest}, cmp.Or(err, wrong)
 }
 
 func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
 	q := &rousev1.Quotas{Timers: n.Quotas.Timers, DeadLetters: n.Quotas.DeadLetters, Overlaps: n.Quotas.Overlaps, CreatesPerSecond: n.Quotas.Creates,
 		FiresPerSecond: n.Quotas.Fires, ReadsPerSecond: n.Quotas.Reads, Bytes: n.Quotas.Bytes, PoolGroups: n.Quotas.PoolGroups,
-		ScheduleCost: n.Quotas.ScheduleCost}
+		ScheduleCost: n.Quotas.ScheduleCost, Deliveries: n.Quotas.Deliveries}
 	if n.Quotas.MinInterval != 0 {
 		q.MinInterval = durationpb.New(n.Quotas.MinInterval)
+	}
+	if n.Quotas.MaxTimeout != 0 {
+		q.MaxTimeout = durationpb.New(n.Quotas.MaxTimeout)
 	}
 	p := &rousev1.Namespace{Name: n.Name, Quotas: q, UpdatedMs: int64(n.Updated), Revision: n.Revision}
 	for state, count := range n.Counts {

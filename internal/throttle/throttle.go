@@ -4,13 +4,30 @@
 package throttle
 
 import (
+	"math"
 	"time"
 )
 
-// MayTake is the rule that keeps slow lanes from taking all room: of most places in all, used are taken, mine
-// of them by this lane. A lane with none may take the last free place; one with many may not take more than
-// are free, so that however many lanes are slow, some places stay for others.
-func MayTake(mine, used, most int) bool { return used < most && (mine == 0 || mine < most-used) }
+// Share is the rule by which holders share places, so that those that keep theirs for long leave some to
+// others. It returns how many of most places a holder with a weight may have, if left are those that it has
+// and the free ones, and reserve is the part, in percent, that one with weight 1 leaves free if it is alone:
+// the largest n with
+//
+//	n/most ≤ weight × (1 - reserve) / reserve² × ((left - n)/most)²
+//
+// rounded, and one if any is left. As the free places count by their square, n holders that come one after
+// another, and give nothing back, leave about reserve²/n; with a linear threshold, that of A. K. Choudhury
+// and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998, they would
+// leave reserveⁿ.
+func Share(left, most, reserve, weight int) int {
+	r, t := float64(reserve)/100, float64(left)
+	a := float64(most) * r * r / (2 * (1 - r) * float64(weight))
+	n := t + a - math.Sqrt(a*(2*t+a))
+	return max(int(n+0.5), min(left, 1))
+}
+
+// LaneReserve is the part of the places of its namespace, in percent, that one lane leaves free.
+const LaneReserve = 25
 
 // TokenBucket has tokens, one for a fire, that come at a rate. The zero TokenBucket has no limit.
 type TokenBucket struct {
@@ -58,6 +75,11 @@ func (b *TokenBucket) Take(n int) {
 	if b.rate != 0 {
 		b.tokens -= float64(n)
 	}
+}
+
+// Full reports whether all tokens are there, as in a new bucket.
+func (b *TokenBucket) Full(now time.Time) bool {
+	return b.rate == 0 || b.tokens+now.Sub(b.at).Seconds()*b.rate >= b.burst
 }
 
 // Wait returns how long it is, by what Allows saw last, until one may go.

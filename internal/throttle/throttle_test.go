@@ -10,26 +10,55 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-func TestSlowLanesLeaveRoomForOthers(t *testing.T) {
-	const most = 64
-	for lanes := 1; lanes <= 40; lanes++ { // all of them slow: they take what they may, in turn, and give nothing back
-		mine, used := make([]int, lanes), 0
-		for took := true; took; {
-			took = false
-			for i := range mine {
-				if MayTake(mine[i], used, most) {
-					mine[i]++
-					used++
-					took = true
+func TestHoldersLeavePlacesForOthers(t *testing.T) {
+	const most = 4096
+	for _, reserve := range []int{20, 50} {
+		for holders := 1; holders <= 24; holders++ {
+			turns, one := make([]int, holders), make([]int, holders)
+			for _, c := range []struct {
+				name string
+				mine []int
+				take func(may func(i int) bool) // until no holder may take more; none gives any back
+			}{
+				{"in turn", turns, func(may func(i int) bool) {
+					for took := true; took; {
+						took = false
+						for i := range holders {
+							took = may(i) || took
+						}
+					}
+				}},
+				{"one after another", one, func(may func(i int) bool) {
+					for i := range holders {
+						for may(i) {
+						}
+					}
+				}},
+			} {
+				free := most
+				c.take(func(i int) bool {
+					if c.mine[i] >= Share(c.mine[i]+free, most, reserve, 1) {
+						return false
+					}
+					c.mine[i]++
+					free--
+					return true
+				})
+				want := most * reserve * reserve / (100 * 100 * holders)
+				if holders == 1 {
+					want = most * reserve / 100
+				}
+				if free < want || holders == 1 && free > want+1 {
+					t.Errorf("%d holders with a reserve of %d %%, %s, left %d of %d places, want %d", holders, reserve, c.name, free, most, want)
 				}
 			}
 		}
-		if !MayTake(0, used, most) {
-			t.Errorf("%d slow lanes left no place of %d", lanes, most)
-		}
 	}
-	if MayTake(0, most, most) {
-		t.Error("a place was taken that does not exist")
+	for _, c := range []struct{ left, most, reserve, weight, want int }{{0, 64, 20, 1, 0}, {1, 64, 20, 1, 1}, {64, 64, 0, 1, 64}, {2, 2, 20, 1, 2}, {4, 4, 25, 1, 3},
+		{1, 1, 50, 1, 1}, {4096, 4096, 20, 1, 3277}, {4096, 4096, 20, 4, 3663}} {
+		if got := Share(c.left, c.most, c.reserve, c.weight); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }
 

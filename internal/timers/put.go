@@ -357,7 +357,7 @@ func (ts *Timers) check(p *Put) error {
 	if err := rouse.CheckRevision(p.IfRevision); err != nil {
 		return err
 	}
-	return ts.checkSpec(&p.Spec)
+	return cmp.Or(ts.checkSpec(&p.Spec), ts.admission.lasts(p.Key.Namespace, &p.Spec))
 }
 
 func (ts *Timers) checkSpec(s *rouse.Spec) error {

@@ -36,6 +36,7 @@ type admission struct {
 	quotas   Quotas // nil: there are none
 	store    rouse.Store
 	least    time.Duration // the shortest interval of all namespaces
+	longest  time.Duration // the longest timeout of attempts, in namespaces without a quota of it; 0 is any
 	explicit bool          // timers are written only in namespaces that have been created
 }
 
@@ -256,6 +257,21 @@ func (a *admission) read(namespace string) error {
 		return nil
 	}
 	return a.quotas.Read(namespace)
+}
+
+// lasts refuses a spec whose attempts may take longer than its namespace may have them: each holds a place of
+// the node's deliveries.
+func (a *admission) lasts(namespace string, spec *rouse.Spec) error {
+	most, cure := a.longest, "use less, answer 202 and report later, or raise max-timeout of the server"
+	if a.quotas != nil {
+		if q := a.quotas.Of(namespace).MaxTimeout; q > 0 {
+			most, cure = q, "use less, answer 202 and report later, or raise the quota max_timeout of the namespace"
+		}
+	}
+	if timeout := spec.Retry.Effective().Timeout; timeout > most && most > 0 {
+		return rouse.Refuse("retry.timeout", timeout.String(), fmt.Sprintf("is longer than %v, which an attempt may take in the namespace %q", most, namespace), cure)
+	}
+	return nil
 }
 
 // recurs refuses a schedule that comes too often for its namespace, unless any interval will do, or that

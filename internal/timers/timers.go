@@ -27,6 +27,9 @@ type Options struct {
 	Spec func(json []byte) (rouse.Spec, error)
 	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
 	MinInterval time.Duration
+	// MaxTimeout refuses timers whose attempts may take longer, in namespaces without a quota of it. Default:
+	// what specs may have, an hour.
+	MaxTimeout time.Duration
 	// Check refuses specs by what a namespace has and may do, such as its secrets; nil refuses none.
 	Check func(ctx context.Context, namespace string, spec *rouse.Spec) error
 	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
@@ -57,7 +60,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o}
+		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o}
 	ts.read = ts.Read
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes

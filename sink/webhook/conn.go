@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"syscall"
 	"time"
 )
@@ -30,6 +31,7 @@ type conn struct {
 	net.Conn
 	origin string
 	raw    syscall.RawConn // of the TCP connection
+	addr   netip.Addr      // to which it leads; not valid if that is a proxy
 	in     *bufio.Reader   // reads from reader
 	left   int64           // that the reader may still read
 	asks   http.Request    // has the method, which decides whether an answer has a body
@@ -37,8 +39,8 @@ type conn struct {
 	since  time.Time       // the beginning of idleness
 }
 
-func newConn(origin string, tcp net.Conn, raw syscall.RawConn) *conn {
-	c := &conn{Conn: tcp, origin: origin, raw: raw}
+func newConn(origin string, tcp net.Conn, raw syscall.RawConn, addr netip.Addr) *conn {
+	c := &conn{Conn: tcp, origin: origin, raw: raw, addr: addr}
 	c.in = bufio.NewReader(reader{c})
 	return c
 }

@@ -98,10 +98,13 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 		return a, rouse.Outcome{}
 	}
 	var no *forbidden
+	var full *crowded
 	var late net.Error
 	switch {
 	case ctx.Err() != nil:
 		return nil, stopping
+	case errors.As(err, &full):
+		return nil, full.outcome()
 	case errors.As(err, &no):
 		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", no.Error())}
 	case errors.As(err, &late) && late.Timeout() && !time.Now().Before(deadline):
@@ -114,10 +117,18 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 // ends, it closes the connection.
 func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
 	kept := s.kept(r)
+	at := claim{of: &s.inflight, namespace: r.namespace}
+	defer at.free()
 	c := s.idle.take(kept)
-	if c == nil {
+	switch {
+	case c == nil:
 		var err error
-		if c, err = s.dial(ctx, r, kept, deadline); err != nil {
+		if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
+			return err
+		}
+	case c.addr.IsValid():
+		if err := at.take(c.addr); err != nil {
+			s.idle.put(c)
 			return err
 		}
 	}

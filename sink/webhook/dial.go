@@ -51,12 +51,12 @@ var errHandshake = errors.New("TLS handshake timeout")
 // HTTP/2's multiplexing, and offers a hostile receiver less to abuse. A name is resolved once, and each of
 // its addresses is judged when it is tried. Proxies of the environment are not used: they would dial the
 // target beyond our checks.
-func (s *Sink) dial(ctx context.Context, r *request, kept string, deadline time.Time) (*conn, error) {
+func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, deadline time.Time) (*conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	p := r.place
 	host, port := p.address()
-	tcp, err := s.reach(ctx, r.namespace, host, port)
+	tcp, err := s.reach(ctx, at, host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,12 @@ func (s *Sink) dial(ctx context.Context, r *request, kept string, deadline time.
 	if err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
+	var addr netip.Addr
+	if s.opts.Proxy == nil {
+		addr = tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+	}
 	if !strings.HasPrefix(p.origin, "https:") {
-		return newConn(kept, tcp, raw), nil
+		return newConn(kept, tcp, raw, addr), nil
 	}
 	secure := tls.Client(tcp, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
@@ -76,12 +80,12 @@ func (s *Sink) dial(ctx context.Context, r *request, kept string, deadline time.
 		}
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return newConn(kept, secure, raw), nil
+	return newConn(kept, secure, raw, addr), nil
 }
 
 // reach opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,
 // ports and literal addresses can be judged: it is the proxy that resolves names.
-func (s *Sink) reach(ctx context.Context, namespace, host, port string) (net.Conn, error) {
+func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.Conn, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
 		return nil, &forbidden{why: "cannot be judged", target: "the port " + port}
@@ -97,12 +101,15 @@ func (s *Sink) reach(ctx context.Context, namespace, host, port string) (net.Con
 			if at.Addr().Zone() != "" {
 				return &forbidden{why: "is link-local", target: "the address " + address}
 			}
-			return s.judge(namespace, host, uint16(n), at.Addr(), false)
+			if err := s.judge(claim.namespace, host, uint16(n), at.Addr(), false); err != nil {
+				return err
+			}
+			return claim.take(at.Addr())
 		}
 		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	}
 	addr, _ := netip.ParseAddr(host)
-	if err := s.judge(namespace, host, uint16(n), addr, false); err != nil {
+	if err := s.judge(claim.namespace, host, uint16(n), addr, false); err != nil {
 		return nil, err
 	}
 	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" { // a name that leads to the proxy's own machine

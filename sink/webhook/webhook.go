@@ -101,6 +101,7 @@ type Options struct {
 	DropHeaders []string
 
 	HostConcurrency int           // requests at a time to one host, for each namespace; default 64
+	AddressRequests int           // requests at a time to one IP address, whatever its names, for each namespace; default 1,024
 	BatchRequests   int           // requests at a time of one batch lane; default 8
 	BatchBytes      int           // of one batch's body, unless a single event is larger; default 1 MiB
 	MaxAnswer       int           // bytes of an answer's body that are read; default 64 KiB
@@ -118,7 +119,7 @@ func (o Options) withDefaults() Options {
 	for _, n := range []struct {
 		p *int
 		d int
-	}{{&o.HostConcurrency, 64}, {&o.BatchRequests, 8}, {&o.BatchBytes, 1 << 20}, {&o.MaxAnswer, 64 << 10}, {&o.MaxIdle, 1024}} {
+	}{{&o.HostConcurrency, 64}, {&o.AddressRequests, 1024}, {&o.BatchRequests, 8}, {&o.BatchBytes, 1 << 20}, {&o.MaxAnswer, 64 << 10}, {&o.MaxIdle, 1024}} {
 		if *n.p <= 0 {
 			*n.p = n.d
 		}
@@ -153,14 +154,15 @@ func (o Options) withDefaults() Options {
 
 // Sink is a rouse.Sink for http and https targets.
 type Sink struct {
-	opts Options
-	idle idle
+	opts     Options
+	idle     idle
+	inflight inflight
 }
 
 // New returns a sink; Close ends it.
 func New(o Options) *Sink {
 	o = o.withDefaults()
-	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}}
+	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}, inflight: inflight{most: o.AddressRequests}}
 }
 
 // Close closes the connections. It is called after all deliveries ended.

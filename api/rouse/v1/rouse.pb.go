@@ -740,6 +740,8 @@ type Quotas struct {
 	Bytes            int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`                                                  // that its timers, occurrences and dead letters take
 	PoolGroups       int64                  `protobuf:"varint,9,opt,name=pool_groups,json=poolGroups,proto3" json:"pool_groups,omitempty"`                      // groups of workers that its requests have started; further keys wait
 	ScheduleCost     int64                  `protobuf:"varint,10,opt,name=schedule_cost,json=scheduleCost,proto3" json:"schedule_cost,omitempty"`               // steps that the search for the next occurrence of a timer may take
+	Deliveries       int64                  `protobuf:"varint,11,opt,name=deliveries,proto3" json:"deliveries,omitempty"`                                       // concurrent deliveries; further ones wait
+	MaxTimeout       *durationpb.Duration   `protobuf:"bytes,12,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`                      // timers whose attempts may take longer are refused; without it by the setting max-timeout
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -842,6 +844,20 @@ func (x *Quotas) GetScheduleCost() int64 {
 		return x.ScheduleCost
 	}
 	return 0
+}
+
+func (x *Quotas) GetDeliveries() int64 {
+	if x != nil {
+		return x.Deliveries
+	}
+	return 0
+}
+
+func (x *Quotas) GetMaxTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTimeout
+	}
+	return nil
 }
 
 type Namespace struct {
@@ -12479,7 +12495,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"m\n" +
 	"\x18RotateSigningKeysRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
-	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"\xfb\x02\n" +
+	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"\xd7\x03\n" +
 	"\x06Quotas\x12\x16\n" +
 	"\x06timers\x18\x01 \x01(\x03R\x06timers\x12!\n" +
 	"\fdead_letters\x18\x02 \x01(\x03R\vdeadLetters\x12\x1a\n" +
@@ -12492,7 +12508,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vpool_groups\x18\t \x01(\x03R\n" +
 	"poolGroups\x12#\n" +
 	"\rschedule_cost\x18\n" +
-	" \x01(\x03R\fscheduleCost\"\x9f\x02\n" +
+	" \x01(\x03R\fscheduleCost\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\v \x01(\x03R\n" +
+	"deliveries\x12:\n" +
+	"\vmax_timeout\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"maxTimeout\"\x9f\x02\n" +
 	"\tNamespace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x06quotas\x18\x02 \x01(\v2\x10.rouse.v1.QuotasR\x06quotas\x12\x1d\n" +
@@ -13786,288 +13807,289 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
 	184, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
 	184, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	13,  // 4: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
-	15,  // 5: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	175, // 6: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
-	13,  // 7: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
-	14,  // 8: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
-	24,  // 9: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
-	30,  // 10: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
-	25,  // 11: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
-	26,  // 12: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
-	29,  // 13: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
-	30,  // 14: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
-	33,  // 15: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
-	30,  // 16: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
-	33,  // 17: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
-	36,  // 18: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
-	39,  // 19: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
-	30,  // 20: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
-	42,  // 21: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	176, // 22: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
-	42,  // 23: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
-	42,  // 24: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
-	43,  // 25: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
-	43,  // 26: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	184, // 27: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	52,  // 28: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
-	51,  // 29: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
-	57,  // 30: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
-	57,  // 31: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	68,  // 32: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	67,  // 33: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	66,  // 34: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	65,  // 35: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	64,  // 36: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	177, // 37: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	71,  // 38: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	72,  // 39: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	70,  // 40: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	184, // 41: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	184, // 42: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	184, // 43: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	184, // 44: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	69,  // 45: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	184, // 46: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	184, // 47: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	184, // 48: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	184, // 49: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	184, // 50: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	184, // 51: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	184, // 52: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	178, // 53: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	184, // 54: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	68,  // 55: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 56: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	74,  // 57: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	75,  // 58: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	184, // 59: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	184, // 60: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	184, // 61: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 62: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	77,  // 63: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	68,  // 64: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	79,  // 65: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	80,  // 66: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	179, // 67: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	82,  // 68: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	63,  // 69: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	82,  // 70: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	95,  // 71: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	70,  // 72: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	184, // 73: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	184, // 74: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	101, // 75: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	100, // 76: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	63,  // 77: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	143, // 78: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	101, // 79: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	82,  // 80: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	101, // 81: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	82,  // 82: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	184, // 83: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	106, // 84: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	82,  // 85: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	95,  // 86: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	110, // 87: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	109, // 88: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	80,  // 89: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	115, // 90: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	82,  // 91: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	80,  // 92: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	110, // 93: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	63,  // 94: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	118, // 95: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 96: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	79,  // 97: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	119, // 98: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	119, // 99: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	118, // 100: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	118, // 101: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	184, // 102: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	184, // 103: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	134, // 104: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	135, // 105: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	140, // 106: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	135, // 107: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	140, // 108: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	184, // 109: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	68,  // 110: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	101, // 111: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	67,  // 112: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	180, // 113: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	144, // 114: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	143, // 115: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	144, // 116: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	184, // 117: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	149, // 118: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	184, // 119: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	184, // 120: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	152, // 121: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	143, // 122: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	143, // 123: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	164, // 124: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	165, // 125: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	160, // 126: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	184, // 127: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	184, // 128: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	184, // 129: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	184, // 130: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	181, // 131: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	184, // 132: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 133: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	182, // 134: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	167, // 135: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	168, // 136: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	166, // 137: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	184, // 138: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	184, // 139: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	172, // 140: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	170, // 141: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	171, // 142: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	171, // 143: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	183, // 144: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	167, // 145: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	184, // 146: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	73,  // 147: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	76,  // 148: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	76,  // 149: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	81,  // 150: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	83,  // 151: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	85,  // 152: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	87,  // 153: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	89,  // 154: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	90,  // 155: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	91,  // 156: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	93,  // 157: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	94,  // 158: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	96,  // 159: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	98,  // 160: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	102, // 161: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	104, // 162: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	107, // 163: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	116, // 164: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	141, // 165: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	145, // 166: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	147, // 167: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	150, // 168: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	153, // 169: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	155, // 170: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	157, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	120, // 172: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	122, // 173: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	123, // 174: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	125, // 175: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	111, // 176: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	113, // 177: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	114, // 178: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	3,   // 179: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 180: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	6,   // 181: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 182: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 183: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 184: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	127, // 185: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	129, // 186: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	130, // 187: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	132, // 188: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	136, // 189: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	138, // 190: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	159, // 191: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	173, // 192: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 193: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 194: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 195: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	20,  // 196: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 197: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 198: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 199: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 200: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 201: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	40,  // 202: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 203: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 204: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 205: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 206: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 207: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 208: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 209: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 210: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 211: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	161, // 212: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	162, // 213: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 214: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	78,  // 215: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 216: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 217: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	84,  // 218: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	86,  // 219: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	88,  // 220: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 221: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 222: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	92,  // 223: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 224: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 225: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	97,  // 226: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	99,  // 227: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	103, // 228: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	105, // 229: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	108, // 230: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	117, // 231: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	142, // 232: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	146, // 233: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	148, // 234: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	151, // 235: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	154, // 236: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	156, // 237: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	158, // 238: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	121, // 239: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	118, // 240: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	124, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	126, // 242: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	112, // 243: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	115, // 244: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	115, // 245: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	2,   // 246: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 247: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 248: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 249: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 250: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 251: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	128, // 252: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	131, // 253: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	131, // 254: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	133, // 255: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	137, // 256: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	139, // 257: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	169, // 258: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	174, // 259: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 260: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 261: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 262: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 263: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 264: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 265: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 266: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 267: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 268: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 269: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 270: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 271: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 272: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 273: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 274: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 275: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 276: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 277: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 278: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	163, // 279: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	163, // 280: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	214, // [214:281] is the sub-list for method output_type
-	147, // [147:214] is the sub-list for method input_type
-	147, // [147:147] is the sub-list for extension type_name
-	147, // [147:147] is the sub-list for extension extendee
-	0,   // [0:147] is the sub-list for field type_name
+	184, // 4: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	13,  // 5: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
+	15,  // 6: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
+	175, // 7: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	13,  // 8: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
+	14,  // 9: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
+	24,  // 10: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
+	30,  // 11: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
+	25,  // 12: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
+	26,  // 13: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
+	29,  // 14: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
+	30,  // 15: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
+	33,  // 16: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
+	30,  // 17: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
+	33,  // 18: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
+	36,  // 19: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
+	39,  // 20: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
+	30,  // 21: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
+	42,  // 22: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
+	176, // 23: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	42,  // 24: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
+	42,  // 25: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
+	43,  // 26: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
+	43,  // 27: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
+	184, // 28: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	52,  // 29: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
+	51,  // 30: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
+	57,  // 31: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	57,  // 32: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	68,  // 33: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	67,  // 34: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	66,  // 35: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	65,  // 36: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	64,  // 37: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	177, // 38: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	71,  // 39: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	72,  // 40: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	70,  // 41: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	184, // 42: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	184, // 43: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	184, // 44: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	184, // 45: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	69,  // 46: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	184, // 47: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	184, // 48: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	184, // 49: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	184, // 50: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	184, // 51: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	184, // 52: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	184, // 53: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	178, // 54: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	184, // 55: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	68,  // 56: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 57: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	74,  // 58: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	75,  // 59: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	184, // 60: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	184, // 61: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	184, // 62: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 63: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	77,  // 64: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	68,  // 65: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	79,  // 66: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	80,  // 67: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	179, // 68: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	82,  // 69: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	63,  // 70: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	82,  // 71: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	95,  // 72: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	70,  // 73: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	184, // 74: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	184, // 75: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	101, // 76: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	100, // 77: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	63,  // 78: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	143, // 79: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	101, // 80: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	82,  // 81: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	101, // 82: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	82,  // 83: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	184, // 84: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	106, // 85: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	82,  // 86: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	95,  // 87: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	110, // 88: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	109, // 89: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	80,  // 90: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	115, // 91: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	82,  // 92: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	80,  // 93: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	110, // 94: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	63,  // 95: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	118, // 96: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 97: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	79,  // 98: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	119, // 99: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	119, // 100: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	118, // 101: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	118, // 102: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	184, // 103: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	184, // 104: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	134, // 105: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	135, // 106: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	140, // 107: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	135, // 108: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	140, // 109: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	184, // 110: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	68,  // 111: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	101, // 112: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	67,  // 113: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	180, // 114: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	144, // 115: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	143, // 116: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	144, // 117: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	184, // 118: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	149, // 119: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	184, // 120: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	184, // 121: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	152, // 122: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	143, // 123: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	143, // 124: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	164, // 125: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	165, // 126: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	160, // 127: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	184, // 128: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	184, // 129: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	184, // 130: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	184, // 131: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	181, // 132: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	184, // 133: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 134: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	182, // 135: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	167, // 136: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	168, // 137: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	166, // 138: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	184, // 139: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	184, // 140: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	172, // 141: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	170, // 142: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	171, // 143: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	171, // 144: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	183, // 145: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	167, // 146: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	184, // 147: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	73,  // 148: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	76,  // 149: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	76,  // 150: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	81,  // 151: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	83,  // 152: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	85,  // 153: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	87,  // 154: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	89,  // 155: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	90,  // 156: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	91,  // 157: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	93,  // 158: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	94,  // 159: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	96,  // 160: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	98,  // 161: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	102, // 162: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	104, // 163: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	107, // 164: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	116, // 165: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	141, // 166: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	145, // 167: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	147, // 168: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	150, // 169: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	153, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	155, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	157, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	120, // 173: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	122, // 174: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	123, // 175: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	125, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	111, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	113, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	114, // 179: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	3,   // 180: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	4,   // 181: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	6,   // 182: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 183: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 184: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 185: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	127, // 186: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	129, // 187: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	130, // 188: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	132, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	136, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	138, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	159, // 192: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	173, // 193: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	16,  // 194: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 195: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	18,  // 196: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	20,  // 197: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	27,  // 198: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	31,  // 199: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	34,  // 200: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 201: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	37,  // 202: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	40,  // 203: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	44,  // 204: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	46,  // 205: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	48,  // 206: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	49,  // 207: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	53,  // 208: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 209: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	58,  // 210: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	59,  // 211: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	61,  // 212: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	161, // 213: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	162, // 214: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	63,  // 215: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	78,  // 216: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 217: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	63,  // 218: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	84,  // 219: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	86,  // 220: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	88,  // 221: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	63,  // 222: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	63,  // 223: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	92,  // 224: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	63,  // 225: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	63,  // 226: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	97,  // 227: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	99,  // 228: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	103, // 229: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	105, // 230: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	108, // 231: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	117, // 232: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	142, // 233: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	146, // 234: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	148, // 235: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	151, // 236: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	154, // 237: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	156, // 238: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	158, // 239: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	121, // 240: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	118, // 241: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	124, // 242: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	126, // 243: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	112, // 244: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	115, // 245: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	115, // 246: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	2,   // 247: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 248: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 249: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 250: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 251: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 252: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	128, // 253: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	131, // 254: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	131, // 255: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	133, // 256: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	137, // 257: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	139, // 258: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	169, // 259: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	174, // 260: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 261: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 262: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 263: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 264: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 265: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 266: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 267: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 268: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 269: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 270: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 271: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 272: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 273: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 274: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 275: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 276: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	57,  // 277: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	60,  // 278: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	62,  // 279: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	163, // 280: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	163, // 281: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	215, // [215:282] is the sub-list for method output_type
+	148, // [148:215] is the sub-list for method input_type
+	148, // [148:148] is the sub-list for extension type_name
+	148, // [148:148] is the sub-list for extension extendee
+	0,   // [0:148] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }

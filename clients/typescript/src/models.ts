@@ -666,8 +666,12 @@ export interface Quotas {
   fires_per_second?: number | undefined;
   /** Requests that read. */
   reads_per_second?: number | undefined;
+  /** Concurrent deliveries; further ones wait. */
+  deliveries?: number | undefined;
   /** Timers that come due more often are refused. */
   min_interval?: Duration | undefined;
+  /** Timers whose attempts may take longer are refused; without it by max-timeout. */
+  max_timeout?: Duration | undefined;
   /** Steps that the search for the next occurrence of a timer may take. */
   schedule_cost?: number | undefined;
 }

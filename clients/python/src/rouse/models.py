@@ -785,8 +785,12 @@ class Quotas:
     """Attempts; further ones wait."""
     reads_per_second: Optional[float] = None
     """Requests that read."""
+    deliveries: Optional[int] = None
+    """Concurrent deliveries; further ones wait."""
     min_interval: Optional[Union[timedelta, str]] = None
     """Timers that come due more often are refused."""
+    max_timeout: Optional[Union[timedelta, str]] = None
+    """Timers whose attempts may take longer are refused; without it by max-timeout."""
     schedule_cost: Optional[int] = None
     """Steps that the search for the next occurrence of a timer may take."""
 

@@ -17,7 +17,9 @@ import org.jspecify.annotations.Nullable;
  * @param createsPerSecond Timers that clients write.
  * @param firesPerSecond Attempts; further ones wait.
  * @param readsPerSecond Requests that read.
+ * @param deliveries Concurrent deliveries; further ones wait.
  * @param minInterval Timers that come due more often are refused.
+ * @param maxTimeout Timers whose attempts may take longer are refused; without it by max-timeout.
  * @param scheduleCost Steps that the search for the next occurrence of a timer may take.
  */
 public record Quotas(
@@ -29,7 +31,9 @@ public record Quotas(
         @Nullable Double createsPerSecond,
         @Nullable Double firesPerSecond,
         @Nullable Double readsPerSecond,
+        @Nullable Long deliveries,
         @Nullable Duration minInterval,
+        @Nullable Duration maxTimeout,
         @Nullable Long scheduleCost) {
 
     /** Returns a builder of Quotas. */
@@ -48,7 +52,9 @@ public record Quotas(
         copy.createsPerSecond = createsPerSecond;
         copy.firesPerSecond = firesPerSecond;
         copy.readsPerSecond = readsPerSecond;
+        copy.deliveries = deliveries;
         copy.minInterval = minInterval;
+        copy.maxTimeout = maxTimeout;
         copy.scheduleCost = scheduleCost;
         return copy;
     }
@@ -63,7 +69,9 @@ public record Quotas(
         private @Nullable Double createsPerSecond;
         private @Nullable Double firesPerSecond;
         private @Nullable Double readsPerSecond;
+        private @Nullable Long deliveries;
         private @Nullable Duration minInterval;
+        private @Nullable Duration maxTimeout;
         private @Nullable Long scheduleCost;
 
         private Builder() {
@@ -117,9 +125,21 @@ public record Quotas(
             return this;
         }
 
+        /** Concurrent deliveries; further ones wait. */
+        public Builder deliveries(long deliveries) {
+            this.deliveries = deliveries;
+            return this;
+        }
+
         /** Timers that come due more often are refused. */
         public Builder minInterval(Duration minInterval) {
             this.minInterval = minInterval;
+            return this;
+        }
+
+        /** Timers whose attempts may take longer are refused; without it by max-timeout. */
+        public Builder maxTimeout(Duration maxTimeout) {
+            this.maxTimeout = maxTimeout;
             return this;
         }
 
@@ -132,7 +152,7 @@ public record Quotas(
         /** Returns the Quotas. */
         public Quotas build() {
             return new Quotas(timers, bytes, deadLetters, overlaps, poolGroups, createsPerSecond, firesPerSecond, readsPerSecond,
-                minInterval, scheduleCost);
+                deliveries, minInterval, maxTimeout, scheduleCost);
         }
     }
 }

@@ -1,0 +1,87 @@
+package webhook
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// inflight counts the requests in progress of each namespace to each address, so that one machine with many
+// names takes no more than its part of the deliveries. Behind a proxy addresses are not known.
+type inflight struct {
+	most int
+
+	mu sync.Mutex
+	n  map[peer]int
+}
+
+// peer is an address to which a namespace sends requests; of IPv6, whose users have whole networks, the
+// first 64 bits.
+type peer struct {
+	namespace string
+	addr      netip.Addr
+}
+
+// claim has the places of one request: of each address that is tried. Those that lose a race of addresses
+// may ask after the request has ended.
+type claim struct {
+	of        *inflight
+	namespace string
+	held      []peer // the mutex of inflight guards it
+	ended     bool   // as this
+}
+
+// take takes a place for a request to an address, if the request has none there yet.
+func (c *claim) take(addr netip.Addr) error {
+	if addr = addr.Unmap(); addr.Is6() {
+		addr = netip.PrefixFrom(addr, 64).Masked().Addr()
+	}
+	p := peer{c.namespace, addr}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	for _, held := range c.held {
+		if held == p {
+			return nil
+		}
+	}
+	if c.ended || c.of.n[p] >= c.of.most {
+		return &crowded{p, c.of.most}
+	}
+	if c.of.n == nil {
+		c.of.n = map[peer]int{}
+	}
+	c.of.n[p]++
+	c.held = append(c.held, p)
+	return nil
+}
+
+// free gives back the places of the request, which has ended.
+func (c *claim) free() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	for _, p := range c.held {
+		if c.of.n[p]--; c.of.n[p] == 0 {
+			delete(c.of.n, p)
+		}
+	}
+	c.held, c.ended = nil, true
+}
+
+// crowded is the error of a request to an address that has as many requests of the namespace as it may have.
+type crowded struct {
+	peer
+	most int
+}
+
+func (e *crowded) Error() string {
+	return fmt.Sprintf("not sent: %d requests of the namespace to the address %v are in progress (address-concurrency)", e.most, e.addr)
+}
+
+// outcome lets the fire wait, some longer than others, as many may wait for the same address.
+func (e *crowded) outcome() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second + rand.N(4*time.Second), Detail: e.Error()}
+}
