@@ -137,12 +137,13 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 	}
 	if c.others != nil {
 		c.memory.Lock()
-		full := c.memory.window.full()
+		room := c.memory.window.room().half() // the other commit may be under way
 		c.memory.Unlock()
 		h, asked, now := c.buckets.current(), time.Now(), c.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
-			changes[i] = c.holds.holdWrites(w, h, asked, full)
+			changes[i] = c.holds.holdWrites(w, h, asked, !w.fits(room))
+			w.useRoom(&room)
 		}
 	}
 	began, asked := time.Now(), c.Now()
