@@ -103,9 +103,6 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // what a client asked for ends alone
 		s.retention.noteGone(t)
 	}
-	if step.To != nil && step.To.Key.Fire == "" {
-		s.retention.noteGrowth(t.Key, t.Ended, step.To.Ended)
-	}
 	return s.StepChange(t.Key, t.Revision, step), nil
 }
 

@@ -24,6 +24,7 @@ type commits struct {
 	holds   *holds
 	health  *health
 	hub     *hub
+	growth  *growth
 	list    []*batch.Writer[*Write, Written]
 
 	changes scratch.Slices[rouse.Change] // of the commits that are being made
@@ -38,7 +39,7 @@ const (
 )
 
 func newCommits(m *memory, h *health) *commits {
-	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}}
+	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}, growth: newGrowth(m.opts.RecordsPerTimer)}
 	n, most := 1, c.opts.MaxCommit
 	if c.opts.Shared {
 		n, most = sharedWriters, min(most, sharedCommit)
@@ -277,6 +278,7 @@ func (c *commits) committed(items []*Write, results []Written) {
 		notify.Send(c.memory.room)
 	}
 	if len(records) > 0 {
+		c.growth.noteRecords(records)
 		c.opts.Events.recorded(records)
 		c.hub.publish(records)
 	}
