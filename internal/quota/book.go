@@ -306,11 +306,21 @@ func (b *Book) Writes(namespace string, n int) (int, error) {
 
 // Room returns how many more timers, of n, there is room for, and why for no more.
 func (b *Book) Room(ctx context.Context, namespace string, n int) (int, error) {
+	return b.room(ctx, namespace, &timerCount, n)
+}
+
+// OverlapRoom returns how many more occurrences next to their timers, of n, there is room for, and why for no
+// more.
+func (b *Book) OverlapRoom(ctx context.Context, namespace string, n int) (int, error) {
+	return b.room(ctx, namespace, &overlapCount, n)
+}
+
+func (b *Book) room(ctx context.Context, namespace string, q *countedQuota, n int) (int, error) {
 	sp := b.find(namespace)
 	if sp == nil || n == 0 {
 		return n, nil
 	}
-	got, err := sp.room(ctx, b, n)
+	got, err := sp.room(ctx, b, q, n)
 	return got, b.counted(err)
 }
 
