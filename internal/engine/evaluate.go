@@ -24,8 +24,9 @@ const (
 var errLater = errors.New("to be evaluated in turn")
 
 // evaluations are outcomes whose steps are too expensive for the settle loop: catching up after an outage,
-// schedules that are expensive or not compiled yet, and occurrences that may have a record already. One goroutine evaluates them. Namespaces take turns
-// by the cost they have caused, so that a namespace with many or expensive ones delays only its own timers.
+// schedules that are expensive or not compiled yet, and occurrences that may have a record already. One
+// goroutine evaluates them. Namespaces take turns by the cost they have caused, so that a namespace with many
+// or expensive ones delays only its own timers.
 type evaluations struct {
 	mu     sync.Mutex
 	shares map[string]*evaluationShare // of namespaces with queued outcomes

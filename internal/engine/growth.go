@@ -8,13 +8,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// growthSlots is how many counts of written records there are. Timers share them by the hashes of their names.
+// growthSlots is how many counts of written records there are. Timers share them by the hashes of their
+// names.
 const growthSlots = 1 << 15
 
-// growth counts the records that this node writes, of whatever made them and of whichever timers had a name, so
-// that those of a name are trimmed when there are RecordsPerTimer/2 more. Of names that share a count, any one
-// may be trimmed when it is full, the more likely the more records it has got. The counts begin at random, so
-// that they come to their ends as often where nodes are restarted.
+// growth counts the records that this node writes, of whatever made them and of whichever timers had a name,
+// so that those of a name are trimmed when there are RecordsPerTimer/2 more. Of names that share a count, any
+// one may be trimmed when it is full, the more likely the more records it has got. The counts begin at
+// random, so that they come to their ends as often where nodes are restarted.
 type growth struct {
 	every uint32         // records of a count between two trims; 0: none is trimmed
 	grown chan rouse.Key // timers that may have too many records

@@ -222,8 +222,8 @@ func before(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.
 // send.
 const holdMargin = 10
 
-// claimHeld claims rows that no other node has, with the grant's hold: only as many as fit into memory, because
-// one that does not fit is hidden from all nodes until its hold expires.
+// claimHeld claims rows that no other node has, with the grant's hold: only as many as fit into memory,
+// because one that does not fit is hidden from all nodes until its hold expires.
 func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	r.memory.Lock()
 	w := &r.memory.window

@@ -68,8 +68,8 @@ func TestRecordsOfReportedFiresAreTrimmedToo(t *testing.T) {
 	})
 }
 
-// TestRecordsOfANameAreTrimmed: a name that is used again has the records of all of its timers, of each of which
-// there are few.
+// TestRecordsOfANameAreTrimmed: a name that is used again has the records of all of its timers, of each of
+// which there are few.
 func TestRecordsOfANameAreTrimmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const most = 10
@@ -92,7 +92,8 @@ func TestRecordsOfANameAreTrimmed(t *testing.T) {
 	})
 }
 
-// TestRecordsAreTrimmedAlthoughTheNodeRestarts has a node that writes one record of a name in each of its runs.
+// TestRecordsAreTrimmedAlthoughTheNodeRestarts has a node that writes one record of a name in each of its
+// runs.
 func TestRecordsAreTrimmedAlthoughTheNodeRestarts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const most, runs = 10, 300

@@ -267,8 +267,8 @@ func (a *admission) redrives(ctx context.Context, namespace string, dead, row *r
 	return a.grows(namespace, dead, row)
 }
 
-// occurrencesAtATime returns how many occurrences of a size are admitted together: a tenth of this node's part
-// of the quotas, so that nearly all of what is left can be used; at least one, and most without quotas.
+// occurrencesAtATime returns how many occurrences of a size are admitted together: a tenth of this node's
+// part of the quotas, so that nearly all of what is left can be used; at least one, and most without quotas.
 func (a *admission) occurrencesAtATime(namespace string, size int64, most int) int {
 	if a.quotas == nil {
 		return most
