@@ -170,9 +170,9 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets, with its records: if they are more than
-// one call can delete, it has to be repeated. Nodes that have not seen that yet may still take a timer for it:
-// then it exists again, and stays.
+// Delete deletes a namespace that has no timers, calendars and secrets, with its records: if they are more
+// than one call can delete, it has to be repeated. Nodes that have not seen that yet may still take a timer
+// for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err

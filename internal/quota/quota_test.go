@@ -262,8 +262,8 @@ func (s slowTrim) TrimTimer(ctx context.Context, namespace, name string, keep in
 	return s.Store.TrimTimer(ctx, namespace, name, keep)
 }
 
-// TestADeletedNamespaceLeavesNoRecords: the next one of its name shows none of before. One call deletes as many
-// as it has time for, and one that is refused because of a timer deletes none.
+// TestADeletedNamespaceLeavesNoRecords: the next one of its name shows none of before. One call deletes as
+// many as it has time for, and one that is refused because of a timer deletes none.
 func TestADeletedNamespaceLeavesNoRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1500
