@@ -18,7 +18,7 @@ type namespaceCmd struct {
 	List   namespaceListCmd   `cmd:"" default:"withargs" help:"List namespaces and their quotas."`
 	Put    namespacePutCmd    `cmd:"" help:"Create a namespace, or replace its quotas."`
 	Get    namespaceGetCmd    `cmd:"" help:"Show a namespace, and how much of its quotas it uses."`
-	Delete namespaceDeleteCmd `cmd:"" aliases:"rm" help:"Delete a namespace that has no timers."`
+	Delete namespaceDeleteCmd `cmd:"" aliases:"rm" help:"Delete a namespace that has no timers, calendars and secrets, with its records."`
 }
 
 func (namespaceCmd) Help() string {

@@ -44,7 +44,8 @@ func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 }
 
 // change returns the conditional write for an outcome. logged means that its occurrence was recorded while it
-// was out. If the meter has a limit and the schedule is not cached, it returns errLater.
+// was out. If the meter has a limit and the schedule is not cached, or the store has to be read, it returns
+// errLater.
 func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
@@ -52,7 +53,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced during the attempt")}
 		}
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
-		log, err := s.unrecorded(r, t, log)
+		log, err := s.unrecorded(r, t, log, m)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
@@ -95,24 +96,25 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 		step.Log = nil
 	} else if step.Keep || r.unsure {
 		r.doubt = r.doubt || r.unsure || s.others != nil // another node may have advanced the timer
-		if step.Log, err = s.unrecorded(r, t, step.Log); err != nil {
+		if step.Log, err = s.unrecorded(r, t, step.Log, m); err != nil {
 			return rouse.Change{}, err
 		}
 	}
 	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // what a client asked for ends alone
 		s.retention.noteGone(t)
 	}
-	if step.To != nil && step.To.Key.Fire == "" {
-		s.retention.noteGrowth(t.Key, t.Ended, step.To.Ended)
-	}
 	return s.StepChange(t.Key, t.Revision, step), nil
 }
 
 // unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose
-// response was lost has already recorded it.
-func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record) ([]rouse.Record, error) {
+// response was lost has already recorded it. That takes a read of the store, which is too expensive if the
+// meter has a limit: thousands of fires of one namespace may need one each.
+func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record, m *schedulecache.Meter) ([]rouse.Record, error) {
 	if !r.doubt || len(log) == 0 {
 		return log, nil
+	}
+	if m.Limit > 0 {
+		return nil, errLater
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

@@ -24,6 +24,7 @@ type commits struct {
 	holds   *holds
 	health  *health
 	hub     *hub
+	growth  *growth
 	list    []*batch.Writer[*Write, Written]
 
 	changes scratch.Slices[rouse.Change] // of the commits that are being made
@@ -38,7 +39,7 @@ const (
 )
 
 func newCommits(m *memory, h *health) *commits {
-	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}}
+	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}, growth: newGrowth(m.opts.RecordsPerTimer)}
 	n, most := 1, c.opts.MaxCommit
 	if c.opts.Shared {
 		n, most = sharedWriters, min(most, sharedCommit)
@@ -137,12 +138,13 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 	}
 	if c.others != nil {
 		c.memory.Lock()
-		full := c.memory.window.full()
+		room := c.memory.window.room().half() // the other commit may be under way
 		c.memory.Unlock()
 		h, asked, now := c.buckets.current(), time.Now(), c.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
-			changes[i] = c.holds.holdWrites(w, h, asked, full)
+			changes[i] = c.holds.holdWrites(w, h, asked, !w.fits(room))
+			w.useRoom(&room)
 		}
 	}
 	began, asked := time.Now(), c.Now()
@@ -276,6 +278,7 @@ func (c *commits) committed(items []*Write, results []Written) {
 		notify.Send(c.memory.room)
 	}
 	if len(records) > 0 {
+		c.growth.noteRecords(records)
 		c.opts.Events.recorded(records)
 		c.hub.publish(records)
 	}

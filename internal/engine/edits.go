@@ -78,11 +78,6 @@ func (e *Engine) Busy(t *rouse.Timer) bool {
 	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
-// NoteGrowth notes that the number of a timer's records has grown.
-func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
-	e.retention.noteGrowth(key, before, after)
-}
-
 // Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
 // continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
 func (e *Engine) Leaving() func(rouse.Key) bool {

@@ -20,12 +20,13 @@ const (
 	evaluationSteps = 200
 )
 
-// errLater is returned if a step is too expensive for the settle loop.
+// errLater is returned if a step is too expensive for the settle loop, or reads the store.
 var errLater = errors.New("to be evaluated in turn")
 
 // evaluations are outcomes whose steps are too expensive for the settle loop: catching up after an outage,
-// and schedules that are expensive or not compiled yet. One goroutine evaluates them. Namespaces take turns
-// by the cost they have caused, so that a namespace with many or expensive ones delays only its own timers.
+// schedules that are expensive or not compiled yet, and occurrences that may have a record already. One
+// goroutine evaluates them. Namespaces take turns by the cost they have caused, so that a namespace with many
+// or expensive ones delays only its own timers.
 type evaluations struct {
 	mu     sync.Mutex
 	shares map[string]*evaluationShare // of namespaces with queued outcomes

@@ -15,8 +15,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// TestNamespacesWhoseTargetsHangLeavePlaces: whatever some namespaces have due, and however long their targets
-// keep it, the timers of another go on.
+// TestNamespacesWhoseTargetsHangLeavePlaces: whatever some namespaces have due, and however long their
+// targets keep it, the timers of another go on.
 func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 	const places, room = 400, 4000
 	for name, hog := range map[string]struct {

@@ -550,3 +550,48 @@ func TestATimerThatOnlyDiesPausesItself(t *testing.T) {
 		check(10, 2)
 	})
 }
+
+// slowRecords is a shared store that reads records slowly.
+type slowRecords struct{ rouse.Shared }
+
+func (s slowRecords) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	time.Sleep(3 * time.Millisecond)
+	return s.Shared.Records(ctx, q)
+}
+
+// TestDeletedFiresDelayTheirOwnNamespaceOnly deletes many timers during their attempts. Another node may have
+// recorded each of these occurrences, so each needs a read of the store when it ends.
+func TestDeletedFiresDelayTheirOwnNamespaceOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const many = 1000
+		release := make(chan struct{})
+		sink := &recorder{lane: func(ns string, _ *rouse.Spec) rouse.Lane { return rouse.Lane{Name: ns, Limit: many, Batch: 1} },
+			answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+				if f.Namespace == "bad" {
+					<-release
+				}
+				return rouse.Outcome{Verdict: rouse.Done}
+			}}
+		h := join(t, slowRecords{mem.New()}, newManual(0, 1), sink, timers.Options{})
+		bad := make([]rouse.Timer, many)
+		for i := range bad {
+			bad[i] = h.put(fmt.Sprintf("b%d", i), "@after 1s", in("bad"))
+		}
+		time.Sleep(2 * time.Second)
+		for _, err := range h.DeleteMany(t.Context(), bad) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 100 {
+			h.put(fmt.Sprintf("good-%d", i), "@every 1s", in("good"))
+		}
+		time.Sleep(900 * time.Millisecond)
+		close(release)
+		time.Sleep(5 * time.Second)
+		h.wantUndelayed(5 * time.Second)
+		if n := len(h.recordsIn("bad", "")); n != many {
+			t.Errorf("%d records of %d deleted timers", n, many)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -195,6 +196,41 @@ func TestHeldRowsStayInAFullMemory(t *testing.T) {
 		time.Sleep(17 * time.Second)
 		if got := names(sink.got()); len(got) != 14 {
 			t.Errorf("fired in time: %v", got)
+		}
+	})
+}
+
+// TestAFullNodeHidesNothing has two nodes without ownership. The memory of one is full, by the bytes of rows
+// that wait behind a slow delivery: it claims no more than fits, and the other one fires the rest in time.
+// What clients write through the full node is fired by the other one, too.
+func TestAFullNodeHidesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const size, hold = 50_000, 20 * time.Second
+		store, slow, quick := mem.New(), &recorder{answer: slowly(time.Hour)}, &recorder{}
+		large := func(p *timers.Put) { p.Spec.Payload = []byte(strings.Repeat("x", size)) }
+		scatter := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		full := join(t, store, claimStrategy{hold, 2}, slow, timers.Options{Engine: engine.Options{Hold: hold, MaxBytes: 1 << 20, Grace: time.Second}})
+		for i := range 100 {
+			scatter.put(fmt.Sprint("a", i), "@after 1s", large)
+		}
+		time.Sleep(5 * time.Second)
+		claimed := full.Stats().Bytes
+		if claimed == 0 || claimed > 1<<20 {
+			t.Fatalf("%d bytes are in memory", claimed)
+		}
+		batch := make([]timers.Put, 100)
+		for i := range batch {
+			batch[i] = timers.Put{Key: key(fmt.Sprint("b", i)), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}
+			large(&batch[i])
+		}
+		if _, err := full.Put(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		kept := full.Stats().Window
+		join(t, store, claimStrategy{hold, 2}, quick, timers.Options{Engine: engine.Options{Hold: hold}})
+		time.Sleep(5 * time.Second)
+		if got := len(quick.got()); got != 200-kept {
+			t.Errorf("the other node has fired %d, want all but the %d in memory", got, kept)
 		}
 	})
 }

@@ -35,7 +35,7 @@ type Options struct {
 	MaxRecords    int64         // how many records are kept; default 10 million
 	Events        Events
 
-	// RecordsPerTimer is how many records of one timer are kept; up to twice as many may exist for a while.
+	// RecordsPerTimer is how many records of one name are kept; up to twice as many may exist for a while.
 	// Default 200; negative means no bound.
 	RecordsPerTimer int
 	// DeadPerTimer is how many dead letters of one timer are kept, the newest ones; ten percent more may

@@ -269,6 +269,78 @@ func TestQuotasOfWrites(t *testing.T) {
 	})
 }
 
+// TestQuotasOfOccurrencesThatClientsAskFor: backfills and redrives start no more than the quotas allow, and
+// start the rest when there is room.
+func TestQuotasOfOccurrencesThatClientsAskFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		h, put, end := limited(t)
+		defer end()
+		from := time.Now()
+		h.put("a", "@every 1m", func(p *timers.Put) {
+			p.Spec.Payload, p.Spec.Overlap = make([]byte, 1000), rouse.OverlapWait
+			p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Jitter: -1}
+		})
+		time.Sleep(3 * time.Hour)
+		if _, err := h.Pause(ctx, key("a"), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		h.sink.answers(func(context.Context, rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed} })
+		rows := func(s rouse.State) int {
+			n, err := h.Count(ctx, rouse.Query{Namespace: "n", States: []rouse.State{s}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+		backfill := func(minutes int) error {
+			_, err := h.Backfill(ctx, key("a"), timers.BackfillRequest{From: rouse.At(from), Until: rouse.At(from.Add(time.Duration(minutes)*time.Minute + time.Second))})
+			return err
+		}
+		put(rouse.Quotas{Overlaps: 20})
+		if err := backfill(10); err != nil || rows(rouse.StateFiring) != 10 {
+			t.Errorf("within the quota: %d, %v", rows(rouse.StateFiring), err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := backfill(100); !errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), rouse.QuotaOverlaps) || rows(rouse.StateFiring) != 20 {
+			t.Errorf("beyond the quota: %d, %v", rows(rouse.StateFiring), err)
+		}
+		put(rouse.Quotas{Bytes: 60_000})
+		time.Sleep(time.Minute)
+		if err := backfill(100); !errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), rouse.QuotaBytes) || rows(rouse.StateFiring) < 40 || rows(rouse.StateFiring) > 60 {
+			t.Errorf("beyond the quota of bytes: %d, %v", rows(rouse.StateFiring), err)
+		}
+		time.Sleep(3 * time.Hour)
+		dead, _, err := h.List(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 100})
+		if err != nil || len(dead) < 40 || rows(rouse.StateFiring) != 0 {
+			t.Fatalf("%d dead letters, %v", len(dead), err)
+		}
+		put(rouse.Quotas{Overlaps: 1})
+		h.sink.answers(slowly(time.Hour))
+		if _, err := h.Redrive(ctx, dead[0].Key, false); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := h.Redrive(ctx, dead[1].Key, false); !errors.Is(err, rouse.ErrQuota) || rows(rouse.StateDead) != len(dead)-1 {
+			t.Errorf("a redrive beyond the quota: %v", err)
+		}
+		if _, err := h.Redrive(ctx, dead[0].Key, false); err != nil {
+			t.Errorf("a redrive of what is in flight: %v", err)
+		}
+		put(rouse.Quotas{Bytes: 1})
+		time.Sleep(time.Minute)
+		if _, err := h.Redrive(ctx, dead[1].Key, false); err != nil {
+			t.Errorf("a redrive that needs no more bytes: %v", err)
+		}
+		put(rouse.Quotas{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Payload, p.Mode = make([]byte, 5000), timers.CreateOrReplace })
+		put(rouse.Quotas{Bytes: 1})
+		if _, err := h.Redrive(ctx, dead[2].Key, true); !errors.Is(err, rouse.ErrQuota) {
+			t.Errorf("a redrive with a larger payload: %v", err)
+		}
+	})
+}
+
 func firstErr(res []timers.PutResult, err error) error {
 	if err != nil {
 		return err

@@ -222,21 +222,25 @@ func before(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.
 // send.
 const holdMargin = 10
 
-// claimHeld claims rows that no other node has, with the grant's hold.
+// claimHeld claims rows that no other node has, with the grant's hold: only as many as fit into memory,
+// because one that does not fit is hidden from all nodes until its hold expires.
 func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	r.memory.Lock()
-	limit := r.memory.window.maxRows - r.memory.window.entries.len() - r.memory.window.orphans
-	if r.memory.window.full() {
-		r.memory.window.crowded = r.Now()
-		r.memory.shed()
-	}
-	r.memory.Unlock()
+	w := &r.memory.window
+	room := w.readRoom()
+	bodies := room.bytes / 2 // a store counts these; the other half is for the entries
+	limit := min(room.rows, bodies/entryWeight, r.opts.ClaimBatch)
 	if limit <= 0 {
+		w.crowded = r.Now()
+		w.spill(rouse.Position{}) // a commit that makes room ends the wait
+		r.memory.shed()
+		r.memory.Unlock()
 		return r.opts.Poll, nil
 	}
+	r.memory.Unlock()
 	asked := time.Now() // a hold counts from the request, not from the response
 	win := rouse.Window{Buckets: grant.Buckets, Ahead: r.holds.claimAhead(grant.Hold), Hold: grant.Hold, Until: r.holds.ownEnd(r.clock.latest().Add(grant.Hold)),
-		Limit: min(limit, r.opts.ClaimBatch), Bytes: pageBytes, Namespaces: r.opts.Namespaces}
+		Limit: limit, Bytes: min(bodies, pageBytes), Namespaces: r.opts.Namespaces}
 	batch, err := r.store.Claim(ctx, win)
 	if err != nil {
 		return 0, err
@@ -252,14 +256,14 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		if en := r.memory.window.entries.get(row.Key); en != nil {
 			r.memory.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {
-			r.memory.take(row, held, now) // rows that do not fit come back when their hold expires
+			r.memory.take(row, held, now) // if commits have filled the memory since, it comes back when its hold expires
 		}
 		if en := r.memory.window.entries.get(row.Key); en != nil {
 			en.hidden = win.HoldEnd(batch.Now)
 			en.markChecked(asked, batch.Now)
 		}
 	}
-	r.memory.window.spilled = never // each claim starts at the earliest row
+	w.spilled = never // each claim starts at the earliest row
 	r.memory.dispatch()
 	notify.Send(r.memory.wake)
 	if batch.More {

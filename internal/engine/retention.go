@@ -15,8 +15,8 @@ type retention struct {
 	*env
 	commits *commits
 	crowds  *crowds
+	growth  *growth
 	gone    chan goneTimer
-	grown   chan rouse.Key // timers that may have too many records
 }
 
 // goneTimer is a timer whose target answered Gone to an occurrence of a generation.
@@ -26,7 +26,7 @@ type goneTimer struct {
 }
 
 func newRetention(v *env, crowds *crowds, c *commits) *retention {
-	return &retention{env: v, crowds: crowds, commits: c, gone: make(chan goneTimer, 1024), grown: make(chan rouse.Key, 1024)}
+	return &retention{env: v, crowds: crowds, commits: c, growth: c.growth, gone: make(chan goneTimer, 1024)}
 }
 
 // recordsLoop deletes old records.
@@ -59,23 +59,12 @@ func (r *retention) timersLoop(ctx context.Context) {
 			if err := r.crowds.trimDead(ctx, key, r.commits); err != nil && ctx.Err() == nil {
 				r.opts.Events.failed("trim", err)
 			}
-		case key := <-r.grown:
+		case key := <-r.growth.grown:
 			_, err := r.store.TrimTimer(ctx, key.Namespace, key.Name, r.opts.RecordsPerTimer)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				r.opts.Events.failed("trim", err)
 			}
 		}
-	}
-}
-
-// noteGrowth requests trimming each time a timer has got RecordsPerTimer more records.
-func (r *retention) noteGrowth(key rouse.Key, before, after uint64) {
-	if n := uint64(max(r.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
-		return
-	}
-	select {
-	case r.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
-	default: // the next time is soon enough
 	}
 }
 

@@ -359,7 +359,11 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 		r, b := list[i], &bases[i]
 		ready := r.ready
 		r.ready = nil
-		if ready != nil && !b.orphan && !b.logged && ready.If == b.revision {
+		of := b.revision
+		if b.orphan { // the row is of no matter
+			of = rouse.AnyRevision
+		}
+		if ready != nil && !b.logged && ready.If == of {
 			backing[i].Change = *ready
 		} else {
 			m = schedulecache.Meter{Limit: quickSteps}

@@ -67,3 +67,46 @@ func TestRecordsOfReportedFiresAreTrimmedToo(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordsOfANameAreTrimmed: a name that is used again has the records of all of its timers, of each of
+// which there are few.
+func TestRecordsOfANameAreTrimmed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const most = 10
+		o := timers.Options{Engine: engine.Options{RecordsPerTimer: most}}
+		h := start(t, mem.New(), &recorder{}, o)
+		for range 100 {
+			h.put("reused", "@after 1s")
+			h.put("kept", "@after 1s", func(p *timers.Put) { p.Spec.Keep, p.Mode = -1, timers.CreateOrReplace })
+			h.put("overlapping", "@every 1s", func(p *timers.Put) { p.Spec.Overlap, p.Mode = rouse.OverlapAllow, timers.CreateOrReplace })
+			if _, err := h.Coalesce(t.Context(), key("debounced"), rouse.Spec{Target: "test:a"}, rouse.Coalesce{Quiet: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+		}
+		for _, name := range []string{"reused", "kept", "overlapping", "debounced"} {
+			if n := len(h.records(name)); n > 2*most || n < most {
+				t.Errorf("%s has %d records", name, n)
+			}
+		}
+	})
+}
+
+// TestRecordsAreTrimmedAlthoughTheNodeRestarts has a node that writes one record of a name in each of its
+// runs.
+func TestRecordsAreTrimmedAlthoughTheNodeRestarts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const most, runs = 10, 300
+		store := mem.New()
+		for range runs {
+			h := start(t, store, &recorder{}, timers.Options{Engine: engine.Options{RecordsPerTimer: most}})
+			h.put("a", "@after 1s")
+			time.Sleep(2 * time.Second)
+			h.stop()
+		}
+		page, err := store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: "a", Limit: 1000})
+		if err != nil || len(page.Records) > runs/2 || len(page.Records) < most {
+			t.Errorf("%d records of %d, %v", len(page.Records), runs, err)
+		}
+	})
+}

@@ -100,9 +100,36 @@ func (w *window) over(rows, bytes int) bool {
 	return w.entries.len()+w.orphans >= rows || w.bytes >= bytes
 }
 
-// Weight returns the bytes that a row counts for; the constant covers the entry, its map slot and its wheel
-// slot.
-func Weight(r *rouse.Row) int { return 320 + len(r.Key.Namespace) + len(r.Key.Name) + len(r.Body) }
+// entryWeight covers the entry of a row, its map slot and its wheel slot.
+const entryWeight = 320
+
+// Weight returns the bytes that a row counts for.
+func Weight(r *rouse.Row) int {
+	return entryWeight + len(r.Key.Namespace) + len(r.Key.Name) + len(r.Body)
+}
+
+// space is how much still fits into memory.
+type space struct{ rows, bytes int }
+
+// room returns how much fits until the window is full.
+func (w *window) room() space {
+	return space{w.maxRows - w.entries.len() - w.orphans, w.maxBytes - w.bytes}
+}
+
+// readRoom returns how much may be read until the window is filled.
+func (w *window) readRoom() space {
+	s := w.room()
+	return space{s.rows - w.maxRows/4, s.bytes - w.maxBytes/4}
+}
+
+// half returns half of the space, rounded up.
+func (s space) half() space { return space{(s.rows + 1) / 2, (s.bytes + 1) / 2} }
+
+// used reports whether nothing more fits.
+func (s space) used() bool { return s.rows <= 0 || s.bytes <= 0 }
+
+// use takes the space of a row.
+func (s *space) use(row *rouse.Row) { s.rows, s.bytes = s.rows-1, s.bytes-Weight(row) }
 
 // covers reports whether a row at this position would have been read already, or is covered by the running
 // read.

@@ -57,6 +57,32 @@ func (w *Write) size() int {
 	return n
 }
 
+// fits reports whether the rows that a write may add to memory fit into it.
+func (w *Write) fits(room space) bool {
+	if room.used() {
+		return false
+	}
+	if w.settles == nil && w.Change.To != nil {
+		room.use(w.Change.To)
+	}
+	for i := range w.Change.Also {
+		room.use(&w.Change.Also[i])
+	}
+	return room.rows >= 0 && room.bytes >= 0
+}
+
+// useRoom takes the space of the rows that a write adds to memory, because this node holds them.
+func (w *Write) useRoom(room *space) {
+	if w.settles == nil && !w.held.IsZero() {
+		room.use(w.Change.To)
+	}
+	for i := range w.alsoHeld {
+		if !w.alsoHeld[i].IsZero() {
+			room.use(&w.Change.Also[i])
+		}
+	}
+}
+
 // grows reports whether a write may add a row: a client's create or a backfill. Edits of existing rows and
 // settles are never refused for lack of space.
 func grows(w *Write) bool {

@@ -33,6 +33,8 @@ type Store interface {
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
 	Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error)
+	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
+	TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error)
 }
 
 // Options configure a Book.
@@ -168,8 +170,9 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets. Nodes that have not seen
-// that yet may still take a timer for it: then it exists again, and stays.
+// Delete deletes a namespace that has no timers, calendars and secrets, with its records: if they are more
+// than one call can delete, it has to be repeated. Nodes that have not seen that yet may still take a timer
+// for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err
@@ -178,7 +181,7 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.empty(ctx, name); err != nil {
+	if err := b.clear(ctx, name); err != nil {
 		return err
 	}
 	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil {
@@ -190,7 +193,7 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 		settle += 2 * access.RefreshEvery
 	}
 	backoff.Sleep(ctx, settle)
-	if err := b.empty(ctx, name); err != nil {
+	if err := b.clear(ctx, name); err != nil {
 		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated}, If: rouse.NoRow})
 		if errors.Is(again, rouse.ErrConflict) { // it was created again
 			again = nil
@@ -206,6 +209,14 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 // takenAfter is how long a write that was admitted before a namespace was deleted may take.
 const takenAfter = 100 * time.Millisecond
 
+// clear refuses to delete a namespace that is not empty, and deletes the records of one that is.
+func (b *Book) clear(ctx context.Context, name string) error {
+	if err := b.empty(ctx, name); err != nil {
+		return err
+	}
+	return b.deleteRecords(ctx, name)
+}
+
 // empty refuses to delete a namespace that has timers, or something that the next one of its name would find.
 func (b *Book) empty(ctx context.Context, name string) error {
 	n, err := b.store.Count(ctx, rouse.Query{Namespace: name, States: rouse.AllStates})
@@ -216,6 +227,42 @@ func (b *Book) empty(ctx context.Context, name string) error {
 		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
 	}
 	return b.left(ctx, name)
+}
+
+const (
+	// deleteFor is how long one call deletes records.
+	deleteFor = 15 * time.Second
+	// recordPage is how many records are read at a time, to find the names that have some.
+	recordPage = 1000
+)
+
+// deleteRecords deletes the records of a namespace without timers, which gets no more of them. What it has
+// deleted stays deleted if it fails.
+func (b *Book) deleteRecords(ctx context.Context, name string) error {
+	for began := time.Now(); ; {
+		page, err := b.store.Records(ctx, rouse.RecordQuery{Namespace: name, Limit: recordPage})
+		if err != nil {
+			return rouse.Unavailable(err)
+		}
+		if len(page.Records) == 0 {
+			return nil
+		}
+		deleted := map[string]bool{}
+		for i := range page.Records {
+			timer := page.Records[i].Name
+			if deleted[timer] {
+				continue
+			}
+			if time.Since(began) > deleteFor {
+				return &rouse.RetryAfter{Err: fmt.Errorf("namespace %q has more records than are deleted in %v; delete it again to go on: %w",
+					name, deleteFor, rouse.ErrOverloaded), After: time.Second}
+			}
+			if _, err := b.store.TrimTimer(ctx, name, timer, 0); err != nil {
+				return rouse.Unavailable(err)
+			}
+			deleted[timer] = true
+		}
+	}
 }
 
 // removeJobs removes the jobs of a namespace that was deleted, and the notes of the requests for them.
@@ -306,11 +353,21 @@ func (b *Book) Writes(namespace string, n int) (int, error) {
 
 // Room returns how many more timers, of n, there is room for, and why for no more.
 func (b *Book) Room(ctx context.Context, namespace string, n int) (int, error) {
+	return b.room(ctx, namespace, &timerCount, n)
+}
+
+// OverlapRoom returns how many more occurrences next to their timers, of n, there is room for, and why for no
+// more.
+func (b *Book) OverlapRoom(ctx context.Context, namespace string, n int) (int, error) {
+	return b.room(ctx, namespace, &overlapCount, n)
+}
+
+func (b *Book) room(ctx context.Context, namespace string, q *countedQuota, n int) (int, error) {
 	sp := b.find(namespace)
 	if sp == nil || n == 0 {
 		return n, nil
 	}
-	got, err := sp.room(ctx, b, n)
+	got, err := sp.room(ctx, b, q, n)
 	return got, b.counted(err)
 }
 

@@ -88,6 +88,24 @@ func (m *measured) differs(written map[string]int64) bool {
 	return false
 }
 
+// measuredAll reports whether the bytes that a run of a node has written were measured, as far as namespaces
+// have a quota of bytes.
+func (b *Book) measuredAll(p published) bool {
+	for namespace, n := range p.Written {
+		if sp := b.find(namespace); sp != nil && sp.bounded() && b.sizes.of(namespace).Written[p.Run] != n {
+			return false
+		}
+	}
+	return true
+}
+
+// bounded reports whether the bytes of the namespace have a quota.
+func (sp *space) bounded() bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.is.Quotas.Bytes > 0
+}
+
 // writes returns by how many bytes each run of a node has changed a namespace.
 func (b *Book) writes(sp *space) map[string]int64 {
 	all := b.shares.written(sp.name, b.sizes.run)
@@ -168,11 +186,7 @@ func (b *Book) limitedBytes() (list []*space) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, name := range slices.Sorted(maps.Keys(b.spaces)) {
-		sp := b.spaces[name]
-		sp.mu.Lock()
-		limited := sp.is.Quotas.Bytes > 0
-		sp.mu.Unlock()
-		if limited {
+		if sp := b.spaces[name]; sp.bounded() {
 			list = append(list, sp)
 		}
 	}

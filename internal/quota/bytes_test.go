@@ -318,3 +318,59 @@ func TestWhatIsKnownOfAnotherNodeMayBeOld(t *testing.T) {
 		}
 	}
 }
+
+// TestADeadNodeHoldsNothing kills a node that has groups of workers and has written, and starts none of its
+// name again: its groups and its demand count no longer, its bytes do, also for a node that starts later, and
+// its note is deleted.
+func TestADeadNodeHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		list := nodes(t, 2)
+		store := list[0].store.Store
+		list[0].put(t, rouse.Quotas{PoolGroups: 5, Bytes: 100_000, Creates: 100})
+		time.Sleep(measureEvery)
+		for old := list[0].sizes.of("acme"); list[0].sizes.of("acme").Rows == old.Rows; time.Sleep(100 * time.Millisecond) {
+			list[0].fits(t, "before", 1000)
+		}
+		dead := newNode(t, store, "killed") // just after a measurement, so that the next one is after its death
+		dead.groups.Store(5)
+		if !dead.fits(t, "one", 20_000) {
+			t.Fatal("refused")
+		}
+		_, _ = dead.Writes("acme", 500)
+		if err := dead.publish(t.Context(), dead.published(rouse.At(time.Now()), 1), false); err != nil {
+			t.Fatal(err)
+		}
+		noted := func() bool {
+			row, err := store.Get(t.Context(), []rouse.Key{{Namespace: access.Reserved, Name: "\x01demand/killed"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return row[0].Revision > 0
+		}
+		time.Sleep(publishEvery + access.RefreshEvery)
+		if _, u, err := list[0].Get(t.Context(), "acme"); err != nil || u.PoolGroups != 5 || u.Creates == 0 || list[1].GroupRoom("acme") || !noted() {
+			t.Errorf("while it lives: %+v, %v", u, err)
+		}
+		for ; noted(); time.Sleep(100 * time.Millisecond) {
+			if time.Since(began) > 5*time.Minute {
+				t.Fatal("its note stays for ever")
+			}
+		}
+		late := newNode(t, store, "late")
+		if got := late.find("acme").bytes(); got < 21_000 {
+			t.Errorf("a node that starts then finds %d bytes", got)
+		}
+		time.Sleep(publishEvery)
+		for i, n := range list {
+			if _, u, err := n.Get(t.Context(), "acme"); err != nil || u.PoolGroups != 0 || u.Creates != 0 || u.Bytes < 21_000 || !n.GroupRoom("acme") {
+				t.Errorf("node %d after its death: %+v, %v", i, u, err)
+			}
+		}
+		for i, n := range append(list, late) {
+			if _, u, err := n.Get(t.Context(), "acme"); err != nil || u.Bytes > 22_000 {
+				t.Errorf("node %d when all was measured: %d bytes, %v; want 21000", i, u.Bytes, err)
+			}
+		}
+	})
+}

@@ -234,6 +234,72 @@ func TestAFullNamespaceIsNotCountedForEachRequest(t *testing.T) {
 	})
 }
 
+// record writes a record of a timer of a namespace.
+func (n *node) record(t *testing.T, namespace, name string) {
+	t.Helper()
+	key := rouse.Key{Namespace: namespace, Name: name}
+	log := []rouse.Record{{Namespace: namespace, Name: name, Ending: rouse.EndFired, Ended: rouse.At(time.Now())}}
+	if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: key, If: rouse.AnyRevision, Keep: true, Log: log}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded returns how many records a namespace has.
+func (n *node) recorded(t *testing.T, namespace string) int {
+	t.Helper()
+	page, err := n.store.Records(t.Context(), rouse.RecordQuery{Namespace: namespace, Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(page.Records)
+}
+
+// slowTrim is a store that deletes the records of a timer slowly.
+type slowTrim struct{ rouse.Store }
+
+func (s slowTrim) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
+	time.Sleep(20 * time.Millisecond)
+	return s.Store.TrimTimer(ctx, namespace, name, keep)
+}
+
+// TestADeletedNamespaceLeavesNoRecords: the next one of its name shows none of before. One call deletes as
+// many as it has time for, and one that is refused because of a timer deletes none.
+func TestADeletedNamespaceLeavesNoRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1500
+		n := newNode(t, slowTrim{mem.New()}, "a")
+		n.put(t, rouse.Quotas{})
+		for i := range many {
+			n.record(t, "acme", fmt.Sprint("timer", i))
+			n.record(t, "acme", "often")
+		}
+		n.record(t, "other", "timer")
+		n.write(t, "one")
+		if err := n.Delete(t.Context(), "acme"); !errors.Is(err, rouse.ErrConflict) || n.recorded(t, "acme") != 2*many {
+			t.Fatalf("with a timer: %v, %d records", err, n.recorded(t, "acme"))
+		}
+		if _, err := n.store.Apply(t.Context(), []rouse.Change{{Key: rouse.Key{Namespace: "acme", Name: "one"}, If: rouse.AnyRevision}}); err != nil {
+			t.Fatal(err)
+		}
+		err := n.Delete(t.Context(), "acme")
+		if left := n.recorded(t, "acme"); !errors.Is(err, rouse.ErrOverloaded) || !n.Exists("acme") || left == 0 || left > many {
+			t.Fatalf("more than one call deletes: %v, %d records are left", err, left)
+		}
+		go func() { // it ends while the namespace is being deleted
+			for n.Exists("acme") {
+				time.Sleep(time.Millisecond)
+			}
+			n.record(t, "acme", "late")
+		}()
+		for errors.Is(err, rouse.ErrOverloaded) {
+			err = n.Delete(t.Context(), "acme")
+		}
+		if err != nil || n.Exists("acme") || n.recorded(t, "acme") != 0 || n.recorded(t, "other") != 1 {
+			t.Errorf("%v; %d records are left, and %d of another namespace", err, n.recorded(t, "acme"), n.recorded(t, "other"))
+		}
+	})
+}
+
 // counting counts the calls of a store: all, those of Count, and the lists of the namespace acme.
 type counting struct {
 	rouse.Store

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ type shares struct {
 	kind *access.Kind
 
 	mu     sync.Mutex
-	peers  map[string]published // by node, also this one
+	peers  map[string]published // by live node, also this one
+	dead   map[string]published // by node of which there is nothing new, until its note is deleted
 	past   map[string]written   // of runs of nodes that have ended
 	live   int
 	leader string // the first of the live nodes, in the order of their names
@@ -49,26 +51,33 @@ type published struct {
 	Demand  map[string][kinds]float64 `json:"demand,omitempty"`
 	Written written                   `json:"written,omitempty"`
 	Groups  map[string]int            `json:"groups,omitempty"`
+
+	revision uint64 // of the note
 }
 
 func (s *shares) init(b *Book, shared *access.Shared) {
-	s.book, s.peers, s.past, s.live = b, map[string]published{}, map[string]written{}, 1
+	s.book, s.live = b, 1
+	s.peers, s.dead, s.past = map[string]published{}, map[string]published{}, map[string]written{}
 	s.kind = shared.Kind("demand", func(n note.Note) {
-		var p published
+		p := published{revision: n.Revision}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		gone := n.Revision == 0 || n.Read(&p) != nil
-		if old := s.peers[n.Name]; len(old.Written) > 0 && (gone || old.Run != p.Run) {
+		old, known := s.dead[n.Name]
+		if !known {
+			old = s.peers[n.Name]
+		}
+		if len(old.Written) > 0 && (gone || old.Run != p.Run) {
 			if len(s.past) >= maxPast {
 				clear(s.past)
 			}
 			s.past[old.Run] = old.Written
 		}
-		if gone {
-			delete(s.peers, n.Name)
-			return
+		delete(s.peers, n.Name)
+		delete(s.dead, n.Name)
+		if !gone {
+			s.peers[n.Name] = p // if it is old, current finds that
 		}
-		s.peers[n.Name] = p
 	})
 }
 
@@ -80,8 +89,10 @@ func (s *shares) written(namespace, except string) map[string]int64 {
 	for run, w := range s.past {
 		all[run] = w[namespace]
 	}
-	for _, p := range s.peers {
-		all[p.Run] = p.Written[namespace]
+	for _, nodes := range []map[string]published{s.dead, s.peers} {
+		for _, p := range nodes {
+			all[p.Run] = p.Written[namespace]
+		}
 	}
 	delete(all, except)
 	return all
@@ -134,6 +145,7 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 				last = time.Now()
 				if b.publish(ctx, mine, alone) == nil {
 					b.divide(now)
+					b.deleteDead(ctx)
 				}
 			}
 		}
@@ -211,23 +223,45 @@ func (s *shares) own(node string, p published) {
 	s.peers[node] = p
 }
 
-// current returns what the live nodes have published.
+// current returns what the live nodes have published. What the others have published counts no longer, except
+// for the bytes that they have written.
 func (s *shares) current(now rouse.Instant) map[string]published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := map[string]published{}
 	for node, p := range s.peers {
-		if p.At.Add(goneAfter) > now {
-			live[node] = p
+		if p.At.Add(goneAfter) <= now {
+			s.dead[node] = p
+			delete(s.peers, node)
 		}
 	}
-	s.live, s.leader = max(1, len(live)), ""
-	for node := range live {
+	s.live, s.leader = max(1, len(s.peers)), ""
+	for node := range s.peers {
 		if s.leader == "" || node < s.leader {
 			s.leader = node
 		}
 	}
-	return live
+	return maps.Clone(s.peers)
+}
+
+// deleteDead deletes the notes of dead nodes, if this is the first one of those that live: a process of the
+// same name may never start. A note stays until all bytes that it has are in a measurement, so that a node
+// that starts later misses none. One that was written again stays as well.
+func (b *Book) deleteDead(ctx context.Context) {
+	if !b.shares.first(b.opts.Node()) {
+		return
+	}
+	b.shares.mu.Lock()
+	dead := maps.Clone(b.shares.dead)
+	b.shares.mu.Unlock()
+	var deletes []access.Change
+	for node, p := range dead {
+		if len(deletes) < maxPast && b.measuredAll(p) {
+			deletes = append(deletes, access.Change{Name: node, If: p.revision})
+		}
+	}
+	if len(deletes) > 0 {
+		_ = b.shares.kind.Write(ctx, deletes...) // those that are left are deleted in the next round
+	}
 }
 
 // asked returns what is asked for a namespace of all nodes, in requests a second.

@@ -53,8 +53,13 @@ type space struct {
 	weight  int64 // bytes without them
 	groups  int64 // of workers on this node when it took its last share
 
-	counting sync.Mutex // held while the timers are counted
-	count    int64      // of timers, when they were counted
+	timers, overlaps counted
+}
+
+// counted is what this node knows of a number of rows that has a quota. The mutex of the space guards it.
+type counted struct {
+	counting sync.Mutex // held while they are counted
+	count    int64      // of rows, when they were counted
 	added    int64      // since then, by this node
 	until    time.Time  // when they are counted again
 }
@@ -65,7 +70,7 @@ func (sp *space) set(is rouse.Namespace) {
 	first := sp.is.Revision == 0
 	old := rates(&sp.is.Quotas)
 	sp.is = is
-	sp.until = time.Time{}
+	sp.timers.until, sp.overlaps.until = time.Time{}, time.Time{}
 	for i, r := range rates(&is.Quotas) {
 		switch {
 		case first || old[i] == 0 || r == 0:
@@ -140,65 +145,81 @@ func (sp *space) take(kind, n int, now time.Time) (int, error) {
 	return got, exceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(), time.Millisecond))
 }
 
-// room returns how many of n timers there is room for. A node adds at most half of its part of what is left
-// before it counts again, as the others add timers, too.
-func (sp *space) room(ctx context.Context, b *Book, n int) (int, error) {
-	got, err, known := sp.roomKnown(n, false)
+// countedQuota is a quota that bounds a number of rows.
+type countedQuota struct {
+	name   string
+	most   func(q *rouse.Quotas) int64
+	states []rouse.State // of the rows
+	of     func(sp *space) *counted
+}
+
+var (
+	timerCount = countedQuota{rouse.QuotaTimers, func(q *rouse.Quotas) int64 { return q.Timers }, rouse.ListedStates,
+		func(sp *space) *counted { return &sp.timers }}
+	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps }, []rouse.State{rouse.StateFiring},
+		func(sp *space) *counted { return &sp.overlaps }}
+)
+
+// room returns how many of n rows there is room for. A node adds at most half of its part of what is left
+// before it counts again, as the others add rows, too.
+func (sp *space) room(ctx context.Context, b *Book, q *countedQuota, n int) (int, error) {
+	got, err, known := sp.roomKnown(q, n, false)
 	if known {
 		return got, err
 	}
-	if err := sp.recount(ctx, b); err != nil {
+	if err := sp.recount(ctx, b, q); err != nil {
 		return 0, err
 	}
-	got, err, _ = sp.roomKnown(n, true)
+	got, err, _ = sp.roomKnown(q, n, true)
 	return got, err
 }
 
-// roomKnown is room by the last count; known is false if the timers have to be counted first.
-func (sp *space) roomKnown(n int, counted bool) (got int, err error, known bool) {
+// roomKnown is room by the last count; known is false if the rows have to be counted first.
+func (sp *space) roomKnown(q *countedQuota, n int, counted bool) (got int, err error, known bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	most, nodes := sp.is.Quotas.Timers, int64(max(1, sp.nodes))
+	c, most, nodes := q.of(sp), q.most(&sp.is.Quotas), int64(max(1, sp.nodes))
 	if most == 0 {
 		return n, nil, true
 	}
 	now := time.Now()
-	left := max(0, most-sp.count-sp.added)
+	left := max(0, most-c.count-c.added)
 	if nodes > 1 && int64(n) > left/nodes { // others may take what is left at the same time
 		left = max(left/nodes, min(left, 1))
 	}
-	part := most - sp.count
+	part := most - c.count
 	if nodes > 1 {
 		part /= 2 * nodes
 	}
-	switch fresh := now.Before(sp.until); {
-	case counted || fresh && sp.added+int64(n) <= part || fresh && left == 0 && now.Before(sp.until.Add(fullFor-freshFor)):
+	switch fresh := now.Before(c.until); {
+	case counted || fresh && c.added+int64(n) <= part || fresh && left == 0 && now.Before(c.until.Add(fullFor-freshFor)):
 	default:
 		return 0, nil, false
 	}
 	got = int(min(int64(n), left))
-	sp.added += int64(got)
+	c.added += int64(got)
 	if got < n {
-		err = exceeded(sp.name, rouse.QuotaTimers, strconv.FormatInt(most, 10), countAgain)
+		err = exceeded(sp.name, q.name, strconv.FormatInt(most, 10), countAgain)
 	}
 	return got, err, true
 }
 
-// recount reads how many timers there are. What is added during that may count twice until the next time,
+// recount reads how many rows there are. What is added during that may count twice until the next time,
 // which refuses too much rather than too little.
-func (sp *space) recount(ctx context.Context, b *Book) error {
-	sp.counting.Lock()
-	defer sp.counting.Unlock()
+func (sp *space) recount(ctx context.Context, b *Book, q *countedQuota) error {
+	c := q.of(sp)
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	sp.mu.Lock()
-	before := sp.added
+	before := c.added
 	sp.mu.Unlock()
-	n, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: rouse.ListedStates})
+	n, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: q.states})
 	if err != nil {
 		return rouse.Unavailable(err)
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.count, sp.added, sp.until = n, sp.added-before, time.Now().Add(freshFor)
+	c.count, c.added, c.until = n, c.added-before, time.Now().Add(freshFor)
 	return nil
 }
 

@@ -101,6 +101,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	}
 	sample := t.Row()
 	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
+	most = ts.admission.occurrencesAtATime(key.Namespace, sample.Size(), most)
 	starts := starting{now: now, perSecond: r.PerSecond}
 	if was != nil { // those of the earlier request may still wait
 		starts.n = int(was.N)
@@ -216,6 +217,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		side := t.Backfill(c.Due, starts.now)
 		rows[i], keys[i] = side.Row(), side.Key
 	}
+	admitted := false
 	for range maxTries {
 		there, err := ts.store.Get(ctx, keys)
 		if err != nil {
@@ -231,6 +233,12 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			c.Also = append(c.Also, rows[i])
 		}
 		begun := c.Also
+		if !admitted && len(begun) > 0 {
+			if err := ts.admission.occurrences(ctx, t.Key.Namespace, begun); err != nil {
+				return 0, err
+			}
+			admitted = true
+		}
 		waiting = uint64(len(rows) - len(begun))
 		if o != nil {
 			marked := *o

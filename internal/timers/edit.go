@@ -417,7 +417,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
 			return edited{}, conflicting(key, t.Revision)
 		}
-		read, ended, stored := t.Revision, t.Ended, t.Visible
+		read, stored := t.Revision, t.Visible
 		in := ts.Engine.HolderOf(&t)
 		if fenced == read {
 			in = in.Fenced(&t)
@@ -452,9 +452,6 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		}
 		if out.Applied {
 			touched(ctx, key, read, out.Revision)
-			if step.To != nil && key.Fire == "" {
-				ts.Engine.NoteGrowth(key, ended, step.To.Ended)
-			}
 			return edited{revision: out.Revision, inFlight: w.InFlight || ts.Engine.MayBeOut(&was)}, nil
 		}
 	}

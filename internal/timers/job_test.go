@@ -518,14 +518,15 @@ func TestARepetitionOfABulkChange(t *testing.T) {
 // created are quotas of which one namespace has been created.
 type created struct{ namespace string }
 
-func (c created) Exists(namespace string) bool                       { return namespace == c.namespace }
-func (created) Writes(_ string, n int) (int, error)                  { return n, nil }
-func (created) Room(_ context.Context, _ string, n int) (int, error) { return n, nil }
-func (created) Fit(_ string, sizes []int64) (int, error)             { return len(sizes), nil }
-func (created) Refuse(string, string, int64) error                   { return rouse.ErrQuota }
-func (created) Read(string) error                                    { return nil }
-func (created) Of(string) rouse.Quotas                               { return rouse.Quotas{} }
-func (created) Nodes() int                                           { return 1 }
+func (c created) Exists(namespace string) bool                              { return namespace == c.namespace }
+func (created) Writes(_ string, n int) (int, error)                         { return n, nil }
+func (created) Room(_ context.Context, _ string, n int) (int, error)        { return n, nil }
+func (created) OverlapRoom(_ context.Context, _ string, n int) (int, error) { return n, nil }
+func (created) Fit(_ string, sizes []int64) (int, error)                    { return len(sizes), nil }
+func (created) Refuse(string, string, int64) error                          { return rouse.ErrQuota }
+func (created) Read(string) error                                           { return nil }
+func (created) Of(string) rouse.Quotas                                      { return rouse.Quotas{} }
+func (created) Nodes() int                                                  { return 1 }
 
 // TestABulkChangeOfANamespaceThatDoesNotExist is refused as other writes are, and leaves nothing.
 func TestABulkChangeOfANamespaceThatDoesNotExist(t *testing.T) {

@@ -19,6 +19,8 @@ type Quotas interface {
 	Writes(namespace string, n int) (int, error)
 	// Room returns how many more timers, of n, there is room for, and why for no more.
 	Room(ctx context.Context, namespace string, n int) (int, error)
+	// OverlapRoom is Room for occurrences next to their timers.
+	OverlapRoom(ctx context.Context, namespace string, n int) (int, error)
 	// Fit returns how many writes, by how many bytes each adds, there is room for, and why for no more.
 	Fit(namespace string, sizes []int64) (int, error)
 	// Refuse returns the error of a request beyond a quota of single timers.
@@ -240,6 +242,46 @@ func (a *admission) grows(namespace string, old, row *rouse.Row) error {
 	}
 	_, err := a.quotas.Fit(namespace, []int64{rowSize(row) - rowSize(old)})
 	return err
+}
+
+// occurrences admits that all of the rows of occurrences are written next to a timer, or nothing.
+func (a *admission) occurrences(ctx context.Context, namespace string, rows []rouse.Row) error {
+	if a.quotas == nil {
+		return nil
+	}
+	size := int64(0)
+	for i := range rows {
+		size += rows[i].Size()
+	}
+	if _, err := a.quotas.OverlapRoom(ctx, namespace, len(rows)); err != nil {
+		return err
+	}
+	_, err := a.quotas.Fit(namespace, []int64{size})
+	return err
+}
+
+// redrives admits that a dead letter becomes an occurrence in progress.
+func (a *admission) redrives(ctx context.Context, namespace string, dead, row *rouse.Row) error {
+	if _, err := a.quotas.OverlapRoom(ctx, namespace, 1); err != nil {
+		return err
+	}
+	return a.grows(namespace, dead, row)
+}
+
+// occurrencesAtATime returns how many occurrences of a size are admitted together: a tenth of this node's
+// part of the quotas, so that nearly all of what is left can be used; at least one, and most without quotas.
+func (a *admission) occurrencesAtATime(namespace string, size int64, most int) int {
+	if a.quotas == nil {
+		return most
+	}
+	q, part := a.quotas.Of(namespace), int64(10*max(1, a.quotas.Nodes()))
+	if q.Overlaps > 0 {
+		most = int(min(int64(most), q.Overlaps/part))
+	}
+	if q.Bytes > 0 {
+		most = int(min(int64(most), q.Bytes/part/max(1, size)))
+	}
+	return max(1, most)
 }
 
 // returned gives back the room of a row that was admitted in place of another one, and is not written. What

@@ -27,6 +27,12 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 				return rouse.Step{}, err
 			}
 		}
+		if ts.admission.quotas != nil {
+			was, is := t.Row(), to.Row()
+			if err := ts.admission.redrives(ctx, key.Namespace, &was, &is); err != nil {
+				return rouse.Step{}, err
+			}
+		}
 		return rouse.Step{To: &to}, nil
 	})
 	return t.Spec.Target, err
