@@ -182,7 +182,7 @@ func TestBulksAtATime(t *testing.T) {
 	var streams []interface {
 		Recv() (*rousev1.BulkProgress, error)
 	}
-	for range maxBulks {
+	for range maxBulks * 3 / 4 { // as many as one address may have
 		stream, err := c.Bulk(t.Context(), &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "delete"})
 		if err != nil {
 			t.Fatal(err)
