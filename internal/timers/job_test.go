@@ -524,6 +524,7 @@ func (created) Room(_ context.Context, _ string, n int) (int, error) { return n,
 func (created) Fit(_ string, sizes []int64) (int, error)             { return len(sizes), nil }
 func (created) Refuse(string, string, int64) error                   { return rouse.ErrQuota }
 func (created) Read(string) error                                    { return nil }
+func (created) ReadSpans([]access.Span) error                        { return nil }
 func (created) Of(string) rouse.Quotas                               { return rouse.Quotas{} }
 func (created) Nodes() int                                           { return 1 }
 
