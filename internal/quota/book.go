@@ -324,8 +324,8 @@ func (b *Book) Read(namespace string) error {
 	return b.counted(err)
 }
 
-// ReadSpans admits a request that reads parts of the namespaces: it is charged to each of them. One whose rate
-// of reads is used up refuses it.
+// ReadSpans admits a request that reads parts of the namespaces: it is charged to each of them. One whose
+// rate of reads is used up refuses it.
 func (b *Book) ReadSpans(spans []access.Span) error {
 	var refused error
 	for _, sp := range b.spacesIn(spans) {

@@ -50,6 +50,7 @@ type service struct {
 	simulate *slots // simulations
 	calls    *slots // requests to pools that wait for their answers
 	logins   *slots // logins that ask their issuer
+	open     *slots // calls that need no credentials
 
 	// What is done once at a time, by callers with rights in all of the store only.
 	copying sync.Mutex // held during a backup
@@ -66,6 +67,7 @@ const (
 	maxBulks       = 8
 	maxSimulations = 4
 	maxLogins      = 16
+	maxOpen        = 4096
 
 	// Every weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384
 	// timers or 64 MiB.
@@ -80,7 +82,16 @@ func newService(o *Options, draining context.Context) *service {
 	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
 		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers),
 		bulks: newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations), calls: newSlots("calls", maxCalls),
-		logins: newSlots("logins", maxLogins), started: rouse.Reached(time.Now()), draining: draining}
+		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
+}
+
+// takeOpen takes a place of a call that needs no credentials, until the returned function is called. Other
+// calls need none.
+func (s *service) takeOpen(ctx context.Context, method string) (give func(), err error) {
+	if v, _ := access.VerbOf(method); v != access.Open {
+		return func() {}, nil
+	}
+	return s.open.take(ctx)
 }
 
 // control decides what callers may do; nil: everything.

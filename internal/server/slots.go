@@ -44,8 +44,8 @@ func newSlots(limit string, most int) *slots {
 	return &slots{limit: limit, most: int64(most), held: map[holder]int64{}, waiting: map[holder][]*waiter{}}
 }
 
-// placesFor returns the places that a request needs. One that needs more than its holders can have at all gets
-// as many as they can have, and so runs alone among theirs.
+// placesFor returns the places that a request needs. One that needs more than its holders can have at all
+// gets as many as they can have, and so runs alone among theirs.
 func (s *slots) placesFor(ctx context.Context, n int64) places {
 	most := access.FairRoom(0, s.most)
 	if p := access.From(ctx); p != nil {

@@ -63,7 +63,11 @@ func (stuck) Finish(ctx context.Context, _ *access.Attempt, _ *access.Answer) (*
 }
 
 // Authenticate takes "NAMESPACE/NAME" for the credential of an admin of the namespace.
-func (stuck) Authenticate(_ context.Context, c *access.Credentials) (*access.Principal, error) {
+func (stuck) Authenticate(ctx context.Context, c *access.Credentials) (*access.Principal, error) {
+	if c.Bearer == "stuck" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	namespace, _, ok := strings.Cut(c.Bearer, "/")
 	if !ok {
 		return nil, nil
@@ -94,6 +98,7 @@ var placeHolders = map[string]placeHolder{
 	"bulks":       {method: "POST", path: "/v1/namespaces/NS/timers:bulk", body: `{"action":"redrive","filter":{}}`},
 	"simulations": {method: "POST", path: "/v1/namespaces/NS/timers:simulate", body: `{"until":"2030-01-02T00:00:00Z"}`},
 	"calls":       {method: "POST", path: "/v1/namespaces/NS/pools/core/1:call?wait=5m", body: "x"},
+	"open":        {method: "POST", path: "/v1/session", body: `{"key":"stuck"}`, open: true},
 	"logins":      {method: "GET", path: "/v1/session/login?issuer=issuer", open: true},
 }
 

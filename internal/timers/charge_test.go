@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse/internal/quota"
 )
 
-// TestEveryReadIsCharged: a tenant reaches the quota of its namespace by each operation that reads, whether it
-// names the namespace or asks for all of them; operators of the whole store are not bound by the quotas of
+// TestEveryReadIsCharged: a tenant reaches the quota of its namespace by each operation that reads, whether
+// it names the namespace or asks for all of them; operators of the whole store are not bound by the quotas of
 // namespaces that they do not name.
 func TestEveryReadIsCharged(t *testing.T) {
 	forAll := map[string]func(ctx context.Context, ts *Timers, namespace string) error{

@@ -127,7 +127,8 @@ func (ts *sight) sought(ctx context.Context, q *rouse.Query, t *rouse.Timer) boo
 	return q.Sought.Timer(&shown)
 }
 
-// mayReveal refuses a caller that may see the contents of no timers of a namespace; without a namespace of any.
+// mayReveal refuses a caller that may see the contents of no timers of a namespace; without a namespace of
+// any.
 func (ts *sight) mayReveal(ctx context.Context, namespace string) error {
 	if namespace == "" {
 		return ts.access.Admit(ctx, access.Reveal)
@@ -237,9 +238,10 @@ func (ts *sight) recordsOf(ctx context.Context, namespace, name string) (target 
 	return target, labels, ts.access.Require(ctx, v, namespace, target, labels)
 }
 
-// ChargeRead charges a request that reads timers or records to its namespace, and refuses it if that one's rate
-// of reads is used up. A request for all namespaces, which has none, is charged to each of which the caller may
-// read something. Callers that may read everything are operators: what they read so is charged to none.
+// ChargeRead charges a request that reads timers or records to its namespace, and refuses it if that one's
+// rate of reads is used up. A request for all namespaces, which has none, is charged to each of which the
+// caller may read something. Callers that may read everything are operators: what they read so is charged to
+// none.
 func (ts *sight) ChargeRead(ctx context.Context, namespace string) error {
 	switch {
 	case ts.admission.quotas == nil:
