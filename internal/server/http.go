@@ -106,7 +106,7 @@ func (c *call) serve() error {
 		return err
 	}
 	defer leave()
-	give, err := c.handler.takeOpen(c.r.Context(), route.rpcMethod())
+	give, err := c.handler.open.takeIfOpen(c.r.Context(), route.rpcMethod())
 	if err != nil {
 		return err
 	}

@@ -85,15 +85,6 @@ func newService(o *Options, draining context.Context) *service {
 		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
 }
 
-// takeOpen takes a place of a call that needs no credentials, until the returned function is called. Other
-// calls need none.
-func (s *service) takeOpen(ctx context.Context, method string) (give func(), err error) {
-	if v, _ := access.VerbOf(method); v != access.Open {
-		return func() {}, nil
-	}
-	return s.open.take(ctx)
-}
-
 // control decides what callers may do; nil: everything.
 func (s *service) control() *access.Control {
 	if s.opts.Access == nil {

@@ -65,6 +65,15 @@ func (s *slots) take(ctx context.Context) (give func(), err error) {
 	return func() { s.give(p) }, nil
 }
 
+// takeIfOpen takes a place, as take does, for a call of a method that needs no credentials. Other calls need
+// no place.
+func (s *slots) takeIfOpen(ctx context.Context, method string) (give func(), err error) {
+	if v, _ := access.VerbOf(method); v != access.Open {
+		return func() {}, nil
+	}
+	return s.take(ctx)
+}
+
 // takeMany takes places until they are given back, or returns the error of a request that is shed.
 func (s *slots) takeMany(ctx context.Context, n int64) (places, error) {
 	p := s.placesFor(ctx, n)
