@@ -50,6 +50,10 @@ func (s *Spec) Check() error {
 	text("schedule", untabbed(s.Schedule), MaxSchedule, true)
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
+	if segment := dotSegment(s.Target); segment != "" {
+		add("target", s.Target, fmt.Sprintf("has the segment %q in its path, which receivers resolve to another path", Shorten(segment, 32)),
+			"write the path that is meant, without segments . and .., also escaped ones")
+	}
 	text("content_type", s.ContentType, MaxContentType, false)
 	most := MaxPayload
 	if strings.HasPrefix(s.Target, "dapr:") {
@@ -79,6 +83,37 @@ func (s *Spec) Check() error {
 		return &Invalid{ps}
 	}
 	return nil
+}
+
+// plainPath takes the escapes out of a path, as far as they matter to dotSegment.
+var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".", "%3b", ";", "%3B", ";")
+
+// dotSegment returns a segment of the path of a URL that means the same folder or the one above it, escaped
+// once or more, or with a parameter; "" if there is none. A receiver or a proxy resolves it, so that the fire
+// would be sent to a path outside of the prefixes that scopes of keys compare.
+func dotSegment(target string) string {
+	_, rest, _ := strings.Cut(target, ":")
+	rest, isURL := strings.CutPrefix(rest, "//")
+	begin := strings.IndexAny(rest, `/\?#`)
+	if !isURL || begin < 0 {
+		return ""
+	}
+	path := rest[begin:]
+	if end := strings.IndexAny(path, "?#"); end >= 0 {
+		path = path[:end]
+	}
+	if !strings.ContainsAny(path, ".%") {
+		return ""
+	}
+	for strings.Contains(path, "%25") {
+		path = strings.ReplaceAll(path, "%25", "%")
+	}
+	for segment := range strings.SplitSeq(plainPath.Replace(path), "/") {
+		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
+			return segment
+		}
+	}
+	return ""
 }
 
 // untabbed returns a schedule with spaces in place of the tabs between its fields, which lines of a crontab

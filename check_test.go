@@ -30,6 +30,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"timezone", func(s *Spec) { s.Timezone = "Europe/\xff" }},
 		{"target", func(s *Spec) { s.Target = "" }},
 		{"target", func(s *Spec) { s.Target = "https://x/" + strings.Repeat("a", MaxTarget) }},
+		{"target", func(s *Spec) { s.Target = "https://x/a/../b" }},
 		{"payload", func(s *Spec) { s.Payload = make([]byte, MaxPayload+1) }},
 		{"payload", func(s *Spec) { s.Target, s.Payload = "dapr:job/a", make([]byte, MaxJob+1) }},
 		{"content_type", func(s *Spec) { s.ContentType = "json" }},
@@ -123,5 +124,27 @@ func TestBackoffIsTheDocumentedShape(t *testing.T) {
 	}
 	if d := r.Backoff(1000, 0); d != time.Hour {
 		t.Errorf("capped at %v", d)
+	}
+}
+
+// TestDotSegments: however they are written, a path is not left by them; other dots stay.
+func TestDotSegments(t *testing.T) {
+	for _, target := range []string{"https://h/a/..", "https://h/a/../b", "https://h/a/./b", "https://h/..", "https://h:1/a/%2e%2e/b", "https://h/a/%2E./b", "https://h/a/.%2e",
+		"https://h/a/..%2fb", "https://h/a%2F..%2Fb", "https://h/a%5c..%5Cb", `https://h/a\..\b`, `https://h\..\b`, "https://h/a/%252e%252e/b", "https://h/a/%25252e%25252E/b",
+		"https://h/a/..;x=1/b", "https://h/a/..%3bx/b", "http://h/a/../b?c", "http://h/a/..?c", "http://h/a/..#c", "HTTPS://h/a/../b", "nats://h/a/../b"} {
+		s := Spec{Schedule: "* * * * *", Target: target}
+		err := s.Check()
+		if fieldOf(err) != "target" {
+			t.Errorf("%s is taken: %v", target, err)
+		} else if p := err.(*Invalid).Problems[0]; p.Value != target || !strings.Contains(p.Wrong, "segment") || p.Cure == "" {
+			t.Errorf("%s: %+v", target, p)
+		}
+	}
+	for _, target := range []string{"https://h", "https://h/", "https://h.example/a.b/c..d/...", "https://h/.well-known/x", "https://h/a?to=/../b", "https://h?x=/../b", "https://h#/../b",
+		"https://h/%2e%2ex", "https://h/%zz..", "https://../a", "stream:a/../b", "pool:core/..", "func:..", "reminder:.."} {
+		s := Spec{Schedule: "* * * * *", Target: target}
+		if err := s.Check(); err != nil {
+			t.Errorf("%s is refused: %v", target, err)
+		}
 	}
 }

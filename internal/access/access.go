@@ -28,6 +28,7 @@ type Principal struct {
 	Grants  []Grant   // what it may do
 	Expires time.Time // when its credential ends; the zero Time is never
 
+	tenant string // if it is another than that of its grants
 	system bool
 	valid  context.Context // ends when the credential is revoked; nil: that does not happen
 	end    context.CancelFunc

@@ -40,6 +40,7 @@ type stored struct {
 	Grants  []Grant   `json:"grants"`
 	Created time.Time `json:"created"`
 	Creator string    `json:"creator,omitempty"`
+	Tenant  string    `json:"tenant,omitempty"` // if it is another than that of its grants
 	Expires time.Time `json:"expires,omitzero"`
 	Secrets []Secret  `json:"secrets"`         // newest first
 	Asked   Tag       `json:"asked,omitempty"` // of the request that gave it its newest secret

@@ -51,7 +51,7 @@ func (k *Keys) take(n note.Note) {
 		k.log.Error("a key cannot be read, and is refused", "key", n.Name, "err", err)
 		n.Revision = 0
 	}
-	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants, Expires: e.Expires})
+	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants, Expires: e.Expires, tenant: e.Tenant})
 	k.mu.Lock()
 	old := k.entries[n.Name]
 	if old != nil {
@@ -124,8 +124,9 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	if err := k.control.requireAll(ctx, KeysCreate, key.Grants); err != nil {
 		return Key{}, "", err
 	}
-	if n := k.Len(); n >= MaxKeys {
-		return Key{}, "", rouse.Refuse("keys", fmt.Sprint(n), "are as many as there can be", "revoke those that are not used")
+	tenant := tenantOfKey(From(ctx), key.Grants)
+	if err := k.checkRoom(tenant); err != nil {
+		return Key{}, "", err
 	}
 	id := newID()
 	tag, asked := TagOf(ctx, "")
@@ -137,6 +138,9 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	if p := From(ctx); p != nil {
 		s.Creator = p.ID
 	}
+	if tenant != tenantOf(key.Grants) {
+		s.Tenant = tenant
+	}
 	switch err := k.kind.Write(ctx, Change{id, s, rouse.NoRow}); {
 	case asked && errors.Is(err, rouse.ErrConflict):
 		return Key{}, "", fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
@@ -144,6 +148,31 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 		return Key{}, "", err
 	}
 	return s.key(id), text, nil
+}
+
+// checkRoom refuses a key of a tenant that has its share of all keys. Keys that another node makes count
+// when this one has read them.
+func (k *Keys) checkRoom(tenant string) error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	all, held := len(k.entries), k.count(tenant)
+	switch {
+	case all >= MaxKeys:
+		return rouse.Refuse("keys", fmt.Sprint(all), "are as many as there can be", "revoke those that are not used")
+	case FairRoom(int64(held), int64(MaxKeys-all)) == 0:
+		return rouse.Refuse("keys", fmt.Sprint(held), fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others", cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
+	}
+	return nil
+}
+
+// count returns how many keys a tenant has; with k.mu.
+func (k *Keys) count(tenant string) (n int) {
+	for _, e := range k.entries {
+		if e.principal.Tenant() == tenant {
+			n++
+		}
+	}
+	return n
 }
 
 // Rotate gives a key a new secret, and returns its text. The old one is valid for overlap; one that is older

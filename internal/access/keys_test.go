@@ -276,7 +276,7 @@ func TestKeyLimits(t *testing.T) {
 	}
 	m.Keys.mu.Lock()
 	for i := range MaxKeys {
-		m.Keys.entries[fmt.Sprint(i)] = &entry{}
+		m.Keys.entries[fmt.Sprint(i)] = &entry{principal: &Principal{}}
 	}
 	m.Keys.mu.Unlock()
 	if _, _, err := m.Keys.Create(root, Key{Name: "x", Grants: writer}); !errors.As(err, new(*rouse.Invalid)) {

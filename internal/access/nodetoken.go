@@ -22,6 +22,9 @@ const (
 	nodeTokenFor    = 2 * time.Minute // clocks of nodes differ by less
 )
 
+// NodeSource is the Principal.Source of the other nodes of a store.
+const NodeSource = "node"
+
 // For returns a token for another node.
 func (t *NodeTokens) For(node string, now time.Time) string {
 	at := strconv.FormatInt(now.Unix(), 10)
@@ -51,5 +54,5 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	case time.Since(time.Unix(seconds, 0)).Abs() > nodeTokenFor:
 		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes", nodeTokenFor)
 	}
-	return &Principal{ID: "node", Name: "another node", Source: "node", Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
+	return &Principal{ID: "node", Name: "another node", Source: NodeSource, Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
 }

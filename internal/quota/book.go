@@ -381,6 +381,38 @@ func (b *Book) Read(namespace string) error {
 	return b.counted(err)
 }
 
+// ReadSpans admits a request that reads parts of the namespaces: it is charged to each of them. One whose
+// rate of reads is used up refuses it.
+func (b *Book) ReadSpans(spans []access.Span) error {
+	var refused error
+	for _, sp := range b.spacesIn(spans) {
+		if _, err := sp.take(reads, 1, time.Now()); err != nil && refused == nil {
+			refused = b.counted(err)
+		}
+	}
+	return refused
+}
+
+// spacesIn returns the namespaces in spans that have been created.
+func (b *Book) spacesIn(spans []access.Span) (list []*space) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, s := range spans {
+		if !s.Prefix {
+			if sp := b.spaces[s.Fixed]; sp != nil {
+				list = append(list, sp)
+			}
+			continue
+		}
+		for name, sp := range b.spaces {
+			if s.Has(name) {
+				list = append(list, sp)
+			}
+		}
+	}
+	return list
+}
+
 // Fit returns how many writes of timers, by how many bytes each adds, there is room for, and why for no more.
 func (b *Book) Fit(namespace string, sizes []int64) (int, error) {
 	sp := b.find(namespace)

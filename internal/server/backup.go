@@ -22,10 +22,10 @@ func (s *service) backup(ctx context.Context, w io.Writer) error {
 	if s.opts.Backup == nil {
 		return fmt.Errorf("this store cannot be copied through the API: %w", rousev1.ErrUnimplemented)
 	}
-	if !s.copying.TryAcquire(1) {
+	if !s.copying.TryLock() {
 		return fmt.Errorf("another backup is being written: %w", rousev1.ErrBusy)
 	}
-	defer s.copying.Release(1)
+	defer s.copying.Unlock()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	return s.ended(s.opts.Backup(ctx, w))

@@ -21,11 +21,11 @@ func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutRes
 	if once(ctx, &puts[0]) {
 		return s.createOnce(ctx, puts)
 	}
-	weight, err := s.admit(ctx, puts, false)
+	taken, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	return s.put(ctx, puts, weight)
+	return s.put(ctx, puts, taken)
 }
 
 // checkBatch refuses batches that are too large.

@@ -58,10 +58,10 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	if err := rouse.CheckInstant("to", to); err != nil {
 		return clockState{}, err
 	}
-	if !s.moving.TryAcquire(1) {
+	if !s.moving.TryLock() {
 		return clockState{}, fmt.Errorf("the clock is being moved: %w", rousev1.ErrBusy)
 	}
-	defer s.moving.Release(1)
+	defer s.moving.Unlock()
 	tag, asked := access.TagOf(ctx, "")
 	asks := fmt.Sprint(by, to, jump)
 	if last := &s.moved; asked && last.tag == tag {

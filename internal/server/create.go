@@ -25,8 +25,8 @@ type createOps interface {
 
 // put writes admitted timers. It names those without a name, unless they can only refer to an existing
 // timer.
-func (s *service) put(ctx context.Context, puts []timers.Put, weight int64) ([]timers.PutResult, error) {
-	defer s.writes.Release(weight)
+func (s *service) put(ctx context.Context, puts []timers.Put, taken places) ([]timers.PutResult, error) {
+	defer s.writes.give(taken)
 	for i := range puts {
 		p := &puts[i]
 		if p.Key.Name == "" && p.Mode != timers.ReplaceOnly && p.IfRevision == 0 {
@@ -51,11 +51,11 @@ func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, e
 		}
 		return results[0], results[0].Err
 	}
-	weight, err := s.admit(ctx, puts, false)
+	taken, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
-	results, err := s.put(ctx, puts, weight)
+	results, err := s.put(ctx, puts, taken)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
@@ -70,11 +70,11 @@ func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) 
 	case p.IfRevision != 0:
 		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
-	weight, err := s.admit(ctx, []timers.Put{p}, false)
+	taken, err := s.admit(ctx, []timers.Put{p}, false)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
-	defer s.writes.Release(weight)
+	defer s.writes.give(taken)
 	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
 	return res, cmp.Or(err, res.Err)
 }

@@ -33,6 +33,7 @@ type fake struct {
 	previewed rouse.Key  // of the last preview
 	spec      rouse.Spec // of the last preview
 	bulk      timers.BulkRequest
+	charged   []string // the namespaces of reads that the server itself does
 }
 
 // epoch is the fake's clock.
@@ -642,6 +643,11 @@ func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage
 }
 
 func (f *fake) Readable(context.Context, string, string) error { return nil }
+
+func (f *fake) ChargeRead(_ context.Context, namespace string) error {
+	f.set(func() { f.charged = append(f.charged, namespace) })
+	return nil
+}
 
 func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.Record, uint64) error) error {
 	ch := make(chan []rouse.Record, 16)

@@ -53,7 +53,7 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.WaitForHandlers(true),
 	)
-	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced}
+	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
 	for desc, impl := range services {
 		s.RegisterService(g.service(desc), impl)
 	}
@@ -93,6 +93,7 @@ type guard struct {
 	streams *background
 	audit   *audit.Log
 	traced  bool
+	open    *slots
 }
 
 // nowHeader is a response header with the service's clock in milliseconds since 1970. Clients compare times
@@ -125,7 +126,12 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 		}()
 		in := arrival{memory: g.memory, conn: callerConn(ctx)}
 		defer in.release()
+		give := func() {}
 		if ctx, call, err = g.enter(ctx, method); err == nil {
+			give, err = g.open.takeIfOpen(ctx, method)
+		}
+		if err == nil {
+			defer give()
 			out, err = h(srv, ctx, func(m any) error {
 				err := in.read(m, receive)
 				call.Request(m)
@@ -150,7 +156,12 @@ func (g guard) stream(method string, h grpc.StreamHandler) grpc.StreamHandler {
 			}
 		}()
 		defer in.end()
+		give := func() {}
 		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
+			give, err = g.open.takeIfOpen(in.ctx, method)
+		}
+		if err == nil {
+			defer give()
 			if p := access.From(in.ctx); p != nil {
 				var over context.CancelFunc
 				in.ctx, over = g.gate.Decider().Bound(in.ctx, p)

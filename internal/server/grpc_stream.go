@@ -160,11 +160,11 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 		close(w.done)
 		return nil
 	}
-	weight, err := c.server.admit(ctx, b.puts, true)
+	taken, err := c.server.admit(ctx, b.puts, true)
 	if err != nil {
 		return err
 	}
-	j := writing{w, b, weight}
+	j := writing{w, b, taken}
 	select {
 	case c.jobs <- j:
 	default:
@@ -180,8 +180,8 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 // writing is an admitted request.
 type writing struct {
 	*creating
-	batch  *batchCall
-	weight int64
+	batch *batchCall
+	taken places
 }
 
 // write writes a request.
@@ -200,7 +200,7 @@ func (c *createStream) write(ctx context.Context, w writing) {
 	}
 	w.batch.note(ctx)
 	call.About(w.batch.puts[0].Key.Namespace)
-	results, err := c.server.put(ctx, w.batch.puts, w.weight)
+	results, err := c.server.put(ctx, w.batch.puts, w.taken)
 	if err = call.End(ctx, err, codesOf); err != nil {
 		w.err = err
 		return

@@ -106,6 +106,11 @@ func (c *call) serve() error {
 		return err
 	}
 	defer leave()
+	give, err := c.handler.open.takeIfOpen(c.r.Context(), route.rpcMethod())
+	if err != nil {
+		return err
+	}
+	defer give()
 	keyed, err := c.keyed()
 	if err != nil {
 		return err

@@ -52,11 +52,11 @@ func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []r
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	weight, err := s.admit(ctx, puts, false)
+	taken, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	defer s.writes.Release(weight)
+	defer s.writes.give(taken)
 	return s.timers.Import(ctx, rows, mode)
 }
 

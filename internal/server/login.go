@@ -54,10 +54,11 @@ func (f *httpHandler) beginLogin(c *call) (at, cookie string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if !f.logins.TryAcquire(1) {
-		return "", "", overloaded("logins")
+	give, err := f.logins.take(c.ctx)
+	if err != nil {
+		return "", "", err
 	}
-	defer f.logins.Release(1)
+	defer give()
 	return g.BeginLogin(c.ctx, c.params.text("issuer"), c.params.text("return"), c.r.Host)
 }
 
@@ -91,10 +92,11 @@ func (f *httpHandler) finishLogin(c *call) (p *access.Principal, session, back s
 			*to = list[0]
 		}
 	}
-	if !f.logins.TryAcquire(1) {
-		return nil, "", "", overloaded("logins")
+	give, err := f.logins.take(c.ctx)
+	if err != nil {
+		return nil, "", "", err
 	}
-	defer f.logins.Release(1)
+	defer give()
 	p, session, back, err = g.FinishLogin(c.ctx, cookieOf(c.r, loginCookie), &answer)
 	return p, session, back, g.Refuse(err)
 }

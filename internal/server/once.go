@@ -85,11 +85,11 @@ func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.P
 			p.Spec.Keep = max(p.Spec.Keep, access.RepeatAge)
 		}
 	}
-	weight, err := s.admit(ctx, puts, false)
+	taken, err := s.admit(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.put(ctx, puts, weight)
+	results, err := s.put(ctx, puts, taken)
 	if err != nil {
 		return nil, err
 	}

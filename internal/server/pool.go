@@ -136,16 +136,18 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	key := rouse.Key{Namespace: r.namespace, Name: r.id}
 	var w *wait
 	if r.wait > 0 {
-		if calls.waiting.Load() >= maxCalls {
-			return called{}, overloaded("calls")
+		give, err := s.calls.take(ctx)
+		if err != nil {
+			return called{}, err
 		}
+		defer give()
 		w = calls.expect(key)
 		defer calls.leave(key, w)
 	}
-	_, err = s.create(access.AsSystem(ctx), timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	err = s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
-		return s.fetch(ctx, key, r.wait)
+		return s.awaitEnd(ctx, key, r.wait)
 	case err != nil:
 		return called{}, err
 	case w == nil:
@@ -156,6 +158,20 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 		return s.giveUp(ctx, key, w, err)
 	}
 	return out, err
+}
+
+// send writes a request. Its place is the caller's, although rouse itself writes it.
+func (s *service) send(ctx context.Context, p timers.Put) error {
+	puts := []timers.Put{p}
+	taken, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return err
+	}
+	results, err := s.put(access.AsSystem(ctx), puts, taken)
+	if err != nil {
+		return err
+	}
+	return results[0].Err
 }
 
 // expected waits for the end of a request.
@@ -218,8 +234,7 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 
 // fetch returns the outcome of a request. If it has not ended, fetch waits for its end.
 func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
-	calls := s.opts.Calls
-	if calls == nil {
+	if s.opts.Calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
 	if err := key.Check(); err != nil {
@@ -231,8 +246,20 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	if err := s.control().RequireIn(ctx, access.CallsCall, key.Namespace); err != nil {
 		return called{}, err
 	}
-	w := calls.expect(key) // before reading the store, so that the end is not missed
-	defer calls.leave(key, w)
+	if patience > 0 {
+		give, err := s.calls.take(ctx)
+		if err != nil {
+			return called{}, err
+		}
+		defer give()
+	}
+	return s.awaitEnd(ctx, key, patience)
+}
+
+// awaitEnd returns the outcome of a request; with patience it waits for its end.
+func (s *service) awaitEnd(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
+	w := s.opts.Calls.expect(key) // before reading the store, so that the end is not missed
+	defer s.opts.Calls.leave(key, w)
 	out, err := s.became(ctx, key)
 	if err == nil && out.status == rousev1.CallStatus_CALL_STATUS_PENDING && patience > 0 {
 		return s.expected(ctx, key, w, patience)

@@ -22,6 +22,7 @@ import (
 type recordOps interface {
 	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
 	Readable(ctx context.Context, namespace, name string) error
+	ChargeRead(ctx context.Context, namespace string) error
 	Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error
 }
 
@@ -67,7 +68,7 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	if q.namespace != everywhere {
 		namespace = q.namespace
 	}
-	if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
+	if err := cmp.Or(s.timers.Readable(ctx, namespace, q.name), s.timers.ChargeRead(ctx, namespace)); err != nil {
 		return err
 	}
 	give, err := s.follow.take(ctx)

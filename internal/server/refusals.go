@@ -17,7 +17,7 @@ const refusalsEvery = 10 * time.Second
 // sheds are the limits of concurrent requests, each with the words for its log line and error.
 var sheds = map[string]string{
 	"writes": "timers are being written", "reads": "lists are being read", "bulks": "bulk changes",
-	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", "logins": "people are signing in", limitMemory: "bytes are being received",
+	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", "logins": "people are signing in", "open": "calls without credentials", limitMemory: "bytes are being received",
 }
 
 const (

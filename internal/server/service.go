@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
@@ -43,16 +42,20 @@ type service struct {
 	refused *refusals
 	memory  *budget // of requests that are being received and handled
 
-	writes   *semaphore.Weighted // timers that are being written, by weight
-	most     int64               // of writes
-	reads    *slots              // lists and histories that are being read
-	follow   *slots              // followers
-	bulks    *slots              // requests that change many timers
-	simulate *slots              // simulations
-	logins   *semaphore.Weighted // logins that ask their issuer
-	copying  *semaphore.Weighted // backups
-	moving   *semaphore.Weighted // of the clock
-	moved    moved               // who has moving may use it
+	// What all callers share; see slots.
+	writes   *slots // timers that are being written, by weight
+	reads    *slots // lists and histories that are being read
+	follow   *slots // followers
+	bulks    *slots // requests that change many timers
+	simulate *slots // simulations
+	calls    *slots // requests to pools that wait for their answers
+	logins   *slots // logins that ask their issuer
+	open     *slots // calls that need no credentials
+
+	// What is done once at a time, by callers with rights in all of the store only.
+	copying sync.Mutex // held during a backup
+	moving  sync.Mutex // held during a move of the clock
+	moved   moved      // guarded by moving
 
 	started  rouse.Instant
 	draining context.Context // ends when the server begins to stop, and with it everything without an end of its own
@@ -64,6 +67,7 @@ const (
 	maxBulks       = 8
 	maxSimulations = 4
 	maxLogins      = 16
+	maxOpen        = 4096
 
 	// Every weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384
 	// timers or 64 MiB.
@@ -76,9 +80,9 @@ const (
 func newService(o *Options, draining context.Context) *service {
 	refused := newRefusals(o)
 	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
-		writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
-		reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers), bulks: newSlots("bulks", maxBulks),
-		simulate: newSlots("simulations", maxSimulations), logins: semaphore.NewWeighted(maxLogins), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
+		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers),
+		bulks: newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations), calls: newSlots("calls", maxCalls),
+		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
 }
 
 // control decides what callers may do; nil: everything.
@@ -112,18 +116,15 @@ func overloaded(limit string) error {
 	return &rouse.RetryAfter{Err: &shed{limit}, After: again}
 }
 
-// admit admits puts or sheds them; the caller releases the returned weight. With wait it blocks instead of
+// admit admits puts or sheds them; the caller gives the returned places back. With wait it blocks instead of
 // shedding: for streams, whose flow control then slows down the client.
-func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (weight int64, err error) {
+func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (places, error) {
+	var weight int64
 	for i := range puts {
 		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)
 	}
-	weight = min(weight, s.most) // a request above the limit runs alone
 	if wait {
-		return weight, s.writes.Acquire(ctx, weight)
+		return s.writes.awaitMany(ctx, weight)
 	}
-	if !s.writes.TryAcquire(weight) {
-		return 0, overloaded("writes")
-	}
-	return weight, nil
+	return s.writes.takeMany(ctx, weight)
 }

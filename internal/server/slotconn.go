@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -225,4 +226,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func connOf(ctx context.Context) *slotConn {
 	c, _ := ctx.Value(connKey{}).(*slotConn)
 	return c
+}
+
+// sourceOf returns the address of the caller of a request, as limits per address have it; the zero Addr of
+// calls within this process.
+func sourceOf(ctx context.Context) netip.Addr {
+	if c := cmp.Or(connOf(ctx), callerConn(ctx)); c != nil {
+		return c.source
+	}
+	return netip.Addr{}
 }

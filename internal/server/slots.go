@@ -2,59 +2,169 @@ package server
 
 import (
 	"context"
-	"strings"
+	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// slots are the places of requests that may take long. With access control, one tenant has half of them at
-// most, so that some are left for the others.
+// slots are the places of requests of one kind. Their holders share them by access.FairRoom: the tenant of a
+// caller, and the caller itself among what its tenant may have; callers without credentials, and all without
+// access control, by their addresses. So a client that takes all that it can get leaves places to others.
 type slots struct {
 	limit string // name
-	most  int
+	most  int64
 
-	mu   sync.Mutex
-	used int
-	held map[string]int // by tenant
+	mu      sync.Mutex
+	used    int64
+	held    map[holder]int64
+	waiting map[holder][]*waiter // by the narrowest holder, the first in line first
+}
+
+// holder is one that has places.
+type holder struct {
+	tenant, id string     // without an id: all principals of the tenant
+	address    netip.Addr // of callers without credentials
+}
+
+// places are those that a request has taken or waits for.
+type places struct {
+	of [2]holder // the wider one first; of a caller without credentials both are the same
+	n  int64
+}
+
+// waiter is a request that waits for places.
+type waiter struct {
+	places
+	taken chan struct{} // closed when it has them
 }
 
 func newSlots(limit string, most int) *slots {
-	return &slots{limit: limit, most: most, held: map[string]int{}}
+	return &slots{limit: limit, most: int64(most), held: map[holder]int64{}, waiting: map[holder][]*waiter{}}
+}
+
+// placesFor returns the places that a request needs. One that needs more than its holders can have at all
+// gets as many as they can have, and so runs alone among theirs.
+func (s *slots) placesFor(ctx context.Context, n int64) places {
+	most := access.FairRoom(0, s.most)
+	if p := access.From(ctx); p != nil {
+		tenant := p.Tenant()
+		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, access.FairRoom(0, most))}
+	}
+	at := holder{address: sourceOf(ctx)}
+	return places{[2]holder{at, at}, min(n, most)}
 }
 
 // take takes a place until the returned function is called, or returns the error of a request that is shed.
 func (s *slots) take(ctx context.Context) (give func(), err error) {
-	tenant, some := tenantOf(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used >= s.most || some && s.held[tenant] >= s.most/2 {
-		return nil, overloaded(s.limit)
+	p, err := s.takeMany(ctx, 1)
+	if err != nil {
+		return nil, err
 	}
-	s.used++
-	s.held[tenant]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.used--
-		if s.held[tenant]--; s.held[tenant] == 0 {
-			delete(s.held, tenant)
-		}
-	}, nil
+	return func() { s.give(p) }, nil
 }
 
-// tenantOf returns what the caller has in common with the other credentials of its tenant: the namespaces in
-// which it has rights. There is none without access control.
-func tenantOf(ctx context.Context) (tenant string, some bool) {
-	p := access.From(ctx)
-	if p == nil {
-		return "", false
+// takeIfOpen takes a place, as take does, for a call of a method that needs no credentials. Other calls need
+// no place.
+func (s *slots) takeIfOpen(ctx context.Context, method string) (give func(), err error) {
+	if v, _ := access.VerbOf(method); v != access.Open {
+		return func() {}, nil
 	}
-	var b strings.Builder
-	for i := range p.Grants {
-		for _, namespace := range p.Grants[i].Scope.Namespaces {
-			b.WriteString(namespace + " ")
+	return s.take(ctx)
+}
+
+// takeMany takes places until they are given back, or returns the error of a request that is shed.
+func (s *slots) takeMany(ctx context.Context, n int64) (places, error) {
+	p := s.placesFor(ctx, n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.takeIfFair(&p) {
+		return places{}, overloaded(s.limit)
+	}
+	return p, nil
+}
+
+// awaitMany takes places, and waits for them until ctx ends.
+func (s *slots) awaitMany(ctx context.Context, n int64) (places, error) {
+	w := &waiter{s.placesFor(ctx, n), make(chan struct{})}
+	key := w.of[1]
+	s.mu.Lock()
+	if len(s.waiting[key]) == 0 && s.takeIfFair(&w.places) {
+		s.mu.Unlock()
+		return w.places, nil
+	}
+	s.waiting[key] = append(s.waiting[key], w)
+	s.mu.Unlock()
+	select {
+	case <-w.taken:
+		return w.places, nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting[key], w); i >= 0 {
+		s.setWaiting(key, slices.Delete(s.waiting[key], i, i+1))
+	} else { // they came at the same time
+		s.release(&w.places)
+	}
+	s.serveWaiting()
+	return places{}, ctx.Err()
+}
+
+// give gives places back.
+func (s *slots) give(p places) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release(&p)
+	s.serveWaiting()
+}
+
+// takeIfFair takes places if their holders may have so many more.
+func (s *slots) takeIfFair(p *places) bool {
+	room := access.FairRoom(s.held[p.of[0]], s.most-s.used)
+	if p.of[1] != p.of[0] {
+		room = access.FairRoom(s.held[p.of[1]], room)
+	}
+	if p.n > room {
+		return false
+	}
+	s.add(p, p.n)
+	return true
+}
+
+func (s *slots) release(p *places) { s.add(p, -p.n) }
+
+// add changes how many the holders of places have.
+func (s *slots) add(p *places, n int64) {
+	s.used += n
+	for i, h := range p.of {
+		if i > 0 && h == p.of[0] {
+			break
+		}
+		if s.held[h] += n; s.held[h] == 0 {
+			delete(s.held, h)
 		}
 	}
-	return b.String(), true
+}
+
+// serveWaiting gives places to those that wait, as far as their holders may have them. It looks at the first
+// request of each holder only, so that a holder with many costs others no time.
+func (s *slots) serveWaiting() {
+	for key, queue := range s.waiting {
+		n := 0
+		for n < len(queue) && s.takeIfFair(&queue[n].places) {
+			close(queue[n].taken)
+			n++
+		}
+		s.setWaiting(key, slices.Delete(queue, 0, n))
+	}
+}
+
+func (s *slots) setWaiting(key holder, queue []*waiter) {
+	if len(queue) == 0 {
+		delete(s.waiting, key)
+		return
+	}
+	s.waiting[key] = queue
 }

@@ -189,6 +189,11 @@ func (s *service) targets(ctx context.Context, q targetQuery) (list []rouse.Targ
 		return nil, false, nil, err
 	}
 	defer give()
+	if p := access.From(ctx); !q.local || p == nil || p.Source != access.NodeSource { // a node asks for a caller that it has charged
+		if err := s.timers.ChargeRead(ctx, q.namespace); err != nil {
+			return nil, false, nil, err
+		}
+	}
 	mine, more := status.Targets()
 	if s.opts.Nodes == nil { // GET /v1/nodes calls it so
 		for i := range mine {

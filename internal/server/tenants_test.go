@@ -22,47 +22,6 @@ func tenant(t *testing.T, namespace string, targets ...string) context.Context {
 		Grants: []access.Grant{{Role: "reader", Scope: access.Scope{Namespaces: []string{namespace}, Targets: targets}}}})
 }
 
-// TestOneTenantLeavesPlaces: with as many credentials as it has.
-func TestOneTenantLeavesPlaces(t *testing.T) {
-	s := newSlots("reads", 8)
-	take := func(ctx context.Context, n int) (give []func()) {
-		for range n {
-			one, err := s.take(ctx)
-			if err != nil {
-				if !errors.Is(err, rouse.ErrOverloaded) {
-					t.Error(err)
-				}
-				break
-			}
-			give = append(give, one)
-		}
-		return give
-	}
-	acme := take(tenant(t, "acme"), 3)
-	if more := take(tenant(t, "acme", "stream:x"), 8); len(acme)+len(more) != 4 { // another credential
-		t.Errorf("one tenant has %d places", len(acme)+len(more))
-	}
-	if globex := take(tenant(t, "globex"), 8); len(globex) != 4 {
-		t.Errorf("another one has %d places", len(globex))
-	}
-	if more := take(tenant(t, "third"), 1); len(more) != 0 {
-		t.Error("there are more places than all")
-	}
-	for _, give := range acme {
-		give()
-	}
-	if more := take(tenant(t, "acme"), 8); len(more) != 3 {
-		t.Errorf("after 3 have ended there are %d", len(more))
-	}
-	if all := len(take(t.Context(), 8)); all != 0 {
-		t.Errorf("there are %d places more", all)
-	}
-	s = newSlots("reads", 8)
-	if all := len(take(t.Context(), 9)); all != 8 {
-		t.Errorf("without access control %d places can be taken", all)
-	}
-}
-
 // TestTokensOfPartsAreHidden: the place where a page ended may be a timer that the caller may not see.
 func TestTokensOfPartsAreHidden(t *testing.T) {
 	f, log := newFake(), slog.New(slog.DiscardHandler)

@@ -83,6 +83,11 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	if err != nil {
 		return err
 	}
+	if r.ErrorContains != "" { // what targets answered
+		if err := ts.mayReveal(ctx, r.Query.Namespace); err != nil {
+			return err
+		}
+	}
 	first := w.query
 	first.Limit = 1
 	if _, err := ts.page(ctx, first, w.verbs...); err != nil { // the caller may do it somewhere
@@ -94,6 +99,9 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		}
 	}
 	if r.DryRun {
+		if err := ts.ChargeRead(ctx, r.Query.Namespace); err != nil {
+			return err
+		}
 		return jobs.dryRun(ctx, w, progress)
 	}
 	id, err := jobs.startBulk(ctx, &r)
@@ -335,8 +343,17 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 // bulkMatches reports whether a request with the query is about a row.
 func (ts working) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Query, t *rouse.Timer) bool {
 	row := rouse.Row{Key: t.Key, State: t.State(), Labels: t.Spec.Labels, Due: t.Due}
-	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
-		strings.Contains(t.LastError, r.ErrorContains)
+	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) && ts.failedWith(ctx, r.ErrorContains, t)
+}
+
+// failedWith reports whether the error of a dead letter contains a text, as far as the caller may see it.
+func (ts *sight) failedWith(ctx context.Context, text string, t *rouse.Timer) bool {
+	if text == "" {
+		return true
+	}
+	shown := *t
+	ts.access.Redact(ctx, &shown)
+	return strings.Contains(shown.LastError, text)
 }
 
 // once reports whether the action changes something more when it is done again.

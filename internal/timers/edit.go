@@ -46,7 +46,7 @@ func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rous
 	if q.Limit < 1 {
 		return nil, nil, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
 	}
-	if err := ts.admission.read(q.Namespace); err != nil {
+	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
 		return nil, nil, err
 	}
 	timers, next, err := ts.list(ctx, q, access.TimersRead)

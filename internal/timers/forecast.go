@@ -22,7 +22,7 @@ const MaxForecast = 50_000
 // place, until it reaches a bound: Next is where the rest begins.
 func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	none := rouse.Forecast{}
-	if err := cmp.Or(q.Check(), ordinary(&q), ts.admission.read(q.Namespace)); err != nil {
+	if err := cmp.Or(q.Check(), ordinary(&q), ts.ChargeRead(ctx, q.Namespace)); err != nil {
 		return none, err
 	}
 	now, err := ts.store.Now(ctx)

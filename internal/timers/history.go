@@ -52,7 +52,7 @@ func (ts *sight) mayRead(ctx context.Context, namespace string) error {
 			return err
 		}
 	}
-	return ts.admission.read(namespace)
+	return ts.ChargeRead(ctx, namespace)
 }
 
 // ended is where a search of records ended.

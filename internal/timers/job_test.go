@@ -527,6 +527,7 @@ func (created) Refuse(string, string, int64) error                          { re
 func (created) Read(string) error                                           { return nil }
 func (created) Of(string) rouse.Quotas                                      { return rouse.Quotas{} }
 func (created) Nodes() int                                                  { return 1 }
+func (created) ReadSpans([]access.Span) error                               { return nil }
 
 // TestABulkChangeOfANamespaceThatDoesNotExist is refused as other writes are, and leaves nothing.
 func TestABulkChangeOfANamespaceThatDoesNotExist(t *testing.T) {

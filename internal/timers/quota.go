@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 )
 
@@ -27,6 +28,8 @@ type Quotas interface {
 	Refuse(namespace, quota string, limit int64) error
 	// Read refuses a request that reads.
 	Read(namespace string) error
+	// ReadSpans refuses a request that reads parts of the namespaces.
+	ReadSpans(spans []access.Span) error
 	// Of returns the quotas as this node enforces them.
 	Of(namespace string) rouse.Quotas
 	// Nodes returns how many nodes share the quotas.
@@ -291,14 +294,6 @@ func (a *admission) returned(namespace string, old, row *rouse.Row) {
 		return
 	}
 	_, _ = a.quotas.Fit(namespace, []int64{rowSize(old) - rowSize(row)})
-}
-
-// read admits a request that reads a namespace; one of all namespaces is not bounded.
-func (a *admission) read(namespace string) error {
-	if a.quotas == nil || namespace == "" {
-		return nil
-	}
-	return a.quotas.Read(namespace)
 }
 
 // lasts refuses a spec whose attempts may take longer than its namespace may have them: each holds a place of

@@ -127,6 +127,15 @@ func (ts *sight) sought(ctx context.Context, q *rouse.Query, t *rouse.Timer) boo
 	return q.Sought.Timer(&shown)
 }
 
+// mayReveal refuses a caller that may see the contents of no timers of a namespace; without a namespace of
+// any.
+func (ts *sight) mayReveal(ctx context.Context, namespace string) error {
+	if namespace == "" {
+		return ts.access.Admit(ctx, access.Reveal)
+	}
+	return ts.access.RequireIn(ctx, access.Reveal, namespace)
+}
+
 // ordinary refuses a query in another order than by name, where there is no other.
 func ordinary(q *rouse.Query) error {
 	if q.Order != rouse.OrderName || q.Reverse {
@@ -171,10 +180,13 @@ func (ts *sight) Count(ctx context.Context, q rouse.Query) (n int64, err error) 
 		if ts.access.Restricted(ctx, v, q.Namespace) {
 			return 0, ts.access.Uncountable(ctx, v, "a count")
 		}
-		if err := ts.admission.read(q.Namespace); err != nil {
+		if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
 			return 0, err
 		}
 		return ts.store.Count(ctx, q)
+	}
+	if err := ts.ChargeRead(ctx, ""); err != nil {
+		return 0, err
 	}
 	spans, err := ts.access.Spans(ctx, v)
 	if err != nil {
@@ -226,6 +238,24 @@ func (ts *sight) recordsOf(ctx context.Context, namespace, name string) (target 
 	return target, labels, ts.access.Require(ctx, v, namespace, target, labels)
 }
 
+// ChargeRead charges a request that reads timers or records to its namespace, and refuses it if that one's
+// rate of reads is used up. A request for all namespaces, which has none, is charged to each of which the
+// caller may read something. Callers that may read everything are operators: what they read so is charged to
+// none.
+func (ts *sight) ChargeRead(ctx context.Context, namespace string) error {
+	switch {
+	case ts.admission.quotas == nil:
+		return nil
+	case namespace != "":
+		return ts.admission.quotas.Read(namespace)
+	}
+	spans, err := ts.access.Spans(ctx, access.TimersRead)
+	if err != nil || slices.ContainsFunc(spans, access.Span.Whole) {
+		return err
+	}
+	return ts.admission.quotas.ReadSpans(spans)
+}
+
 // Readable refuses the history of a timer, or of a namespace, that the caller may not read; without a
 // namespace those of a caller that may read none.
 func (ts *sight) Readable(ctx context.Context, namespace, name string) error {
@@ -254,7 +284,7 @@ func (ts *sight) get(ctx context.Context, v access.Verb, key rouse.Key) (rouse.T
 		return rouse.Timer{}, err
 	}
 	if v == access.TimersRead {
-		if err := ts.admission.read(key.Namespace); err != nil {
+		if err := ts.ChargeRead(ctx, key.Namespace); err != nil {
 			return rouse.Timer{}, err
 		}
 	}

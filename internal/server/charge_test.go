@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+)
+
+// noTargets is the status of a node that sends nothing.
+type noTargets struct{ Status }
+
+func (noTargets) Targets() ([]rouse.TargetStatus, bool) { return nil, false }
+
+// TestReadsOfTheServerAreCharged: those of which the operations on timers do not know, once for a request to
+// several nodes.
+func TestReadsOfTheServerAreCharged(t *testing.T) {
+	f := newFake()
+	s := handlerOf(Options{Timers: f, Status: noTargets{}}).service
+	caller := tenant(t, "acme")
+	node := access.With(t.Context(), &access.Principal{ID: "node", Source: access.NodeSource, Grants: []access.Grant{{Role: "reader", Scope: access.Everything()}}})
+	ended, end := context.WithCancel(caller)
+	end()
+	for what, c := range map[string]struct {
+		read func() error
+		want []string
+	}{
+		"targets":              {func() error { _, _, _, err := s.targets(caller, targetQuery{namespace: "acme"}); return err }, []string{"acme"}},
+		"targets of all":       {func() error { _, _, _, err := s.targets(caller, targetQuery{}); return err }, []string{""}},
+		"targets of this node": {func() error { _, _, _, err := s.targets(caller, targetQuery{local: true}); return err }, []string{""}},
+		"targets for a node":   {func() error { _, _, _, err := s.targets(node, targetQuery{namespace: "acme", local: true}); return err }, nil},
+		"followers": {func() error {
+			_ = s.following(ended, follower{namespace: "acme"}, func() error { return nil }, nil)
+			return nil
+		}, []string{"acme"}},
+		"followers of all": {func() error {
+			_ = s.following(ended, follower{namespace: everywhere}, func() error { return nil }, nil)
+			return nil
+		}, []string{""}},
+	} {
+		f.charged = nil
+		if err := c.read(); err != nil || !slices.Equal(f.charged, c.want) {
+			t.Errorf("%s are charged to %q, %v; want %q", what, f.charged, err, c.want)
+		}
+	}
+}
