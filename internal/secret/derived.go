@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/note"
 )
 
@@ -28,6 +29,9 @@ type derivedNote struct {
 	Key     string `json:"key,omitempty"` // id of the sealing key; empty: the key of a process that has none
 	Salt    []byte `json:"salt"`
 	Created int64  `json:"created"` // Unix milliseconds
+
+	// Of a request with an Idempotency-Key:
+	Asked access.Tag `json:"asked,omitempty"`
 
 	revision uint64
 	plain    []byte
@@ -131,12 +135,19 @@ func (s *Secrets) RotateSessionKey(ctx context.Context) error {
 	if err := s.opts.Control.Require(ctx, access.SessionsRotate, "", "", nil); err != nil {
 		return err
 	}
+	tag, asked := access.TagOf(ctx, "")
 	s.mu.RLock()
-	ring := s.ring
+	ring, now := s.ring, s.derived[SessionKey]
 	s.mu.RUnlock()
+	if asked && now != nil && now.Asked == tag && s.opts.Now().Sub(time.UnixMilli(now.Created)) < access.RepeatAge {
+		audit.Repeated(ctx)
+		return nil
+	}
 	var changes []access.Change
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Derived)) {
-		changes = append(changes, access.Change{Name: name, Value: s.newDerived(ring), If: rouse.AnyRevision})
+		next := s.newDerived(ring)
+		next.Asked = tag
+		changes = append(changes, access.Change{Name: name, Value: next, If: rouse.AnyRevision})
 	}
 	return s.derivedNotes.Write(context.WithoutCancel(ctx), changes...) // it may end the caller's own session
 }

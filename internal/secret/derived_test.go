@@ -109,6 +109,20 @@ func TestDerivedKeys(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		check("after a rotation")
+		for range 2 { // the second one is a repetition
+			if err := b.RotateSessionKey(access.Repeatable(admin, "k")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			if seen[string(b.key(secret.SessionKey))] {
+				t.Error("a rotation with an Idempotency-Key has no effect")
+			}
+		}
+		once := b.key(secret.SessionKey)
+		if err := a.RotateSessionKey(access.Repeatable(admin, "k")); err != nil || !bytes.Equal(once, a.key(secret.SessionKey)) {
+			t.Errorf("a repeated rotation is carried out again: %v", err)
+		}
+		check("after a rotation that was repeated")
 		for _, k := range []*keys{ka, kb} {
 			k.set(first, second)
 		}
