@@ -97,8 +97,8 @@ func dump(t *testing.T, s rouse.Store) []byte {
 	return b.Bytes()
 }
 
-// TestTheStoreGivesNoRights: no key that a node holds or has given to anybody is in its store, in an archive of
-// it, or in a file other than those of keys.
+// TestTheStoreGivesNoRights: no key that a node holds or has given to anybody is in its store, in an archive
+// of it, or in a file other than those of keys.
 func TestTheStoreGivesNoRights(t *testing.T) {
 	for name, url := range map[string]func(t *testing.T) string{
 		"pebble":   func(*testing.T) string { return "" },
@@ -187,8 +187,8 @@ func TestTheStoreGivesNoRights(t *testing.T) {
 	}
 }
 
-// judgeArchive looks for keys in an archive, and in the store that is restored from it, which has another key of
-// sessions.
+// judgeArchive looks for keys in an archive, and in the store that is restored from it, which has another key
+// of sessions.
 func judgeArchive(t *testing.T, archive []byte, kind string, keys map[string][]byte) {
 	t.Helper()
 	for in := tar.NewReader(bytes.NewReader(archive)); ; {
@@ -300,8 +300,8 @@ func TestAStoreWithoutItsSealingKeys(t *testing.T) {
 	}
 }
 
-// TestNodesThatShareAStoreNeedSealingKeys with access control, and take no key that earlier versions have left
-// there in clear.
+// TestNodesThatShareAStoreNeedSealingKeys with access control, and take no key that earlier versions have
+// left there in clear.
 func TestNodesThatShareAStoreNeedSealingKeys(t *testing.T) {
 	url := servers.Postgres(t)
 	cfg := placed(t, url, "a")

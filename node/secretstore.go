@@ -102,8 +102,8 @@ func (n *Node) openVault(ctx context.Context) error {
 	return err
 }
 
-// DropSessionKeys makes the next node of a store, which no node serves now, derive another key of sessions and of
-// nodes: sessions that ended after a copy of the store was taken do not come back with it.
+// DropSessionKeys makes the next node of a store, which no node serves now, derive another key of sessions
+// and of nodes: sessions that ended after a copy of the store was taken do not come back with it.
 func DropSessionKeys(ctx context.Context, store rouse.Store) error {
 	return secret.DropDerived(ctx, store)
 }

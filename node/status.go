@@ -35,8 +35,8 @@ const oldNodeSecret = "setting/node-secret"
 // unusedSecret begins the data of oldNodeSecret that no node has ever used.
 const unusedSecret = "unused-"
 
-// trustNodes lets the other nodes of the store read the status of this one, if access control is on. Keys that
-// earlier versions have left in the store are removed.
+// trustNodes lets the other nodes of the store read the status of this one, if access control is on. Keys
+// that earlier versions have left in the store are removed.
 func (n *Node) trustNodes(ctx context.Context, locks rouse.Locks) error {
 	if n.tokens == nil {
 		return nil

@@ -27,8 +27,8 @@ const (
 	maxCleaned = 50 // notes that one login deletes
 )
 
-// person is the note of a person who has signed in at an issuer, or of a key or token whose session was ended:
-// what must not be used again. It is deleted when there is nothing left that could be.
+// person is the note of a person who has signed in at an issuer, or of a key or token whose session was
+// ended: what must not be used again. It is deleted when there is nothing left that could be.
 type person struct {
 	Principal string   `json:"principal,omitempty"` // its id
 	Name      string   `json:"name,omitempty"`
@@ -81,7 +81,8 @@ func (l *Login) person() string {
 	return personOf(l.Issuer, l.Subject)
 }
 
-// keyNote begins the names of notes about keys and tokens. They have nothing but the sessions that were ended.
+// keyNote begins the names of notes about keys and tokens. They have nothing but the sessions that were
+// ended.
 const keyNote = "key-"
 
 // request is a request of a session.

@@ -22,9 +22,9 @@ const (
 	NodeKey    = "nodes"    // signs what nodes of the store ask each other
 )
 
-// derivedNote is the note of a key that nodes derive from a sealing key and a salt. The key itself, which would
-// make its holder an administrator, is not in the store, not even sealed: whoever reads the store or a copy of
-// it has the salt only. Another salt, or another sealing key, makes another key.
+// derivedNote is the note of a key that nodes derive from a sealing key and a salt. The key itself, which
+// would make its holder an administrator, is not in the store, not even sealed: a reader of the store or of a
+// copy of it has the salt only. Another salt, or another sealing key, makes another key.
 type derivedNote struct {
 	Key     string `json:"key,omitempty"` // id of the sealing key; empty: the key of a process that has none
 	Salt    []byte `json:"salt"`
@@ -129,8 +129,8 @@ func (s *Secrets) beginDerived(ctx context.Context) error {
 	return err
 }
 
-// RotateSessionKey replaces the derived keys: on this node immediately, on the others within five seconds. All
-// sessions of browsers end.
+// RotateSessionKey replaces the derived keys: on this node immediately, on the others within five seconds.
+// All sessions of browsers end.
 func (s *Secrets) RotateSessionKey(ctx context.Context) error {
 	if err := s.opts.Control.Require(ctx, access.SessionsRotate, "", "", nil); err != nil {
 		return err

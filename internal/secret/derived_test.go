@@ -65,8 +65,8 @@ func derive(t *testing.T, store rouse.Store, k *keys, more func(o *secret.Option
 	return d, nil
 }
 
-// TestDerivedKeys: all nodes of a store derive the same keys, a new one after a rotation or from a new sealing
-// key, and the store has none of them.
+// TestDerivedKeys: all nodes of a store derive the same keys, a new one after a rotation or from a new
+// sealing key, and the store has none of them.
 func TestDerivedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, first, second := mem.New(), secret.NewKey(), secret.NewKey()

@@ -216,9 +216,9 @@ func TestWithoutSealingKey(t *testing.T) {
 	})
 }
 
-// TestKeysThatAreGone has a store without the keys that seal it. A node that has no keys, or made its own just
-// now, is refused, and changes nothing; keys that the operator gives may still be completed. Only when the
-// operator tells that the keys are lost, signing keys are replaced.
+// TestKeysThatAreGone has a store without the keys that seal it. A node that has no keys, or made its own
+// just now, is refused, and changes nothing; keys that the operator gives may still be completed. Only when
+// the operator tells that the keys are lost, signing keys are replaced.
 func TestKeysThatAreGone(t *testing.T) {
 	for _, c := range []struct{ fresh, none, replace, begins, signs bool }{
 		{begins: true},

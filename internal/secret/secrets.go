@@ -35,14 +35,14 @@ type Options struct {
 	Exists  func(string) bool     // whether a namespace has been created; nil: it need not
 	Log     *slog.Logger          // default none
 
-	// Derived are the keys that this node needs, by SessionKey and NodeKey, and what uses each: it is called with
-	// the key and the time at which it was made whenever the key is another one, nil for none.
+	// Derived are the keys that this node needs, by SessionKey and NodeKey, and what uses each: it is called
+	// with the key and the time at which it was made whenever the key is another one, nil for none.
 	Derived map[string]func(key []byte, since time.Time)
 	// Shares means that other nodes use the store, too: without Keys they cannot derive the same keys.
 	Shares bool
 
-	// Fresh means that Keys were made just now, as there were none. Then, and without any, nothing opens what the
-	// store has sealed, and signing keys that are sealed are refused.
+	// Fresh means that Keys were made just now, as there were none. Then, and without any, nothing opens what
+	// the store has sealed, and signing keys that are sealed are refused.
 	Fresh bool
 	// Replace means that what cannot be opened is lost: signing keys are replaced, as callbacks would wait
 	// forever.
