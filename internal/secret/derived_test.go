@@ -180,3 +180,29 @@ func TestDerivedKeysWithoutSealingKey(t *testing.T) {
 		}
 	})
 }
+
+// TestDerivedKeysAreOfTheirPlace: a salt that is moved to another note of the store makes another key there.
+func TestDerivedKeysAreOfTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, k := mem.New(), &keys{text: secret.NewKey()}
+		before, err := derive(t, store, k, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := func(name string) rouse.Key {
+			return rouse.Key{Namespace: access.Reserved, Name: "\x01derived/" + name}
+		}
+		rows, err := store.Get(t.Context(), []rouse.Key{place(secret.NodeKey)})
+		if err != nil || rows[0].Revision == 0 {
+			t.Fatal(rows, err)
+		}
+		rows[0].Key = place(secret.SessionKey)
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rows[0].Key, If: rouse.AnyRevision, To: &rows[0]}}); err != nil {
+			t.Fatal(err)
+		}
+		after, err := derive(t, store, k, nil)
+		if err != nil || bytes.Equal(after.key(secret.SessionKey), before.key(secret.SessionKey)) || bytes.Equal(after.key(secret.SessionKey), before.key(secret.NodeKey)) {
+			t.Errorf("the salt of nodes makes their key, or has no effect, as that of sessions: %v", err)
+		}
+	})
+}
