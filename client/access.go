@@ -128,6 +128,15 @@ func (a *Access) EndSessions(ctx context.Context, principal string) error {
 	return err
 }
 
+// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too, and the
+// nodes renew what they know each other by. It is retried, with an Idempotency-Key.
+func (a *Access) RotateSessionKey(ctx context.Context) error {
+	_, err := onlyOnce(ctx, a.c, func(ctx context.Context) (*rousev1.RotateSessionKeyResponse, error) {
+		return a.c.access.RotateSessionKey(ctx, &rousev1.RotateSessionKeyRequest{})
+	})
+	return err
+}
+
 // Role is a named list of verbs, such as "timers.create".
 type Role struct {
 	Name  string

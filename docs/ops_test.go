@@ -222,7 +222,8 @@ brokers:
 EOF
 (umask 077; bin/rouse key generate > admin.key)
 bin/rouse cert dev certs
-bin/rouse serve --listen 127.0.0.1:7421 --admin 127.0.0.1:7422 --data all --store postgres://rouse@127.0.0.1:5432/rouse --index redis://127.0.0.1:6379/0 --reminders --canary 1s --heartbeat http://127.0.0.1:7413/ --pools pools.yaml --brokers brokers.yaml --admin-key-file admin.key --tls-cert certs/server.crt --tls-key certs/server.key &
+bin/rouse secret new-key > sealing.keys
+bin/rouse serve --listen 127.0.0.1:7421 --admin 127.0.0.1:7422 --data all --store postgres://rouse@127.0.0.1:5432/rouse --index redis://127.0.0.1:6379/0 --reminders --canary 1s --heartbeat http://127.0.0.1:7413/ --pools pools.yaml --brokers brokers.yaml --admin-key-file admin.key --secret-keys file:sealing.keys --tls-cert certs/server.crt --tls-key certs/server.key &
 until curl -sf --cacert certs/ca.crt https://127.0.0.1:7422/readyz; do sleep 0.1; done
 export ROUSE_SERVER=https://127.0.0.1:7421 ROUSE_CA=certs/ca.crt
 bin/rouse namespace put default --key-file admin.key

@@ -75,6 +75,9 @@ func (n *Node) openAccess() error {
 		}
 		g.Authenticators = chain
 		n.access = g
+		if cfg.shared() {
+			n.tokens = &access.NodeTokens{}
+		}
 		runs = append(runs, g.Keys.Run)
 	}
 	n.add(parts.Part{Name: "access", Work: func(ctx context.Context) error {

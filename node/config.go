@@ -123,7 +123,7 @@ type Config struct {
 
 	Pools      []pool.Setup        `kong:"-"` // of workers, whose requests are timers
 	Brokers    []broker.Connection `kong:"-"` // that targets name
-	Force      bool                `kong:"-"` // serve a store whose timers were moved to another
+	Force      bool                `kong:"-"` // serve a store whose timers were moved to another, or whose sealing keys are lost
 	AcceptLoss bool                `kong:"-"` // open a store of files that has lost something that it had acknowledged, without what is lost
 	Version    string              `kong:"-"` // shown by the API and in metrics
 

@@ -51,7 +51,8 @@ func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock }
 // lost. Without it such a store is refused with rouse.ErrCorrupt.
 func WithAcceptLoss() Option { return func(c *Config) { c.AcceptLoss = true } }
 
-// WithForce opens a store whose timers migrate-store has moved to another one: they fire here again.
+// WithForce opens a store whose timers migrate-store has moved to another one: they fire here again. It also
+// opens a store whose sealing keys are lost: its signing keys are replaced.
 func WithForce() Option { return func(c *Config) { c.Force = true } }
 
 // Open opens a node with its timers in a store: "pebble:DIR", or "mem:", which keeps nothing after the end of

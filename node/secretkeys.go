@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -109,10 +110,23 @@ func makeKeys(path string) (made bool, err error) {
 		return false, fmt.Errorf("make a sealing key: %w", err)
 	}
 	_, err = f.WriteString("# Seals the secrets in the store. Without it they are lost: back it up, in another place than the store.\n" + secret.NewKey() + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path))); err != nil {
 		return false, fmt.Errorf("make a sealing key: %w", err)
 	}
 	return true, nil
+}
+
+// syncDir makes the names in a directory survive a power cut: a store that is sealed with a key whose file is
+// gone is not served.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which has nothing of the kind
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // readKeys reads a file of keys, after it has taken it away from other users.

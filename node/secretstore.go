@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http/httpguts"
@@ -47,16 +49,31 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Fresh: fresh, Log: cfg.Log}
+	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Shares: cfg.shared(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
 	if n.access != nil {
 		o.Exists = n.quotas.Exists
+		o.Derived = map[string]func([]byte, time.Time){secret.SessionKey: n.access.Sessions.UseKey}
+		if n.tokens != nil {
+			o.Derived[secret.NodeKey] = func(key []byte, _ time.Time) { n.tokens.UseSecret(key) }
+		}
 	}
 	v.Secrets, err = secret.New(o)
 	if err != nil {
 		return err
 	}
-	err = n.await.until(ctx, "the secrets", func() error { return errors.Join(n.shared.Load(ctx), v.Begin(ctx)) })
+	err = n.await.until(ctx, "the secrets", func() error {
+		if err := n.shared.Load(ctx); err != nil {
+			return err
+		}
+		if err := v.Begin(ctx); err != nil || n.access == nil {
+			return err
+		}
+		return n.shared.DropOldKey(ctx)
+	})
 	if err != nil {
+		if fresh { // a key that has sealed nothing would look like the one that is missing
+			err = errors.Join(err, os.Remove(cfg.sealingKeyFile()))
+		}
 		return err
 	}
 	n.add(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
@@ -83,6 +100,12 @@ func (n *Node) openVault(ctx context.Context) error {
 		n.add(parts.Part{Name: "webhook secrets", Value: v.common, Work: func(ctx context.Context) error { v.common.watch(ctx, cfg.Log); return nil }})
 	}
 	return err
+}
+
+// DropSessionKeys makes the next node of a store, which no node serves now, derive another key of sessions
+// and of nodes: sessions that ended after a copy of the store was taken do not come back with it.
+func DropSessionKeys(ctx context.Context, store rouse.Store) error {
+	return secret.DropDerived(ctx, store)
 }
 
 // checkCallbacks looks at what concerns callbacks and their secrets.

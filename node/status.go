@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -28,22 +28,36 @@ func (c core) Status() parts.Status {
 	return ownStatus{c.Node}
 }
 
-// settingNodeSecret is the lease whose data is the secret of the tokens by which nodes read each other's
-// status. The first node writes it.
-const settingNodeSecret = "setting/node-secret"
+// oldNodeSecret is the lease in whose data earlier versions had the secret of the tokens by which nodes read
+// each other's status, in clear.
+const oldNodeSecret = "setting/node-secret"
 
-// trustNodes lets the other nodes of the store read the status of this one, if access control is on.
+// unusedSecret begins the data of oldNodeSecret that no node has ever used.
+const unusedSecret = "unused-"
+
+// trustNodes lets the other nodes of the store read the status of this one, if access control is on. Keys
+// that earlier versions have left in the store are removed.
 func (n *Node) trustNodes(ctx context.Context, locks rouse.Locks) error {
-	if n.access == nil {
+	if n.tokens == nil {
 		return nil
 	}
-	got, err := locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingNodeSecret, Data: []byte(rand.Text() + rand.Text())}})
-	if err != nil {
-		return fmt.Errorf("ask for the secret of the store's nodes: %w", err)
+	if err := dropOldNodeSecret(ctx, locks); err != nil {
+		return err
 	}
-	n.tokens = &access.NodeTokens{Secret: got[0].Data, Node: n.cfg.Node}
+	n.tokens.Node = n.cfg.Node
 	n.access.Authenticators = append(access.Chain{n.tokens}, n.access.Authenticators...)
 	return nil
+}
+
+// dropOldNodeSecret replaces the secret of nodes of earlier versions by a random text, as the data of a lease
+// cannot be deleted, and a node of such a version would take an empty one.
+func dropOldNodeSecret(ctx context.Context, locks rouse.Locks) error {
+	list, _, err := locks.Leases(ctx, oldNodeSecret)
+	if err != nil || len(list) == 0 || strings.HasPrefix(string(list[0].Data), unusedSecret) {
+		return rouse.Unavailable(err)
+	}
+	_, err = locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: oldNodeSecret, If: list[0].Epoch, Data: []byte(unusedSecret + rand.Text() + rand.Text())}})
+	return rouse.Unavailable(err)
 }
 
 // NodeToken returns the credential by which this node reads the status of another; empty: none is needed.

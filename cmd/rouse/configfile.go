@@ -62,7 +62,11 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 			case p.Value.Type() == ast.NullType:
 				problems = append(problems, at(line, key, "", "has no value", "give "+s.Kind()))
 			case !fits:
-				problems = append(problems, at(line, key, rouse.Shorten(text, 128), "is not "+s.Kind(), "give "+s.Kind()))
+				shown := ""
+				if _, scalar := p.Value.(ast.ScalarNode); scalar { // what is in a list or a mapping may be a password
+					shown = rouse.Shorten(redact(text), 128)
+				}
+				problems = append(problems, at(line, key, shown, "is not "+s.Kind(), "give "+s.Kind()))
 			}
 		}
 	}

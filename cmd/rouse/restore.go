@@ -1,7 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/rousehq/rouse/internal/backup"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store"
 )
 
 // restoreCmd restores a store from a backup.
@@ -13,7 +19,8 @@ type restoreCmd struct {
 func (restoreCmd) Help() string {
 	return `The whole archive is checked, and the store appears in its place when it is whole, synced and counted; --store names the place,
 and nothing that is there is replaced. A restored store knows nothing of what came after the backup: timers that fired since
-fire again, with the same fire ids as before, and timers created since are gone.
+fire again, with the same fire ids as before, and timers created since are gone. Sessions of the console end. The server needs the
+sealing keys of the one whose backup it is.
 
 Examples:
 
@@ -36,5 +43,18 @@ func (c *restoreCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := dropSessionKeys(a.ctx, c.Store); err != nil {
+		return fmt.Errorf("%s is restored, but sessions of the console that were ended since the backup may go on: run rouse session rotate-key when it is served: %w", c.Store, err)
+	}
 	return a.showArchive("restored to "+c.Store+" from", c.File, m)
+}
+
+// dropSessionKeys ends the sessions of a restored store.
+func dropSessionKeys(ctx context.Context, url string) (err error) {
+	s, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return node.DropSessionKeys(ctx, s)
 }

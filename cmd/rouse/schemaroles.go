@@ -20,7 +20,7 @@ const schemaName = "rouse"
 type schemaRolesCmd struct {
 	schemaStore
 	App    string   `help:"Role of nodes: it reads and writes rows, and nothing else." placeholder:"NAME" required:""`
-	Reader string   `help:"Role that reads everything, and changes nothing." placeholder:"NAME"`
+	Reader string   `help:"Role that reads everything but the data of leases, such as webhook secrets, and changes nothing." placeholder:"NAME"`
 	Caller []string `help:"Role that creates and deletes timers in its own transactions, and nothing else; several separated by commas." placeholder:"NAME"`
 	Apply  bool     `help:"Execute the SQL, as the owner of the schema, instead of printing it."`
 }

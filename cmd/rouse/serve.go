@@ -16,7 +16,7 @@ import (
 type serveCmd struct {
 	configFlags
 	AcceptLoss  bool   `help:"Start on a pebble: or sqlite: store whose log or witness has lost acknowledged data; the log describes the loss. Other files must be intact. Applies to this start only."`
-	Force       bool   `help:"Start on a store whose timers migrate-store --final has moved to another one. They fire here again, so do not serve the other one."`
+	Force       bool   `help:"Start on a store whose timers migrate-store --final has moved to another one, or whose sealing keys are lost. Timers fire here again, so do not serve the other one; signing keys are replaced, and secrets have to be set again."`
 	AddressFile string `help:"Write the addresses to this file once the server listens, for scripts that let it choose its ports." placeholder:"FILE"`
 }
 

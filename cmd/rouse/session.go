@@ -10,17 +10,19 @@ import (
 
 // sessionCmd groups the commands for sessions of the console.
 type sessionCmd struct {
-	List sessionListCmd `cmd:"" default:"withargs" help:"List people who signed in, with their sessions."`
-	End  sessionEndCmd  `cmd:"" help:"End all sessions of a person."`
+	List      sessionListCmd      `cmd:"" default:"withargs" help:"List people who signed in, with their sessions."`
+	End       sessionEndCmd       `cmd:"" help:"End all sessions of a person."`
+	RotateKey sessionRotateKeyCmd `cmd:"" help:"End all sessions of everybody, by a new key."`
 }
 
 func (sessionCmd) Help() string {
-	return `People sign in to the console at an issuer. A session that began with an API key ends with the key.
+	return `People sign in to the console at an issuer. A session that began with an API key ends with the key, or when it signs out.
 
 Examples:
 
     rouse session list
-    rouse session end token:https://login.example.com#alice`
+    rouse session end token:https://login.example.com#alice
+    rouse session rotate-key`
 }
 
 // sessionListCmd lists sessions.
@@ -94,5 +96,31 @@ func (c *sessionEndCmd) Run(a *app) error {
 			a.say("ended the sessions of %s", c.Principal)
 			return nil
 		})
+	})
+}
+
+// sessionRotateKeyCmd makes a new key of sessions.
+type sessionRotateKeyCmd struct{}
+
+func (sessionRotateKeyCmd) Help() string {
+	return `The key seals the cookies of the console. With a new one all sessions end, those of people and of API keys; all nodes refuse them
+within five seconds, and end their streams. The secret by which the nodes of a store know each other is renewed as well. Do it
+when a sealing key may have become known, after you have replaced it, and after a database was restored from a dump.
+
+Examples:
+
+    rouse session rotate-key`
+}
+
+// Run makes it.
+func (c *sessionRotateKeyCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.Access().RotateSessionKey(ctx); err != nil {
+			return err
+		}
+		if !a.cli.JSON {
+			a.say("all sessions have ended")
+		}
+		return nil
 	})
 }

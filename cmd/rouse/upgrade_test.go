@@ -107,7 +107,8 @@ func serveStore(t *testing.T, url string) string {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "addresses")
 	var stderr bytes.Buffer
-	cmd := exec.Command("rouse", "serve", "--store", url, "--data", dir, "--node", "a", "--unsafe-store", "--history-age", "87600h", "--dead-age", "0s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--address-file", file)
+	// The stores of a release are without their sealing keys, which --force replaces.
+	cmd := exec.Command("rouse", "serve", "--force", "--store", url, "--data", dir, "--node", "a", "--unsafe-store", "--history-age", "87600h", "--dead-age", "0s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--address-file", file)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

@@ -10,7 +10,8 @@ import (
 // Credentials are what a caller has shown to a door.
 type Credentials struct {
 	Bearer       string                // of the authorization header, without the scheme; empty is none
-	Login        *Login                // of the session of a browser that a login at an issuer began; nil is none
+	Session      *Login                // of a browser; nil is none
+	Login        *Login                // the same, if a login at an issuer began it
 	Certificates [][]*x509.Certificate // chains that the door has verified; nil is none
 	Remote       netip.Addr            // where the connection comes from
 }

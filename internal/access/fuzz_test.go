@@ -61,7 +61,8 @@ func FuzzSession(f *testing.F) {
 	m := join(f, mem.New())
 	s := NewSessions(m.shared, nil, nil)
 	now := time.Now()
-	text, err := s.Begin(f.Context(), "rk_x", now.Add(time.Hour))
+	s.UseKey(sessionKey, time.Time{})
+	text, err := s.Begin("rk_x", someone, now.Add(time.Hour))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (g *Gate) BeginLogin(ctx context.Context, issuer, back, host string) (at, c
 	if at, err = p.Begin(ctx, a); err != nil {
 		return "", "", err
 	}
-	cookie, err = g.Sessions.sealAttempt(ctx, a, time.Now().Add(LoginTime))
+	cookie, err = g.Sessions.sealAttempt(a, time.Now().Add(LoginTime))
 	return at, cookie, err
 }
 
@@ -144,7 +144,7 @@ func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (
 	if err := g.Sessions.use(ctx, l, p, a.State, now); err != nil {
 		return p, "", "", err
 	}
-	session, err = g.Sessions.beginLogin(ctx, l)
+	session, err = g.Sessions.beginLogin(l)
 	return p, session, a.Return, err
 }
 

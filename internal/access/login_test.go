@@ -41,6 +41,7 @@ func loginNode(t *testing.T, store *mem.Store) (*Gate, *Shared) {
 	log := slog.New(slog.DiscardHandler)
 	shared := NewShared(store, log)
 	g := &Gate{Authenticators: Chain{at("issuer")}, Sessions: NewSessions(shared, nil, log), Providers: []Provider{at("issuer")}}
+	g.Sessions.UseKey(sessionKey, time.Time{})
 	if err := shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestAdminsEndSessions(t *testing.T) {
 	if err := shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if shown(alice[0]) != nil || shown(alice[1]) != nil || Ended(stream) == nil || !one.Sessions.people[ahead.person()].ended(ahead) {
+	if shown(alice[0]) != nil || shown(alice[1]) != nil || Ended(stream) == nil || !one.Sessions.known[ahead.person()].ended(ahead) {
 		t.Errorf("the sessions go on: %v, %v, %v", shown(alice[0]), shown(alice[1]), stream.Err())
 	}
 	if shown(bob) == nil {
@@ -244,12 +245,12 @@ func TestWhatIsKeptOfLogins(t *testing.T) {
 		if _, err := login("carol"); err != nil {
 			t.Fatal(err)
 		}
-		if n := g.Sessions.count(); n != 1 {
+		if n := g.Sessions.count(""); n != 1 {
 			t.Errorf("%d people are kept", n)
 		}
 		g.Sessions.mu.Lock()
 		for i := range MaxPeople {
-			g.Sessions.people[fmt.Sprint(i)] = &person{Until: time.Now().Add(time.Hour)}
+			g.Sessions.known[fmt.Sprint(i)] = &person{Until: time.Now().Add(time.Hour)}
 		}
 		g.Sessions.mu.Unlock()
 		if _, err := login("dave"); !errors.Is(err, rouse.ErrOverloaded) {

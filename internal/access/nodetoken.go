@@ -7,15 +7,20 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // NodeTokens are the credentials by which the nodes of a store read each other's status. A token is for one
 // node and for a short time, so that what one node receives is of no use elsewhere, and may read only.
 type NodeTokens struct {
-	Secret []byte // that the nodes share through their store
-	Node   string // this one
+	Node string // this one
+
+	shared atomic.Pointer[[]byte] // the secret of the store's nodes; none, and nothing is taken
 }
+
+// UseSecret signs and verifies with a secret from now on; nil for none.
+func (t *NodeTokens) UseSecret(secret []byte) { t.shared.Store(&secret) }
 
 const (
 	nodeTokenPrefix = "rn_"
@@ -25,14 +30,25 @@ const (
 // NodeSource is the Principal.Source of the other nodes of a store.
 const NodeSource = "node"
 
-// For returns a token for another node.
-func (t *NodeTokens) For(node string, now time.Time) string {
-	at := strconv.FormatInt(now.Unix(), 10)
-	return nodeTokenPrefix + at + "_" + hex.EncodeToString(t.sum(node, at))
+func (t *NodeTokens) secret() []byte {
+	if p := t.shared.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
-func (t *NodeTokens) sum(node, at string) []byte {
-	h := hmac.New(sha256.New, t.Secret)
+// For returns a token for another node; empty without a secret.
+func (t *NodeTokens) For(node string, now time.Time) string {
+	secret := t.secret()
+	if len(secret) == 0 {
+		return ""
+	}
+	at := strconv.FormatInt(now.Unix(), 10)
+	return nodeTokenPrefix + at + "_" + hex.EncodeToString(sumNode(secret, node, at))
+}
+
+func sumNode(secret []byte, node, at string) []byte {
+	h := hmac.New(sha256.New, secret)
 	h.Write([]byte("rouse node\n" + at + "\n" + node))
 	return h.Sum(nil)
 }
@@ -45,11 +61,12 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	}
 	at, sum, _ := strings.Cut(rest, "_")
 	given, err := hex.DecodeString(sum)
+	secret := t.secret()
 	seconds, _ := strconv.ParseInt(at, 10, 64) // what is none was not signed
 	switch {
 	case err != nil:
 		return nil, Unauthenticated(ReasonMalformed, "the token of a node has another form")
-	case !hmac.Equal(given, t.sum(t.Node, at)):
+	case len(secret) == 0 || !hmac.Equal(given, sumNode(secret, t.Node, at)):
 		return nil, Unauthenticated(ReasonUnknown, "the token of a node is of another store, or for another node")
 	case time.Since(time.Unix(seconds, 0)).Abs() > nodeTokenFor:
 		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes", nodeTokenFor)

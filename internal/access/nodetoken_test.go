@@ -1,14 +1,17 @@
 package access
 
 import (
+	"encoding/hex"
+	"strconv"
 	"testing"
 	"time"
 )
 
 // TestNodeTokens has the token of the right node and time, and others.
 func TestNodeTokens(t *testing.T) {
-	a := &NodeTokens{Secret: []byte("one"), Node: "a"}
-	other := &NodeTokens{Secret: []byte("two"), Node: "b"}
+	a, other, none := &NodeTokens{Node: "a"}, &NodeTokens{Node: "b"}, &NodeTokens{Node: "a"}
+	a.UseSecret([]byte("one"))
+	other.UseSecret([]byte("two"))
 	good, now := a.For("a", time.Now()), time.Now()
 	p, err := a.Authenticate(t.Context(), &Credentials{Bearer: good})
 	if err != nil || p == nil {
@@ -32,5 +35,15 @@ func TestNodeTokens(t *testing.T) {
 	}
 	if p, err := a.Authenticate(t.Context(), &Credentials{Bearer: "rk_x"}); p != nil || err != nil {
 		t.Error("a key is not a token of a node")
+	}
+	of := hex.EncodeToString(sumNode(nil, "a", strconv.FormatInt(now.Unix(), 10)))
+	for _, token := range []string{good, "rn_" + strconv.FormatInt(now.Unix(), 10) + "_" + of} {
+		if p, err := none.Authenticate(t.Context(), &Credentials{Bearer: token}); p != nil || err == nil || none.For("a", now) != "" {
+			t.Errorf("a node without a secret takes %s: %+v", token, p)
+		}
+	}
+	a.UseSecret([]byte("three"))
+	if p, err := a.Authenticate(t.Context(), &Credentials{Bearer: good}); p != nil || err == nil {
+		t.Errorf("a token of the old secret is taken: %+v", p)
 	}
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/rousehq/rouse/internal/note"
 )
 
-// Bounds of what is kept about people who sign in at issuers.
+// Bounds of what is kept about people who sign in at issuers, and about keys and tokens that begin sessions.
 const (
-	// MaxPeople is how many people may sign in within SessionTime.
+	// MaxPeople is how many people may sign in within SessionTime, and how many keys and tokens may sign out.
 	MaxPeople = 10_000
 	// MaxLogins is how many times one may do so within LoginTime.
 	MaxLogins  = 64
-	maxEnded   = 64 // sessions of a person that are ended one by one; more of them end all
+	maxEnded   = 64 // sessions of a person, key or token that are ended one by one; more of them end all
 	maxListed  = 64 // sessions of a person that are listed: the newest
 	maxCleaned = 50 // notes that one login deletes
 )
 
-// person is the note of a person who has signed in at an issuer: what must not be used again. It is deleted
-// when there is nothing left that could be.
+// person is the note of a person who has signed in at an issuer, or of a key or token whose session was
+// ended: what must not be used again. It is deleted when there is nothing left that could be.
 type person struct {
 	Principal string   `json:"principal,omitempty"` // its id
 	Name      string   `json:"name,omitempty"`
@@ -73,9 +73,19 @@ func personOf(issuer, subject string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (l *Login) person() string { return personOf(l.Issuer, l.Subject) }
+// person returns the name of the note about a login, or about the key or token that began a session.
+func (l *Login) person() string {
+	if l.Issuer == "" {
+		return keyNote + l.Subject
+	}
+	return personOf(l.Issuer, l.Subject)
+}
 
-// request is a request of a session that was begun by a login.
+// keyNote begins the names of notes about keys and tokens. They have nothing but the sessions that were
+// ended.
+const keyNote = "key-"
+
+// request is a request of a session.
 type request struct {
 	login *Login
 	end   context.CancelCauseFunc
@@ -91,10 +101,10 @@ func (s *Sessions) takePerson(n note.Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.Revision == 0 {
-		delete(s.people, n.Name)
+		delete(s.known, n.Name)
 		return
 	}
-	s.people[n.Name] = p
+	s.known[n.Name] = p
 	for r := range s.requests[n.Name] {
 		if p.ended(r.login) {
 			r.end(errEnded)
@@ -102,7 +112,7 @@ func (s *Sessions) takePerson(n note.Note) {
 	}
 }
 
-// Bound returns a context that ends with ctx, or when the session of a login is ended.
+// Bound returns a context that ends with ctx, or when a session is ended.
 func (s *Sessions) Bound(ctx context.Context, l *Login) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	name, r := l.person(), &request{l, end}
@@ -111,7 +121,7 @@ func (s *Sessions) Bound(ctx context.Context, l *Login) (context.Context, contex
 		s.requests[name] = map[*request]struct{}{}
 	}
 	s.requests[name][r] = struct{}{}
-	if s.people[name].ended(l) {
+	if s.known[name].ended(l) {
 		end(errEnded)
 	}
 	s.mu.Unlock()
@@ -152,7 +162,7 @@ func (s *Sessions) use(ctx context.Context, l *Login, by *Principal, state strin
 	})
 }
 
-// End ends the session of a login: on this node at once, on the others within 5 s.
+// End ends a session: on this node at once, on the others within 5 s.
 func (s *Sessions) End(ctx context.Context, l *Login) error {
 	now := time.Now()
 	return s.edit(ctx, l.person(), now, func(p *person) error {
@@ -183,8 +193,8 @@ func (s *Sessions) People(ctx context.Context, prefix, after string, limit int) 
 	}
 	now := time.Now()
 	s.mu.RLock()
-	for _, p := range s.people {
-		open := p.open(now)
+	for _, p := range s.known {
+		open := slices.DeleteFunc(p.open(now), func(o opened) bool { return o.Began.Before(s.since) })
 		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) && !strings.HasPrefix(p.Name, prefix) {
 			continue
 		}
@@ -233,7 +243,7 @@ func (s *Sessions) EndAll(ctx context.Context, principal string) error {
 func (s *Sessions) nameOf(principal string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for name, p := range s.people {
+	for name, p := range s.known {
 		if p.Principal == principal && principal != "" {
 			return name
 		}
@@ -244,7 +254,7 @@ func (s *Sessions) nameOf(principal string) string {
 // edit changes the note of a person.
 func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change func(p *person) error) error {
 	for try := 0; ; try++ {
-		notes, err := s.kinds.people.Get(ctx, name)
+		notes, err := s.people.Get(ctx, name)
 		if err != nil {
 			return rouse.Unavailable(err)
 		}
@@ -254,15 +264,15 @@ func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change 
 			if err := notes[0].Read(p); err != nil {
 				return err
 			}
-		} else if s.count() >= MaxPeople {
-			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in within %s, which is the limit: %w", MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
+		} else if s.count(name) >= MaxPeople {
+			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in, or keys out, within %s, which is the limit: %w", MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
 		}
 		p.prune(now)
 		if err := change(p); err != nil {
 			return err
 		}
 		p.Until = now.Add(SessionTime + time.Minute) // no session of now lasts longer
-		err = s.kinds.people.Write(ctx, Change{name, p, revision})
+		err = s.people.Write(ctx, Change{name, p, revision})
 		if err == nil {
 			s.clean(now)
 		}
@@ -272,10 +282,17 @@ func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change 
 	}
 }
 
-func (s *Sessions) count() int {
+// count returns how many notes there are of the kind of one: about people, or about keys and tokens. So
+// neither keeps out the other.
+func (s *Sessions) count(name string) (n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.people)
+	for other := range s.known {
+		if strings.HasPrefix(other, keyNote) == strings.HasPrefix(name, keyNote) {
+			n++
+		}
+	}
+	return n
 }
 
 // clean deletes notes of people who have no session any more. Another node may do the same: errors do not
@@ -283,13 +300,13 @@ func (s *Sessions) count() int {
 func (s *Sessions) clean(now time.Time) {
 	var old []Change
 	s.mu.RLock()
-	for name, p := range s.people {
+	for name, p := range s.known {
 		if !now.Before(p.Until) && len(old) < maxCleaned {
 			old = append(old, Change{name, nil, p.revision})
 		}
 	}
 	s.mu.RUnlock()
 	if len(old) > 0 {
-		_ = s.kinds.people.Write(context.Background(), old...) // it has a limit of time, and is no part of the call
+		_ = s.people.Write(context.Background(), old...) // it has a limit of time, and is no part of the call
 	}
 }

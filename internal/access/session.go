@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -30,105 +31,127 @@ const (
 // into a text that only the nodes of the store can read, for a cookie, and back. Nothing is kept for a
 // session: any node opens it, and as its credential is authenticated for each request, it ends when the
 // credential does. Only logins that were finished, and sessions that were ended, are kept until they would
-// have ended by themselves (person.go).
+// have ended by themselves (person.go). The key is not in the store: see UseKey.
 type Sessions struct {
-	kinds   struct{ key, people *Kind }
+	people  *Kind
 	control *Control
 	log     *slog.Logger
 
 	mu       sync.RWMutex
-	seal     cipher.AEAD                      // nil: no node has opened a session yet
-	people   map[string]*person               // by the names of their notes
+	key      []byte
+	seal     cipher.AEAD                      // nil: there is no key
+	since    time.Time                        // when the key was made: all sessions that began earlier have ended
+	known    map[string]*person               // by the names of their notes
 	requests map[string]map[*request]struct{} // under way, by the same names
 }
 
-// sessionKey is the note of the key that seals sessions.
-type sessionKey struct {
-	Key []byte `json:"key"`
-}
-
-const sessionNote = "key"
-
-// NewSessions adds the key of sessions to what is shared.
+// NewSessions adds what is kept about sessions to what is shared. They need a key, by UseKey.
 func NewSessions(shared *Shared, control *Control, log *slog.Logger) *Sessions {
-	s := &Sessions{control: control, log: log, people: map[string]*person{}, requests: map[string]map[*request]struct{}{}}
-	s.kinds.key = shared.Kind("sessions", s.take)
-	s.kinds.people = shared.Kind("people", s.takePerson)
-	s.kinds.key.quiet, s.kinds.people.quiet = true, true
+	s := &Sessions{control: control, log: log, known: map[string]*person{}, requests: map[string]map[*request]struct{}{}}
+	s.people = shared.Kind("people", s.takePerson)
+	s.people.quiet = true
 	return s
 }
 
-// take uses the key of a note; without one all sessions have ended.
-func (s *Sessions) take(n note.Note) {
-	var key sessionKey
-	var seal cipher.AEAD
-	if n.Revision != 0 {
-		err := n.Read(&key)
-		if err == nil {
-			seal, err = newSeal(key.Key)
-		}
-		if err != nil {
-			s.log.Error("the key of the console's sessions cannot be read: all of them have ended", "err", err)
+// UseKey seals sessions with a key of 32 bytes that all nodes of the store have, and that was made at a time;
+// nil for none. What another key has sealed has ended, with the requests of such sessions.
+func (s *Sessions) UseKey(key []byte, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if bytes.Equal(s.key, key) {
+		return
+	}
+	s.key, s.seal, s.since = key, nil, since
+	if key != nil {
+		s.seal = newSeal(key)
+	}
+	for _, list := range s.requests {
+		for r := range list {
+			r.end(errEnded)
 		}
 	}
-	s.mu.Lock()
-	s.seal = seal
-	s.mu.Unlock()
 }
 
-func newSeal(key []byte) (cipher.AEAD, error) {
+func newSeal(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, err
+		panic(err) // a key has 32 bytes
 	}
-	return cipher.NewGCMWithRandomNonce(block)
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has the right block size
+	}
+	return seal
 }
 
-// current returns what seals sessions; nil if there is no key yet.
+// oldSessionKey is the note in which earlier versions had the key of sessions, in clear.
+const oldSessionKey = "sessions/key"
+
+// DropOldKey deletes the key of sessions that an earlier version has left in the store. Nothing uses it any
+// more: nodes of that version make themselves another one.
+func (s *Shared) DropOldKey(ctx context.Context) error {
+	old, err := s.notes.Get(ctx, oldSessionKey)
+	if err != nil || old[0].Revision == 0 {
+		return rouse.Unavailable(err)
+	}
+	_, err = s.notes.Put(ctx, note.Delete(oldSessionKey, rouse.AnyRevision), note.Set("version/sessions", struct{}{}, rouse.AnyRevision))
+	return rouse.Unavailable(err)
+}
+
+// current returns what seals sessions; nil if there is no key.
 func (s *Sessions) current() cipher.AEAD {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seal
 }
 
+// sealedSession is what the text of a session has.
+type sealedSession struct {
+	Login        // of a session that a key or a token began: without issuer and claims, its subject is a hash of the principal
+	Key   string `json:"key,omitempty"` // the key or the token; empty: a login began the session
+}
+
 // Begin returns the text of a session of a key or a token, which lasts until a time.
-func (s *Sessions) Begin(ctx context.Context, credential string, until time.Time) (string, error) {
+func (s *Sessions) Begin(credential string, by *Principal, until time.Time) (string, error) {
 	if len(credential) > MaxSessionCredential {
 		return "", rouse.Refuse("key", "", "is longer than what a browser keeps", "use an API key")
 	}
-	return s.close(ctx, []byte(credential), until, forSession)
+	text, err := json.Marshal(&sealedSession{Login{Session: rand.Text(), Subject: personOf("", by.ID), Began: time.Now(), Expires: until}, credential})
+	if err != nil {
+		return "", err
+	}
+	return s.close(text, until, forSession)
 }
 
-// beginLogin returns the text of a session of a person who has signed in. It begins with "{", as no other
-// credential does.
-func (s *Sessions) beginLogin(ctx context.Context, l *Login) (string, error) {
-	text, err := json.Marshal(l)
+// beginLogin returns the text of a session of a person who has signed in.
+func (s *Sessions) beginLogin(l *Login) (string, error) {
+	text, err := json.Marshal(&sealedSession{Login: *l})
 	if err != nil {
 		return "", err
 	}
 	if len(text) > MaxSessionCredential {
 		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)), "make the rules of this issuer match fewer values")
 	}
-	return s.close(ctx, text, l.Expires, forSession)
+	return s.close(text, l.Expires, forSession)
 }
 
 // What a sealed text is for. One for a login is worth nothing as a session.
 var forSession, forLogin, forPage = []byte(nil), []byte("login"), []byte("page")
 
 // Hide returns a text for a caller that is not to read it, and to bring it back.
-func (s *Sessions) Hide(ctx context.Context, text string) (string, error) {
-	return s.close(ctx, []byte(text), time.Now().Add(SessionTime), forPage)
+func (s *Sessions) Hide(text string) (string, error) {
+	return s.close([]byte(text), time.Now().Add(SessionTime), forPage)
 }
 
 // Hidden returns what was hidden; empty if it was not, or long ago.
 func (s *Sessions) Hidden(text string) string { return string(s.open(text, time.Now(), forPage)) }
 
-func (s *Sessions) sealAttempt(ctx context.Context, a *Attempt, until time.Time) (string, error) {
+func (s *Sessions) sealAttempt(a *Attempt, until time.Time) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
-	return s.close(ctx, text, until, forLogin)
+	return s.close(text, until, forLogin)
 }
 
 func (s *Sessions) openAttempt(text string, now time.Time) *Attempt {
@@ -139,19 +162,11 @@ func (s *Sessions) openAttempt(text string, now time.Time) *Attempt {
 	return a
 }
 
-// close seals a text until a time. The first one of a store makes the key.
-func (s *Sessions) close(ctx context.Context, text []byte, until time.Time, use []byte) (string, error) {
-	if s.current() == nil {
-		key := make([]byte, 32)
-		_, _ = rand.Read(key) // does not fail
-		err := s.kinds.key.Write(ctx, Change{sessionNote, sessionKey{key}, rouse.NoRow})
-		if err != nil && !errors.Is(err, rouse.ErrConflict) { // with a conflict another node was first, and its key was taken
-			return "", err
-		}
-	}
+// close seals a text until a time.
+func (s *Sessions) close(text []byte, until time.Time, use []byte) (string, error) {
 	seal := s.current()
 	if seal == nil {
-		return "", rouse.Unavailable(errors.New("the key of sessions cannot be read"))
+		return "", rouse.Unavailable(errors.New("this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	return base64.RawURLEncoding.EncodeToString(seal.Seal(nil, nil, append(plain, text...), use)), nil
@@ -176,18 +191,17 @@ func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
 
 // Show puts the credential of a session in its place; nothing, if the text is none, or the session is over.
 func (s *Sessions) Show(text string, now time.Time, c *Credentials) {
-	plain := s.open(text, now, forSession)
-	if len(plain) == 0 || plain[0] != '{' {
-		c.Bearer = string(plain)
-		return
-	}
-	l := &Login{}
-	if json.Unmarshal(plain, l) != nil {
+	l := &sealedSession{}
+	if plain := s.open(text, now, forSession); plain == nil || json.Unmarshal(plain, l) != nil {
 		return
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if !s.people[l.person()].ended(l) {
-		c.Login = l
+	if s.known[l.person()].ended(&l.Login) {
+		return
+	}
+	c.Session, c.Bearer = &l.Login, l.Key
+	if l.Key == "" {
+		c.Login = &l.Login
 	}
 }

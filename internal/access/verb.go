@@ -53,6 +53,8 @@ const (
 	// Those of people who signed in at an issuer.
 	SessionsList Verb = "sessions.list"
 	SessionsEnd  Verb = "sessions.end"
+	// SessionsRotate is for a new key of all sessions, which ends them, those of keys, too.
+	SessionsRotate Verb = "sessions.rotate"
 
 	RolesRead   Verb = "roles.read"
 	RolesWrite  Verb = "roles.write"
@@ -66,7 +68,7 @@ const (
 var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
 	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport, CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
 	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead, PoolsRead, PoolsOperate,
-	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
+	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
 
 // methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
 // offers, by method and path, those of the admin port with "admin" in front. What is not here is refused.
@@ -137,16 +139,17 @@ var methods = map[string]Verb{
 	"/rouse.v1.Status/ListBuckets": NodesRead,
 	"/rouse.v1.Status/ListPools":   NodesRead,
 
-	"/rouse.v1.Access/WhoAmI":       Known,
-	"/rouse.v1.Access/CreateKey":    KeysCreate,
-	"/rouse.v1.Access/ListKeys":     KeysList,
-	"/rouse.v1.Access/RotateKey":    KeysRotate,
-	"/rouse.v1.Access/RevokeKey":    KeysRevoke,
-	"/rouse.v1.Access/ListSessions": SessionsList,
-	"/rouse.v1.Access/EndSessions":  SessionsEnd,
-	"/rouse.v1.Access/PutRole":      RolesWrite,
-	"/rouse.v1.Access/ListRoles":    RolesRead,
-	"/rouse.v1.Access/DeleteRole":   RolesWrite,
+	"/rouse.v1.Access/WhoAmI":           Known,
+	"/rouse.v1.Access/CreateKey":        KeysCreate,
+	"/rouse.v1.Access/ListKeys":         KeysList,
+	"/rouse.v1.Access/RotateKey":        KeysRotate,
+	"/rouse.v1.Access/RevokeKey":        KeysRevoke,
+	"/rouse.v1.Access/ListSessions":     SessionsList,
+	"/rouse.v1.Access/EndSessions":      SessionsEnd,
+	"/rouse.v1.Access/RotateSessionKey": SessionsRotate,
+	"/rouse.v1.Access/PutRole":          RolesWrite,
+	"/rouse.v1.Access/ListRoles":        RolesRead,
+	"/rouse.v1.Access/DeleteRole":       RolesWrite,
 
 	"/grpc.health.v1.Health/Check": Open,
 	"/grpc.health.v1.Health/List":  Open,
@@ -212,7 +215,7 @@ var methods = map[string]Verb{
 
 // whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
-	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true, SessionsEnd: true}
+	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true, SessionsEnd: true, SessionsRotate: true}
 
 // acting are verbs of services that act for their callers, in namespaces of their own.
 var acting = map[Verb]bool{RemindersUse: true, NodesCall: true}

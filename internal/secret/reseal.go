@@ -15,12 +15,12 @@ const resealBatch = 100
 // time, one succeeds with each note. It seals what is in memory, and only if the note still has the revision
 // that was read.
 func (s *Secrets) reseal(ctx context.Context) {
-	values, signing, newest := s.stale()
+	values, signing, derived, newest := s.stale()
 	sealed, err := 0, error(nil)
 	for _, of := range []struct {
 		kind    *access.Kind
 		changes []access.Change
-	}{{s.values, values}, {s.signing, signing}} {
+	}{{s.values, values}, {s.signing, signing}, {s.derivedNotes, derived}} {
 		for len(of.changes) > 0 && err == nil {
 			n := min(len(of.changes), resealBatch)
 			err = of.kind.Write(ctx, of.changes[:n]...)
@@ -38,12 +38,13 @@ func (s *Secrets) reseal(ctx context.Context) {
 	}
 }
 
-// stale returns the changes that seal again what an older key has sealed.
-func (s *Secrets) stale() (values, signing []access.Change, newest string) {
+// stale returns the changes that seal again what an older key has sealed, and that derive other keys from the
+// newest one: who has an old key, and an old copy of the store, then has none of them.
+func (s *Secrets) stale() (values, signing, derived []access.Change, newest string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ring == nil {
-		return nil, nil, ""
+		return nil, nil, nil, ""
 	}
 	for name, v := range s.known {
 		if s.ring.stale(v.Sealed) && v.err == nil {
@@ -65,5 +66,10 @@ func (s *Secrets) stale() (values, signing []access.Change, newest string) {
 			signing = append(signing, access.Change{Name: name, Value: next, If: n.revision})
 		}
 	}
-	return values, signing, s.ring.newest
+	for name, d := range s.derived {
+		if s.ring.stale(box{Key: d.Key}) {
+			derived = append(derived, access.Change{Name: name, Value: s.newDerived(s.ring), If: d.revision})
+		}
+	}
+	return values, signing, derived, s.ring.newest
 }

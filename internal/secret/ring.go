@@ -1,10 +1,11 @@
 // Package secret keeps secrets in the store that the nodes share: named secrets of namespaces, which headers
 // of callbacks and the URLs of brokers refer to, and the keys that sign callbacks. They are notes of the
 // store, sealed with AES-256-GCM under a key that is not in the store. A node has all of them in memory, and
-// follows what other nodes change.
+// follows what other nodes change. Keys that only nodes use are derived from the same key, and are in no
+// store.
 //
 //	keys of a file, variable or command ─► Ring ─┐
-//	notes of the store ◄──────────────────────► Secrets ─► Value (headers, URLs), Signing (callbacks)
+//	notes of the store ◄──────────────────────► Secrets ─► Value (headers, URLs), Signing (callbacks), Derived (sessions, nodes)
 package secret
 
 import (
@@ -35,13 +36,18 @@ func NewKey() string {
 // Ring is a list of sealing keys: the newest seals, all of them open.
 type Ring struct {
 	newest string
-	keys   map[string]cipher.AEAD // by id
+	keys   map[string]sealingKey // by id
+}
+
+type sealingKey struct {
+	cipher.AEAD
+	bytes []byte // from which keys are derived
 }
 
 // ParseRing reads keys, one per line, the newest first; lines that begin with # are comments. Errors do not
 // contain keys.
 func ParseRing(text []byte) (*Ring, error) {
-	r := &Ring{keys: map[string]cipher.AEAD{}}
+	r := &Ring{keys: map[string]sealingKey{}}
 	for n, line := range bytes.Split(text, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
@@ -64,7 +70,7 @@ func ParseRing(text []byte) (*Ring, error) {
 		if len(r.keys) == 0 {
 			r.newest = id
 		}
-		r.keys[id] = seal
+		r.keys[id] = sealingKey{seal, key}
 	}
 	if len(r.keys) == 0 {
 		return nil, errors.New("there is no sealing key: put one on a line of its own, as rouse secret new-key prints it")
@@ -103,8 +109,8 @@ func (r *Ring) open(place string, b box) ([]byte, error) {
 	if r == nil {
 		return nil, fmt.Errorf("it is sealed with the key %s, and this node has no sealing key: set secret-keys", b.Key)
 	}
-	key := r.keys[b.Key]
-	if key == nil {
+	key, ok := r.keys[b.Key]
+	if !ok {
 		return nil, fmt.Errorf("it is sealed with the key %s, which this node does not have: add it to the keys of secret-keys", b.Key)
 	}
 	value, err := key.Open(nil, nil, b.Data, []byte(place))
@@ -117,7 +123,12 @@ func (r *Ring) open(place string, b box) ([]byte, error) {
 // stale reports whether a box is to be sealed again: it is not sealed, or by an older key. A key that the
 // ring does not have is a newer one, which this node has not received yet.
 func (r *Ring) stale(b box) bool {
-	return r != nil && b.Key != r.newest && (b.Key == "" || r.keys[b.Key] != nil)
+	return r != nil && b.Key != r.newest && (b.Key == "" || r.has(b.Key))
+}
+
+func (r *Ring) has(id string) bool {
+	_, ok := r.keys[id]
+	return ok
 }
 
 // same reports whether two rings have the same keys and seal with the same one.

@@ -216,29 +216,43 @@ func TestWithoutSealingKey(t *testing.T) {
 	})
 }
 
-// TestKeysThatAreGone has a store that was restored without the keys that seal it. Its signing keys are
-// replaced if the node made its keys just now, so that callbacks go on; keys that the operator gives may
-// still be completed.
+// TestKeysThatAreGone has a store without the keys that seal it. A node that has no keys, or made its own
+// just now, is refused, and changes nothing; keys that the operator gives may still be completed. Only when
+// the operator tells that the keys are lost, signing keys are replaced.
 func TestKeysThatAreGone(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
+	for _, c := range []struct{ fresh, none, replace, begins, signs bool }{
+		{begins: true},
+		{fresh: true},
+		{none: true},
+		{replace: true, begins: true, signs: true},
+		{fresh: true, replace: true, begins: true, signs: true},
+	} {
 		store := mem.New()
 		first := open(t, store, &keys{text: secret.NewKey()})
 		if _, err := first.RotateSigning(t.Context(), "rotated", 0); err != nil {
 			t.Fatal(err)
 		}
+		before := stored(t, store)
 		shared := access.NewShared(store, slog.New(slog.DiscardHandler))
 		k := &keys{text: secret.NewKey()}
-		second, err := secret.New(secret.Options{Shared: shared, Signing: true, Keys: k.ring, Fresh: fresh})
-		if err == nil {
-			err = errors.Join(shared.Load(t.Context()), second.Begin(t.Context()))
+		if c.none {
+			k.text = ""
 		}
+		second, err := secret.New(secret.Options{Shared: shared, Signing: true, Keys: k.ring, Fresh: c.fresh, Replace: c.replace})
 		if err != nil {
 			t.Fatal(err)
 		}
+		err = errors.Join(shared.Load(t.Context()), second.Begin(t.Context()))
+		if c.begins != (err == nil) || err != nil && !(strings.HasPrefix(err.Error(), "secret-keys: ") && strings.Contains(err.Error(), "--force")) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if after := stored(t, store); c.replace == (after == before) {
+			t.Errorf("%+v: the store has\n%s\nbefore\n%s", c, after, before)
+		}
 		for _, namespace := range []string{"a", "rotated"} {
 			set, err := second.Signing(namespace)
-			if fresh != (err == nil) || fresh && len(set.Keys) != 1 {
-				t.Errorf("fresh %t: the keys of %s are %v, %v", fresh, namespace, set, err)
+			if c.signs != (err == nil) || c.signs && len(set.Keys) != 1 {
+				t.Errorf("%+v: the keys of %s are %v, %v", c, namespace, set, err)
 			}
 		}
 	}

@@ -35,9 +35,18 @@ type Options struct {
 	Exists  func(string) bool     // whether a namespace has been created; nil: it need not
 	Log     *slog.Logger          // default none
 
-	// Fresh means that Keys were made just now, as there were none: what other keys have sealed cannot be
-	// opened any more. Signing keys that cannot be opened are then replaced, as callbacks would wait forever.
+	// Derived are the keys that this node needs, by SessionKey and NodeKey, and what uses each: it is called
+	// with the key and the time at which it was made whenever the key is another one, nil for none.
+	Derived map[string]func(key []byte, since time.Time)
+	// Shares means that other nodes use the store, too: without Keys they cannot derive the same keys.
+	Shares bool
+
+	// Fresh means that Keys were made just now, as there were none. Then, and without any, nothing opens what
+	// the store has sealed, and signing keys that are sealed are refused.
 	Fresh bool
+	// Replace means that what cannot be opened is lost: signing keys are replaced, as callbacks would wait
+	// forever.
+	Replace bool
 }
 
 // Secrets are the secrets of a store. They are safe for concurrent use.
@@ -45,12 +54,16 @@ type Secrets struct {
 	opts    Options
 	values  *access.Kind // notes NAMESPACE/NAME
 	signing *access.Kind // notes NAMESPACE, and rootNote
+	process []byte       // a key that this process only has, for want of a ring
+
+	derivedNotes *access.Kind
 
 	mu      sync.RWMutex
 	ring    *Ring
 	known   map[string]*value // by the name of the note
 	count   map[string]int    // secrets of each namespace
 	keys    map[string]*signNote
+	derived map[string]*derivedNote
 	cache   *signingCache // of namespaces whose callbacks were signed
 	keyErr  string        // the last error of Keys, which is logged once
 	changed chan struct{} // has an element after the value of a secret changed
@@ -94,14 +107,25 @@ func New(o Options) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{}, cache: &signingCache{}, changed: make(chan struct{}, 1)}
+	s := &Secrets{opts: o, process: newSeed(), ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{},
+		derived: map[string]*derivedNote{}, cache: &signingCache{}, changed: make(chan struct{}, 1)}
 	s.values = o.Shared.Kind("secret", s.takeValue)
 	s.signing = o.Shared.Kind("signing", s.takeSigning)
+	s.derivedNotes = o.Shared.Kind(derivedKind, s.takeDerived)
 	return s, nil
 }
 
-// Begin completes what has been loaded: the first node of a store makes its signing keys.
+// Begin completes what has been loaded: the first node of a store makes its keys.
 func (s *Secrets) Begin(ctx context.Context) error {
+	for _, begin := range []func(context.Context) error{s.checkDerived, s.beginSigning, s.beginDerived} {
+		if err := begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Secrets) beginSigning(ctx context.Context) error {
 	if !s.opts.Signing {
 		return nil
 	}
@@ -110,14 +134,20 @@ func (s *Secrets) Begin(ctx context.Context) error {
 	s.mu.RUnlock()
 	revision := rouse.NoRow
 	switch {
-	case root != nil && (root.err == nil || !s.opts.Fresh):
+	case root != nil && root.err == nil:
 		return nil
-	case root != nil: // such as in a store that was restored from a backup, which does not have the sealing keys
-		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are gone: give receivers the new ones")
+	case root != nil && s.opts.Replace:
+		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
 		revision = root.revision
 		if err := s.dropClosed(ctx); err != nil {
 			return err
 		}
+	case root != nil && (ring == nil || s.opts.Fresh):
+		return rouse.Refuse("secret-keys", "", fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait", root.Keys[0].Sealed.Key),
+			"put back the file of sealing keys, such as secrets.keys of the data directory; if it is lost, start once with rouse serve --force: "+
+				"signing keys are replaced, which receivers need, and secrets have to be set again")
+	case root != nil: // the operator may still add the key
+		return nil
 	}
 	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.seal(signPlace(rootNote), newSeed())}
 	err := s.signing.Write(ctx, access.Change{Name: rootNote, Value: &signNote{Keys: []signKey{k}}, If: revision})
@@ -195,6 +225,13 @@ func (s *Secrets) readKeys() {
 	for name, n := range s.keys {
 		if n.err != nil {
 			n.open(name, ring)
+		}
+	}
+	for name, d := range s.derived {
+		if d.err != nil {
+			if s.deriveKey(name, d); d.err == nil {
+				s.handOut(name, d)
+			}
 		}
 	}
 	s.cache = &signingCache{}
@@ -412,6 +449,9 @@ func (s *Secrets) Stats() (st Stats) {
 	}
 	for _, n := range s.keys {
 		count(n.err, n.boxes()...)
+	}
+	for _, d := range s.derived {
+		count(d.err, box{Key: d.Key})
 	}
 	st.Secrets = len(s.known)
 	return st

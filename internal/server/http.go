@@ -159,8 +159,8 @@ func enter(o *Options, door, method string, r **http.Request) (leave func(), cal
 	if p := access.From(ctx); p != nil {
 		ctx, leave = o.Access.Decider().Bound(ctx, p)
 	}
-	if a.Login != nil {
-		bound, end := o.Access.Sessions.Bound(ctx, a.Login)
+	if a.Session != nil {
+		bound, end := o.Access.Sessions.Bound(ctx, a.Session)
 		of := leave
 		ctx, leave = bound, func() {
 			end()

@@ -19,6 +19,7 @@ type Secrets interface {
 	// SigningKeys returns the keys that sign now, the newest first; with reveal, with their secrets.
 	SigningKeys(ctx context.Context, namespace string, reveal bool) ([]SigningKey, error)
 	RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error)
+	RotateSessionKey(ctx context.Context) error
 }
 
 // Secret describes a secret without its value.

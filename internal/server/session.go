@@ -105,7 +105,7 @@ func beginSession(f *httpHandler, c *call) error {
 	if !p.Expires.IsZero() && p.Expires.Before(until) {
 		until = p.Expires
 	}
-	text, err := g.Sessions.Begin(c.ctx, strings.TrimSpace(body.Key), until)
+	text, err := g.Sessions.Begin(strings.TrimSpace(body.Key), p, until)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func endSession(f *httpHandler, c *call) error {
 		if p, err := g.Authenticators.Authenticate(c.ctx, &shown); err == nil {
 			c.audit.By(p.ID, p.Name, p.Source)
 		}
-		if shown.Login != nil {
+		if shown.Session != nil {
 			c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // ending the session ends its requests, except for this one
-			return c.done(g.Sessions.End(c.r.Context(), shown.Login))
+			return c.done(g.Sessions.End(c.r.Context(), shown.Session))
 		}
 	}
 	return c.done(nil)

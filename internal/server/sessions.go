@@ -50,6 +50,22 @@ func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRe
 	return &rousev1.EndSessionsResponse{}, nil
 }
 
+// rotateSessionKey makes a new key of sessions, if there can be any.
+func (s *service) rotateSessionKey(ctx context.Context) error {
+	if _, err := s.gate(); err != nil {
+		return err
+	}
+	ops, err := s.secrets()
+	if err != nil {
+		return err
+	}
+	return ops.RotateSessionKey(ctx)
+}
+
+func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
+	return &rousev1.RotateSessionKeyResponse{}, f.rotateSessionKey(ctx)
+}
+
 const sessionsPath = "/v1/sessions"
 
 var personRoutes = []route{
@@ -57,6 +73,8 @@ var personRoutes = []route{
 		answer: api.PersonList{}, summary: "Lists the people who signed in to the console at an issuer, with their sessions.", means: "A page."},
 	{method: "POST", path: sessionsPath + ":end", serve: endSessions, rpc: "Access/EndSessions", body: api.EndSessions{},
 		summary: "Ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.", means: "They have ended."},
+	{method: "POST", path: sessionsPath + ":rotate-key", repeats: withKey, serve: rotateSessionKey, rpc: "Access/RotateSessionKey",
+		summary: "Makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five seconds, and end their streams.", means: "It is rotated."},
 }
 
 func listSessions(f *httpHandler, c *call) error {
@@ -88,4 +106,9 @@ func endSessions(f *httpHandler, c *call) error {
 		return err
 	}
 	return c.done(g.Sessions.EndAll(c.ctx, body.Principal))
+}
+
+func rotateSessionKey(f *httpHandler, c *call) error {
+	c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // it may end the session of this request
+	return c.done(f.rotateSessionKey(c.ctx))
 }

@@ -31,7 +31,7 @@ func (s *service) pageToken(ctx context.Context, token, namespace string) (strin
 	if token == "" || !s.control().Restricted(ctx, access.TimersRead, namespace) {
 		return token, nil
 	}
-	text, err := s.opts.Access.Sessions.Hide(ctx, token)
+	text, err := s.opts.Access.Sessions.Hide(token)
 	return hiddenToken + text, err
 }
 

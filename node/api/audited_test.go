@@ -328,6 +328,11 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"DELETE /v1/keys/{id}", func() error { return ask("DELETE", "/v1/keys/"+second, "") }},
+		{"Access/RotateSessionKey", func() error {
+			_, err := keys.RotateSessionKey(ctx, &rousev1.RotateSessionKeyRequest{})
+			return err
+		}},
+		{"POST /v1/sessions:rotate-key", func() error { return ask("POST", "/v1/sessions:rotate-key", "") }},
 		{"Access/DeleteRole", func() error {
 			_, err := keys.DeleteRole(ctx, &rousev1.DeleteRoleRequest{Name: "one"})
 			return err

@@ -64,3 +64,5 @@ func texts(keys []secret.SigningKey, reveal bool) []server.SigningKey {
 	}
 	return list
 }
+
+func (s secrets) RotateSessionKey(ctx context.Context) error { return s.of.RotateSessionKey(ctx) }

@@ -2,11 +2,13 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -95,6 +97,40 @@ func TestSessions(t *testing.T) {
 	if a, _ := g.visit("DELETE", "/v1/session", "", c.Value); a.StatusCode != 204 || len(a.Cookies()) != 1 || a.Cookies()[0].MaxAge >= 0 {
 		t.Errorf("signing out: %d %v", a.StatusCode, a.Cookies())
 	}
+	status := func(cookie string) int {
+		t.Helper()
+		a, _ := g.visit("GET", "/v1/namespaces/own/timers", "", cookie)
+		return a.StatusCode
+	}
+	begin := func(key string) string {
+		t.Helper()
+		a, _ := g.visit("POST", "/v1/session", `{"key": "`+key+`"}`, "")
+		if len(a.Cookies()) != 1 || status(a.Cookies()[0].Value) != 200 {
+			t.Fatalf("no session begins: %d", a.StatusCode)
+		}
+		return a.Cookies()[0].Value
+	}
+	if got := status(c.Value); got != 401 {
+		t.Errorf("a copy of the cookie after signing out: %d", got)
+	}
+	if a, _ := g.visit("DELETE", "/v1/session", "", c.Value); a.StatusCode != 204 {
+		t.Errorf("signing out again: %d", a.StatusCode)
+	}
+	rotated, admin := begin(key), begin(g.admin)
+	if err := g.client(key).Access().RotateSessionKey(t.Context()); status(rotated) != 200 || !errors.Is(err, rouse.ErrForbidden) {
+		t.Errorf("a reader ends all sessions: %v", err)
+	}
+	if a, m := g.visit("POST", "/v1/sessions:rotate-key", "", admin); a.StatusCode != 204 {
+		t.Errorf("a new key of sessions: %d %v", a.StatusCode, m)
+	}
+	if status(rotated) != 401 || status(admin) != 401 {
+		t.Error("sessions go on with a new key")
+	}
+	rotated = begin(key)
+	if err := g.client(g.admin).Access().RotateSessionKey(t.Context()); err != nil || status(rotated) != 401 {
+		t.Errorf("sessions go on with a new key, by gRPC: %v", err)
+	}
+	c.Value = begin(key)
 	if err := g.client(g.admin).Access().RevokeKey(t.Context(), strings.Split(key, "_")[1]); err != nil {
 		t.Fatal(err)
 	}

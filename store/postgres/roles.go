@@ -12,7 +12,8 @@ import (
 //     role, once, after the first migration: it includes what later migrations create.
 //   - Nodes run as app, with NoMigrate set or not: it reads and writes rows, and calls the schema's
 //     functions. It cannot create, change or remove anything else, in this schema or elsewhere.
-//   - reader can read everything and change nothing, for people and their tools; empty for none.
+//   - reader can read everything but the data of leases, such as webhook secrets, and change nothing, for
+//     people and their tools; empty for none.
 //   - Callers may execute create_timer and delete_timer, and nothing else: see CallerRole.
 //
 // None of them is a superuser, and outside the schema they need only the right to connect. The result quotes

@@ -14,4 +14,6 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT EXECUTE ON FUNCTIONS TO {app};
 -- reader
 GRANT USAGE ON SCHEMA {schema} TO {reader};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader};
+REVOKE SELECT ON {schema}.leases FROM {reader};
+GRANT SELECT (name, owner, epoch, until) ON {schema}.leases TO {reader};
 ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT ON TABLES TO {reader};

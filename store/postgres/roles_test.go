@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/storetest"
@@ -62,10 +63,21 @@ func TestRolesCanDoNothingElse(t *testing.T) {
 	if n := ask(t, reader, `SELECT count(*) FROM rouse.timers`); n != 3 {
 		t.Errorf("the reader sees %d rows", n)
 	}
+	if _, err := s.Lock(t.Context(), "a", time.Hour, []rouse.Want{{Name: "x", Data: []byte("hidden")}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := ask(t, reader, `SELECT count(*) FROM (SELECT name, owner, epoch, until FROM rouse.leases WHERE name = 'x') l`); n != 1 {
+		t.Errorf("the reader sees %d leases", n)
+	}
 	o := unsafe
 	o.NoMigrate = true
 	r := openTest(t, reader, o)
 	defer r.Close()
+	for _, text := range []string{`SELECT data FROM rouse.leases`, `SELECT * FROM rouse.leases`, `SELECT l::text FROM rouse.leases l`} {
+		if err := r.timer(t.Context(), []*call{newCall(text)}, nil); state(err) != "42501" {
+			t.Errorf("the reader may %s: %v", text, err)
+		}
+	}
 	_, err := r.Apply(t.Context(), timers("u", 1))
 	refused(t, err, "permission denied", "give the role its rights")
 	_, err = Open(t.Context(), as(t, url, "rouse_reader"), Options{AllowUnsafe: true, Schema: "other"})

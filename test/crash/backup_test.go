@@ -50,6 +50,13 @@ func TestBackupUnderLoad(t *testing.T) {
 			elsewhere := filepath.Join(harness.TempDir(t), "restored")
 			second := newServer(t, elsewhere, st.place(elsewhere))
 			s.rouse("restore", archive, "--store", second.Store)
+			key, err := os.ReadFile(filepath.Join(s.Data, "secrets.keys")) // which no archive has
+			if err == nil {
+				err = errors.Join(os.MkdirAll(second.Data, 0o700), os.WriteFile(filepath.Join(second.Data, "secrets.keys"), key, 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 			second.Start()
 			c := second.Dial(harness.Patience)
 			there := map[string]rouse.Timer{}

@@ -156,6 +156,7 @@ func TestTheChart(t *testing.T) {
 		"insecure=true,image.repository=":                        "build an image",
 		"insecure=true,tls.secret=Not_a.Nam":                     "does not match pattern",
 		"tls.secret=t,adminKey.secret=a,controller.enabled=true": "the controller needs a key",
+		"tls.secret=t,adminKey.secret=a,store.secret=s":          "need sealing keys",
 	} {
 		out, err := exec.CommandContext(t.Context(), os.Getenv("ROUSE_HELM"), "template", "rouse", chart, "--set", "image.repository=r,"+values).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {

@@ -3702,6 +3702,78 @@ func (*EndSessionsResponse) Descriptor() ([]byte, []int) {
 	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
+type RotateSessionKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateSessionKeyRequest) Reset() {
+	*x = RotateSessionKeyRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateSessionKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateSessionKeyRequest) ProtoMessage() {}
+
+func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateSessionKeyRequest.ProtoReflect.Descriptor instead.
+func (*RotateSessionKeyRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+}
+
+type RotateSessionKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateSessionKeyResponse) Reset() {
+	*x = RotateSessionKeyResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateSessionKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateSessionKeyResponse) ProtoMessage() {}
+
+func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateSessionKeyResponse.ProtoReflect.Descriptor instead.
+func (*RotateSessionKeyResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+}
+
 type Role struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3712,7 +3784,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +3796,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +3809,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Role) GetName() string {
@@ -3763,7 +3835,7 @@ type PutRoleRequest struct {
 
 func (x *PutRoleRequest) Reset() {
 	*x = PutRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +3847,7 @@ func (x *PutRoleRequest) String() string {
 func (*PutRoleRequest) ProtoMessage() {}
 
 func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +3860,7 @@ func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRoleRequest.ProtoReflect.Descriptor instead.
 func (*PutRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PutRoleRequest) GetRole() *Role {
@@ -3806,7 +3878,7 @@ type ListRolesRequest struct {
 
 func (x *ListRolesRequest) Reset() {
 	*x = ListRolesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +3890,7 @@ func (x *ListRolesRequest) String() string {
 func (*ListRolesRequest) ProtoMessage() {}
 
 func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +3903,7 @@ func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListRolesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 type ListRolesResponse struct {
@@ -3843,7 +3915,7 @@ type ListRolesResponse struct {
 
 func (x *ListRolesResponse) Reset() {
 	*x = ListRolesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +3927,7 @@ func (x *ListRolesResponse) String() string {
 func (*ListRolesResponse) ProtoMessage() {}
 
 func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +3940,7 @@ func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListRolesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListRolesResponse) GetRoles() []*Role {
@@ -3887,7 +3959,7 @@ type DeleteRoleRequest struct {
 
 func (x *DeleteRoleRequest) Reset() {
 	*x = DeleteRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +3971,7 @@ func (x *DeleteRoleRequest) String() string {
 func (*DeleteRoleRequest) ProtoMessage() {}
 
 func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +3984,7 @@ func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DeleteRoleRequest) GetName() string {
@@ -3930,7 +4002,7 @@ type DeleteRoleResponse struct {
 
 func (x *DeleteRoleResponse) Reset() {
 	*x = DeleteRoleResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4014,7 @@ func (x *DeleteRoleResponse) String() string {
 func (*DeleteRoleResponse) ProtoMessage() {}
 
 func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4027,7 @@ func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRoleResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 type Timer struct {
@@ -4014,7 +4086,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4098,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4111,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Timer) GetNamespace() string {
@@ -4374,7 +4446,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4386,7 +4458,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4399,7 +4471,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -4426,7 +4498,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4438,7 +4510,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4451,7 +4523,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -4480,7 +4552,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4492,7 +4564,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4505,7 +4577,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Wait) GetCause() string {
@@ -4541,7 +4613,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4553,7 +4625,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4566,7 +4638,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -4630,7 +4702,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4642,7 +4714,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4655,7 +4727,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -4845,7 +4917,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4857,7 +4929,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4870,7 +4942,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -4905,7 +4977,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +4989,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5002,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -4969,7 +5041,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4981,7 +5053,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4994,7 +5066,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -5059,7 +5131,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5071,7 +5143,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5084,7 +5156,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -5145,7 +5217,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5229,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5242,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -5267,7 +5339,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5351,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5364,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -5319,7 +5391,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5331,7 +5403,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5344,7 +5416,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -5366,7 +5438,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5378,7 +5450,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5391,7 +5463,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -5432,7 +5504,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5444,7 +5516,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5457,7 +5529,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NewTimer) GetName() string {
@@ -5483,7 +5555,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5495,7 +5567,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5508,7 +5580,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -5534,7 +5606,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5546,7 +5618,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5559,7 +5631,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Created) GetName() string {
@@ -5631,7 +5703,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5643,7 +5715,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5656,7 +5728,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Problem) GetCode() string {
@@ -5705,7 +5777,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5789,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5802,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -5772,7 +5844,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5784,7 +5856,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5797,7 +5869,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -5883,7 +5955,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +5967,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +5980,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -5958,7 +6030,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6042,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6055,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -6023,7 +6095,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6035,7 +6107,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6048,7 +6120,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -6067,7 +6139,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +6151,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +6164,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -6113,7 +6185,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6125,7 +6197,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6138,7 +6210,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -6172,7 +6244,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6184,7 +6256,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6197,7 +6269,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -6226,7 +6298,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +6310,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +6323,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -6292,7 +6364,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6304,7 +6376,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6317,7 +6389,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -6344,7 +6416,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6356,7 +6428,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6369,7 +6441,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -6396,7 +6468,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6408,7 +6480,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6421,7 +6493,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -6450,7 +6522,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6462,7 +6534,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6475,7 +6547,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -6519,7 +6591,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6603,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6616,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -6602,7 +6674,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6614,7 +6686,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6627,7 +6699,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *When) GetSchedule() string {
@@ -6721,7 +6793,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6733,7 +6805,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6746,7 +6818,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -6802,7 +6874,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6814,7 +6886,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6827,7 +6899,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -6862,7 +6934,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6874,7 +6946,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6887,7 +6959,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -6925,7 +6997,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6937,7 +7009,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6950,7 +7022,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -7011,7 +7083,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7023,7 +7095,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7036,7 +7108,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Reason) GetCode() string {
@@ -7096,7 +7168,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7108,7 +7180,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7121,7 +7193,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -7185,7 +7257,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7197,7 +7269,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7210,7 +7282,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -7252,7 +7324,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7264,7 +7336,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7277,7 +7349,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -7315,7 +7387,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7327,7 +7399,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7340,7 +7412,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -7398,7 +7470,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7482,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7495,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -7473,7 +7545,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7485,7 +7557,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7498,7 +7570,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -7540,7 +7612,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7552,7 +7624,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7565,7 +7637,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -7654,7 +7726,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7666,7 +7738,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7679,7 +7751,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -7748,7 +7820,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7760,7 +7832,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7773,7 +7845,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -7802,7 +7874,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7814,7 +7886,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7827,7 +7899,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -7867,7 +7939,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7879,7 +7951,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7892,7 +7964,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -7911,7 +7983,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7923,7 +7995,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7936,7 +8008,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -7956,7 +8028,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7968,7 +8040,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7981,7 +8053,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -8008,7 +8080,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8020,7 +8092,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8033,7 +8105,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -8074,7 +8146,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8086,7 +8158,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8099,7 +8171,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Job) GetNamespace() string {
@@ -8225,7 +8297,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8237,7 +8309,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8250,7 +8322,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -8283,7 +8355,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8295,7 +8367,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8308,7 +8380,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -8331,7 +8403,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8343,7 +8415,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8356,7 +8428,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -8404,7 +8476,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8416,7 +8488,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8429,7 +8501,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Day) GetDate() string {
@@ -8458,7 +8530,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8470,7 +8542,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8483,7 +8555,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -8527,7 +8599,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8539,7 +8611,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8552,7 +8624,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8600,7 +8672,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8612,7 +8684,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8625,7 +8697,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8651,7 +8723,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8663,7 +8735,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8676,7 +8748,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8695,7 +8767,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8707,7 +8779,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8720,7 +8792,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8740,7 +8812,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8752,7 +8824,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8765,7 +8837,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8790,7 +8862,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8802,7 +8874,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8815,7 +8887,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 type BackupRequest struct {
@@ -8826,7 +8898,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8838,7 +8910,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8851,7 +8923,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 type BackupChunk struct {
@@ -8863,7 +8935,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8875,7 +8947,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8888,7 +8960,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -8906,7 +8978,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8918,7 +8990,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8931,7 +9003,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 type AdvanceClockRequest struct {
@@ -8945,7 +9017,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8957,7 +9029,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8970,7 +9042,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -9006,7 +9078,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9018,7 +9090,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9031,7 +9103,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -9070,7 +9142,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9082,7 +9154,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9095,7 +9167,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 type ListNodesResponse struct {
@@ -9107,7 +9179,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9119,7 +9191,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9132,7 +9204,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -9161,7 +9233,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9173,7 +9245,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9186,7 +9258,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *Node) GetId() string {
@@ -9275,7 +9347,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9287,7 +9359,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9300,7 +9372,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -9364,7 +9436,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9376,7 +9448,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9389,7 +9461,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -9432,7 +9504,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9444,7 +9516,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9457,7 +9529,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -9497,7 +9569,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9509,7 +9581,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9522,7 +9594,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -9541,7 +9613,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9553,7 +9625,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9566,7 +9638,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9606,7 +9678,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9618,7 +9690,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9631,7 +9703,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9796,7 +9868,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9808,7 +9880,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9821,7 +9893,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -9885,7 +9957,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9897,7 +9969,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9910,7 +9982,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -9970,7 +10042,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9982,7 +10054,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9995,7 +10067,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *Record) GetNamespace() string {
@@ -10162,7 +10234,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10174,7 +10246,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10187,7 +10259,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -10267,7 +10339,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10279,7 +10351,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10292,7 +10364,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -10348,7 +10420,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10360,7 +10432,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10373,7 +10445,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -10411,7 +10483,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10423,7 +10495,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10436,7 +10508,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -10493,7 +10565,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10505,7 +10577,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10518,7 +10590,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10570,7 +10642,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10582,7 +10654,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10595,7 +10667,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10693,7 +10765,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10705,7 +10777,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10718,7 +10790,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10751,7 +10823,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10763,7 +10835,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10776,7 +10848,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10797,7 +10869,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10809,7 +10881,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10822,7 +10894,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10857,7 +10929,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10869,7 +10941,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10882,7 +10954,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -10916,7 +10988,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10928,7 +11000,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10941,7 +11013,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -10971,7 +11043,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10983,7 +11055,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10996,7 +11068,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -11036,7 +11108,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11048,7 +11120,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11061,7 +11133,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -11082,7 +11154,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11094,7 +11166,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11107,7 +11179,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -11139,7 +11211,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11151,7 +11223,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11164,7 +11236,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 type SubscribeRequest struct {
@@ -11182,7 +11254,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11194,7 +11266,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11207,7 +11279,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -11292,7 +11364,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11304,7 +11376,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11317,7 +11389,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -11351,7 +11423,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11363,7 +11435,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11376,7 +11448,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -11474,7 +11546,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11486,7 +11558,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11499,7 +11571,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -11537,7 +11609,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11549,7 +11621,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11562,7 +11634,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Called) GetId() string {
@@ -11622,7 +11694,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11634,7 +11706,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11647,7 +11719,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11697,7 +11769,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11709,7 +11781,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11722,7 +11794,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11765,7 +11837,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11777,7 +11849,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11790,7 +11862,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11826,7 +11898,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11838,7 +11910,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11851,7 +11923,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -11892,7 +11964,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11904,7 +11976,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11917,7 +11989,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -11949,7 +12021,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11961,7 +12033,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11974,7 +12046,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12009,7 +12081,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12021,7 +12093,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12034,7 +12106,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12061,7 +12133,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12073,7 +12145,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12086,7 +12158,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *Peer) GetId() string {
@@ -12126,7 +12198,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12138,7 +12210,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12151,7 +12223,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -12278,7 +12350,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12290,7 +12362,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12303,7 +12375,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -12414,7 +12486,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12426,7 +12498,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12439,7 +12511,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12755,7 +12827,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
 	"\x12EndSessionsRequest\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\"\x15\n" +
-	"\x13EndSessionsResponse\"0\n" +
+	"\x13EndSessionsResponse\"\x19\n" +
+	"\x17RotateSessionKeyRequest\"\x1a\n" +
+	"\x18RotateSessionKeyResponse\"0\n" +
 	"\x04Role\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05verbs\x18\x02 \x03(\tR\x05verbs\"4\n" +
@@ -13584,7 +13658,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12J\n" +
 	"\vListBuckets\x12\x1c.rouse.v1.ListBucketsRequest\x1a\x1d.rouse.v1.ListBucketsResponse\x12D\n" +
 	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse\x12;\n" +
-	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse2\xab\x05\n" +
+	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse2\x86\x06\n" +
 	"\x06Access\x12;\n" +
 	"\x06WhoAmI\x12\x17.rouse.v1.WhoAmIRequest\x1a\x18.rouse.v1.WhoAmIResponse\x12=\n" +
 	"\tCreateKey\x12\x1a.rouse.v1.CreateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12A\n" +
@@ -13592,7 +13666,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tRotateKey\x12\x1a.rouse.v1.RotateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12D\n" +
 	"\tRevokeKey\x12\x1a.rouse.v1.RevokeKeyRequest\x1a\x1b.rouse.v1.RevokeKeyResponse\x12M\n" +
 	"\fListSessions\x12\x1d.rouse.v1.ListSessionsRequest\x1a\x1e.rouse.v1.ListSessionsResponse\x12J\n" +
-	"\vEndSessions\x12\x1c.rouse.v1.EndSessionsRequest\x1a\x1d.rouse.v1.EndSessionsResponse\x123\n" +
+	"\vEndSessions\x12\x1c.rouse.v1.EndSessionsRequest\x1a\x1d.rouse.v1.EndSessionsResponse\x12Y\n" +
+	"\x10RotateSessionKey\x12!.rouse.v1.RotateSessionKeyRequest\x1a\".rouse.v1.RotateSessionKeyResponse\x123\n" +
 	"\aPutRole\x12\x18.rouse.v1.PutRoleRequest\x1a\x0e.rouse.v1.Role\x12D\n" +
 	"\tListRoles\x12\x1a.rouse.v1.ListRolesRequest\x1a\x1b.rouse.v1.ListRolesResponse\x12G\n" +
 	"\n" +
@@ -13614,7 +13689,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 182)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 184)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13673,144 +13748,146 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*ListSessionsResponse)(nil),     // 54: rouse.v1.ListSessionsResponse
 	(*EndSessionsRequest)(nil),       // 55: rouse.v1.EndSessionsRequest
 	(*EndSessionsResponse)(nil),      // 56: rouse.v1.EndSessionsResponse
-	(*Role)(nil),                     // 57: rouse.v1.Role
-	(*PutRoleRequest)(nil),           // 58: rouse.v1.PutRoleRequest
-	(*ListRolesRequest)(nil),         // 59: rouse.v1.ListRolesRequest
-	(*ListRolesResponse)(nil),        // 60: rouse.v1.ListRolesResponse
-	(*DeleteRoleRequest)(nil),        // 61: rouse.v1.DeleteRoleRequest
-	(*DeleteRoleResponse)(nil),       // 62: rouse.v1.DeleteRoleResponse
-	(*Timer)(nil),                    // 63: rouse.v1.Timer
-	(*Span)(nil),                     // 64: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 65: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 66: rouse.v1.Wait
-	(*Attempt)(nil),                  // 67: rouse.v1.Attempt
-	(*Spec)(nil),                     // 68: rouse.v1.Spec
-	(*Expect)(nil),                   // 69: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 70: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 71: rouse.v1.Retry
-	(*Webhook)(nil),                  // 72: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 73: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 74: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 75: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 76: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 77: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 78: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 79: rouse.v1.Created
-	(*Problem)(nil),                  // 80: rouse.v1.Problem
-	(*GetRequest)(nil),               // 81: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 82: rouse.v1.Filter
-	(*ListRequest)(nil),              // 83: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 84: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 85: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 86: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 87: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 88: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 89: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 90: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 91: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 92: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 93: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 94: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 95: rouse.v1.When
-	(*BackfillRequest)(nil),          // 96: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 97: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 98: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 99: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 100: rouse.v1.Reason
-	(*Coming)(nil),                   // 101: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 102: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 103: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 104: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 105: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 106: rouse.v1.Load
-	(*BulkRequest)(nil),              // 107: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 108: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 109: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 110: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 111: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 112: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 113: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 114: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 115: rouse.v1.Job
-	(*ImportRequest)(nil),            // 116: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 117: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 118: rouse.v1.Calendar
-	(*Day)(nil),                      // 119: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 120: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 121: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 122: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 123: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 124: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 125: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 126: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 127: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 128: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 129: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 130: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 131: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 132: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 133: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 134: rouse.v1.Node
-	(*AuditFilter)(nil),              // 135: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 136: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 137: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 138: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 139: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 140: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 141: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 142: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 143: rouse.v1.Record
-	(*RecordFilter)(nil),             // 144: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 145: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 146: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 147: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 148: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 149: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 150: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 151: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 152: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 153: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 154: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 155: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 156: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 157: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 158: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 159: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 160: rouse.v1.Leave
-	(*CallRequest)(nil),              // 161: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 162: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 163: rouse.v1.Called
-	(*Open)(nil),                     // 164: rouse.v1.Open
-	(*Settle)(nil),                   // 165: rouse.v1.Settle
-	(*Answer)(nil),                   // 166: rouse.v1.Answer
-	(*Failure)(nil),                  // 167: rouse.v1.Failure
-	(*Extension)(nil),                // 168: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 169: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 170: rouse.v1.Peers
-	(*Peer)(nil),                     // 171: rouse.v1.Peer
-	(*Fire)(nil),                     // 172: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 173: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 174: rouse.v1.ReportResponse
-	nil,                              // 175: rouse.v1.Namespace.CountsEntry
-	nil,                              // 176: rouse.v1.Grant.LabelsEntry
-	nil,                              // 177: rouse.v1.Spec.LabelsEntry
-	nil,                              // 178: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 179: rouse.v1.Filter.LabelsEntry
-	nil,                              // 180: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 181: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 182: rouse.v1.Open.LabelsEntry
-	nil,                              // 183: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 184: google.protobuf.Duration
+	(*RotateSessionKeyRequest)(nil),  // 57: rouse.v1.RotateSessionKeyRequest
+	(*RotateSessionKeyResponse)(nil), // 58: rouse.v1.RotateSessionKeyResponse
+	(*Role)(nil),                     // 59: rouse.v1.Role
+	(*PutRoleRequest)(nil),           // 60: rouse.v1.PutRoleRequest
+	(*ListRolesRequest)(nil),         // 61: rouse.v1.ListRolesRequest
+	(*ListRolesResponse)(nil),        // 62: rouse.v1.ListRolesResponse
+	(*DeleteRoleRequest)(nil),        // 63: rouse.v1.DeleteRoleRequest
+	(*DeleteRoleResponse)(nil),       // 64: rouse.v1.DeleteRoleResponse
+	(*Timer)(nil),                    // 65: rouse.v1.Timer
+	(*Span)(nil),                     // 66: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 67: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 68: rouse.v1.Wait
+	(*Attempt)(nil),                  // 69: rouse.v1.Attempt
+	(*Spec)(nil),                     // 70: rouse.v1.Spec
+	(*Expect)(nil),                   // 71: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 72: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 73: rouse.v1.Retry
+	(*Webhook)(nil),                  // 74: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 75: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 76: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 77: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 78: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 79: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 80: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 81: rouse.v1.Created
+	(*Problem)(nil),                  // 82: rouse.v1.Problem
+	(*GetRequest)(nil),               // 83: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 84: rouse.v1.Filter
+	(*ListRequest)(nil),              // 85: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 86: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 87: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 88: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 89: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 90: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 91: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 92: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 93: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 94: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 95: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 96: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 97: rouse.v1.When
+	(*BackfillRequest)(nil),          // 98: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 99: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 100: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 101: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 102: rouse.v1.Reason
+	(*Coming)(nil),                   // 103: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 104: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 105: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 106: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 107: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 108: rouse.v1.Load
+	(*BulkRequest)(nil),              // 109: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 110: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 111: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 112: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 113: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 114: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 115: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 116: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 117: rouse.v1.Job
+	(*ImportRequest)(nil),            // 118: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 119: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 120: rouse.v1.Calendar
+	(*Day)(nil),                      // 121: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 122: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 123: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 124: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 125: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 126: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 127: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 128: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 129: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 130: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 131: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 132: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 133: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 134: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 135: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 136: rouse.v1.Node
+	(*AuditFilter)(nil),              // 137: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 138: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 139: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 140: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 141: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 142: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 143: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 144: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 145: rouse.v1.Record
+	(*RecordFilter)(nil),             // 146: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 147: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 148: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 149: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 150: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 151: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 152: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 153: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 154: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 155: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 156: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 157: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 158: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 159: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 160: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 161: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 162: rouse.v1.Leave
+	(*CallRequest)(nil),              // 163: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 164: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 165: rouse.v1.Called
+	(*Open)(nil),                     // 166: rouse.v1.Open
+	(*Settle)(nil),                   // 167: rouse.v1.Settle
+	(*Answer)(nil),                   // 168: rouse.v1.Answer
+	(*Failure)(nil),                  // 169: rouse.v1.Failure
+	(*Extension)(nil),                // 170: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 171: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 172: rouse.v1.Peers
+	(*Peer)(nil),                     // 173: rouse.v1.Peer
+	(*Fire)(nil),                     // 174: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 175: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 176: rouse.v1.ReportResponse
+	nil,                              // 177: rouse.v1.Namespace.CountsEntry
+	nil,                              // 178: rouse.v1.Grant.LabelsEntry
+	nil,                              // 179: rouse.v1.Spec.LabelsEntry
+	nil,                              // 180: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 181: rouse.v1.Filter.LabelsEntry
+	nil,                              // 182: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 183: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 184: rouse.v1.Open.LabelsEntry
+	nil,                              // 185: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 186: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	184, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	184, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	184, // 4: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	186, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	186, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	186, // 4: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	13,  // 5: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	15,  // 6: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	175, // 7: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	177, // 7: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	13,  // 8: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	14,  // 9: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	24,  // 10: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -13826,177 +13903,177 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	39,  // 20: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	30,  // 21: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	42,  // 22: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	176, // 23: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	178, // 23: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	42,  // 24: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	42,  // 25: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	43,  // 26: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	43,  // 27: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	184, // 28: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	186, // 28: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	52,  // 29: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	51,  // 30: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
-	57,  // 31: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
-	57,  // 32: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	68,  // 33: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	67,  // 34: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	66,  // 35: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	65,  // 36: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	64,  // 37: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	177, // 38: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	71,  // 39: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	72,  // 40: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	70,  // 41: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	184, // 42: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	184, // 43: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	184, // 44: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	184, // 45: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	69,  // 46: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	184, // 47: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	184, // 48: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	184, // 49: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	184, // 50: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	184, // 51: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	184, // 52: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	184, // 53: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	178, // 54: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	184, // 55: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	68,  // 56: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	59,  // 31: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	59,  // 32: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	70,  // 33: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	69,  // 34: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	68,  // 35: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	67,  // 36: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	66,  // 37: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	179, // 38: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	73,  // 39: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	74,  // 40: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	72,  // 41: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	186, // 42: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	186, // 43: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	186, // 44: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	186, // 45: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	71,  // 46: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	186, // 47: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	186, // 48: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	186, // 49: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	186, // 50: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	186, // 51: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	186, // 52: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	186, // 53: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	180, // 54: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	186, // 55: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	70,  // 56: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 57: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	74,  // 58: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	75,  // 59: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	184, // 60: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	184, // 61: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	184, // 62: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	76,  // 58: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	77,  // 59: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	186, // 60: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	186, // 61: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	186, // 62: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 63: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	77,  // 64: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	68,  // 65: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	79,  // 66: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	80,  // 67: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	179, // 68: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	82,  // 69: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	63,  // 70: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	82,  // 71: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	95,  // 72: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	70,  // 73: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	184, // 74: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	184, // 75: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	101, // 76: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	100, // 77: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	63,  // 78: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	143, // 79: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	101, // 80: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	82,  // 81: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	101, // 82: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	82,  // 83: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	184, // 84: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	106, // 85: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	82,  // 86: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	95,  // 87: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	110, // 88: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	109, // 89: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	80,  // 90: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	115, // 91: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	82,  // 92: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	80,  // 93: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	110, // 94: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	63,  // 95: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	118, // 96: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	79,  // 64: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	70,  // 65: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	81,  // 66: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	82,  // 67: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	181, // 68: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	84,  // 69: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	65,  // 70: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	84,  // 71: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	97,  // 72: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	72,  // 73: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	186, // 74: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	186, // 75: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	103, // 76: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	102, // 77: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	65,  // 78: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	145, // 79: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	103, // 80: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	84,  // 81: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	103, // 82: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	84,  // 83: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	186, // 84: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	108, // 85: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	84,  // 86: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	97,  // 87: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	112, // 88: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	111, // 89: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	82,  // 90: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	117, // 91: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	84,  // 92: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	82,  // 93: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	112, // 94: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	65,  // 95: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	120, // 96: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
 	0,   // 97: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	79,  // 98: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	119, // 99: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	119, // 100: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	118, // 101: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	118, // 102: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	184, // 103: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	184, // 104: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	134, // 105: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	135, // 106: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	140, // 107: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	135, // 108: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	140, // 109: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	184, // 110: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	68,  // 111: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	101, // 112: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	67,  // 113: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	180, // 114: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	144, // 115: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	143, // 116: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	144, // 117: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	184, // 118: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	149, // 119: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	184, // 120: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	184, // 121: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	152, // 122: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	143, // 123: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	143, // 124: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	164, // 125: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	165, // 126: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	160, // 127: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	184, // 128: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	184, // 129: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	184, // 130: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	184, // 131: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	181, // 132: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	184, // 133: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	81,  // 98: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	121, // 99: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	121, // 100: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	120, // 101: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	120, // 102: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	186, // 103: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	186, // 104: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	136, // 105: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	137, // 106: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	142, // 107: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	137, // 108: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	142, // 109: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	186, // 110: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	70,  // 111: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	103, // 112: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	69,  // 113: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	182, // 114: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	146, // 115: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	145, // 116: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	146, // 117: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	186, // 118: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	151, // 119: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	186, // 120: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	186, // 121: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	154, // 122: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	145, // 123: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	145, // 124: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	166, // 125: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	167, // 126: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	162, // 127: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	186, // 128: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	186, // 129: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	186, // 130: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	186, // 131: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	183, // 132: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	186, // 133: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 134: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	182, // 135: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	167, // 136: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	168, // 137: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	166, // 138: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	184, // 139: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	184, // 140: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	172, // 141: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	170, // 142: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	171, // 143: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	171, // 144: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	183, // 145: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	167, // 146: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	184, // 147: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	73,  // 148: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	76,  // 149: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	76,  // 150: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	81,  // 151: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	83,  // 152: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	85,  // 153: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	87,  // 154: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	89,  // 155: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	90,  // 156: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	91,  // 157: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	93,  // 158: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	94,  // 159: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	96,  // 160: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	98,  // 161: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	102, // 162: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	104, // 163: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	107, // 164: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	116, // 165: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	141, // 166: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	145, // 167: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	147, // 168: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	150, // 169: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	153, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	155, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	157, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	120, // 173: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	122, // 174: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	123, // 175: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	125, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	111, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	113, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	114, // 179: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	184, // 135: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	169, // 136: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	170, // 137: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	168, // 138: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	186, // 139: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	186, // 140: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	174, // 141: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	172, // 142: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	173, // 143: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	173, // 144: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	185, // 145: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	169, // 146: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	186, // 147: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	75,  // 148: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	78,  // 149: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	78,  // 150: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	83,  // 151: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	85,  // 152: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	87,  // 153: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	89,  // 154: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	91,  // 155: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	92,  // 156: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	93,  // 157: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	95,  // 158: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	96,  // 159: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	98,  // 160: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	100, // 161: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	104, // 162: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	106, // 163: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	109, // 164: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	118, // 165: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	143, // 166: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	147, // 167: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	149, // 168: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	152, // 169: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	155, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	157, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	159, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	122, // 173: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	124, // 174: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	125, // 175: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	127, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	113, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	115, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	116, // 179: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
 	3,   // 180: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
 	4,   // 181: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
 	6,   // 182: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
 	10,  // 183: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
 	11,  // 184: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
 	12,  // 185: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	127, // 186: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	129, // 187: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	130, // 188: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	132, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	136, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	138, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	159, // 192: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	173, // 193: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	129, // 186: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	131, // 187: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	132, // 188: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	134, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	138, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	140, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	161, // 192: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	175, // 193: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
 	16,  // 194: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
 	17,  // 195: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
 	18,  // 196: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
@@ -14013,80 +14090,82 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	49,  // 207: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
 	53,  // 208: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
 	55,  // 209: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	58,  // 210: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	59,  // 211: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	61,  // 212: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	161, // 213: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	162, // 214: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	63,  // 215: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	78,  // 216: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 217: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	63,  // 218: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	84,  // 219: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	86,  // 220: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	88,  // 221: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	63,  // 222: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	63,  // 223: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	92,  // 224: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	63,  // 225: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	63,  // 226: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	97,  // 227: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	99,  // 228: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	103, // 229: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	105, // 230: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	108, // 231: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	117, // 232: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	142, // 233: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	146, // 234: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	148, // 235: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	151, // 236: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	154, // 237: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	156, // 238: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	158, // 239: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	121, // 240: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	118, // 241: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	124, // 242: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	126, // 243: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	112, // 244: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	115, // 245: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	115, // 246: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	2,   // 247: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 248: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	7,   // 249: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 250: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 251: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 252: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	128, // 253: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	131, // 254: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	131, // 255: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	133, // 256: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	137, // 257: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	139, // 258: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	169, // 259: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	174, // 260: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 261: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 262: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 263: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	21,  // 264: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 265: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 266: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 267: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 268: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 269: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	41,  // 270: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 271: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 272: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 273: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 274: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 275: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 276: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	57,  // 277: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	60,  // 278: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	62,  // 279: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	163, // 280: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	163, // 281: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	215, // [215:282] is the sub-list for method output_type
-	148, // [148:215] is the sub-list for method input_type
+	57,  // 210: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	60,  // 211: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	61,  // 212: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	63,  // 213: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	163, // 214: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	164, // 215: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	65,  // 216: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	80,  // 217: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	80,  // 218: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	65,  // 219: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	86,  // 220: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	88,  // 221: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	90,  // 222: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	65,  // 223: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	65,  // 224: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	94,  // 225: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	65,  // 226: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	65,  // 227: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	99,  // 228: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	101, // 229: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	105, // 230: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	107, // 231: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	110, // 232: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	119, // 233: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	144, // 234: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	148, // 235: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	150, // 236: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	153, // 237: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	156, // 238: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	158, // 239: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	160, // 240: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	123, // 241: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	120, // 242: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	126, // 243: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	128, // 244: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	114, // 245: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	117, // 246: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	117, // 247: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	2,   // 248: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	5,   // 249: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	7,   // 250: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 251: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 252: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 253: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	130, // 254: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	133, // 255: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	133, // 256: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	135, // 257: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	139, // 258: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	141, // 259: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	171, // 260: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	176, // 261: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	14,  // 262: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 263: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	19,  // 264: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	21,  // 265: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	28,  // 266: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	32,  // 267: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	35,  // 268: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 269: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	38,  // 270: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	41,  // 271: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	45,  // 272: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	47,  // 273: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	45,  // 274: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	50,  // 275: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	54,  // 276: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 277: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	58,  // 278: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	59,  // 279: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	62,  // 280: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	64,  // 281: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	165, // 282: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	165, // 283: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	216, // [216:284] is the sub-list for method output_type
+	148, // [148:216] is the sub-list for method input_type
 	148, // [148:148] is the sub-list for extension type_name
 	148, // [148:148] is the sub-list for extension extendee
 	0,   // [0:148] is the sub-list for field type_name
@@ -14097,17 +14176,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[71].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[73].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[157].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[159].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[171].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[173].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -14119,7 +14198,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   182,
+			NumMessages:   184,
 			NumExtensions: 0,
 			NumServices:   10,
 		},

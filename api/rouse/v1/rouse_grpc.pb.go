@@ -2765,16 +2765,17 @@ var Status_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Access_WhoAmI_FullMethodName       = "/rouse.v1.Access/WhoAmI"
-	Access_CreateKey_FullMethodName    = "/rouse.v1.Access/CreateKey"
-	Access_ListKeys_FullMethodName     = "/rouse.v1.Access/ListKeys"
-	Access_RotateKey_FullMethodName    = "/rouse.v1.Access/RotateKey"
-	Access_RevokeKey_FullMethodName    = "/rouse.v1.Access/RevokeKey"
-	Access_ListSessions_FullMethodName = "/rouse.v1.Access/ListSessions"
-	Access_EndSessions_FullMethodName  = "/rouse.v1.Access/EndSessions"
-	Access_PutRole_FullMethodName      = "/rouse.v1.Access/PutRole"
-	Access_ListRoles_FullMethodName    = "/rouse.v1.Access/ListRoles"
-	Access_DeleteRole_FullMethodName   = "/rouse.v1.Access/DeleteRole"
+	Access_WhoAmI_FullMethodName           = "/rouse.v1.Access/WhoAmI"
+	Access_CreateKey_FullMethodName        = "/rouse.v1.Access/CreateKey"
+	Access_ListKeys_FullMethodName         = "/rouse.v1.Access/ListKeys"
+	Access_RotateKey_FullMethodName        = "/rouse.v1.Access/RotateKey"
+	Access_RevokeKey_FullMethodName        = "/rouse.v1.Access/RevokeKey"
+	Access_ListSessions_FullMethodName     = "/rouse.v1.Access/ListSessions"
+	Access_EndSessions_FullMethodName      = "/rouse.v1.Access/EndSessions"
+	Access_RotateSessionKey_FullMethodName = "/rouse.v1.Access/RotateSessionKey"
+	Access_PutRole_FullMethodName          = "/rouse.v1.Access/PutRole"
+	Access_ListRoles_FullMethodName        = "/rouse.v1.Access/ListRoles"
+	Access_DeleteRole_FullMethodName       = "/rouse.v1.Access/DeleteRole"
 )
 
 // AccessClient is the client API for Access service.
@@ -2797,6 +2798,9 @@ type AccessClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
 	EndSessions(ctx context.Context, in *EndSessionsRequest, opts ...grpc.CallOption) (*EndSessionsResponse, error)
+	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
+	// seconds, and end their streams.
+	RotateSessionKey(ctx context.Context, in *RotateSessionKeyRequest, opts ...grpc.CallOption) (*RotateSessionKeyResponse, error)
 	// PutRole creates or replaces a role of its own name.
 	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
 	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
@@ -2882,6 +2886,16 @@ func (c *accessClient) EndSessions(ctx context.Context, in *EndSessionsRequest, 
 	return out, nil
 }
 
+func (c *accessClient) RotateSessionKey(ctx context.Context, in *RotateSessionKeyRequest, opts ...grpc.CallOption) (*RotateSessionKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateSessionKeyResponse)
+	err := c.cc.Invoke(ctx, Access_RotateSessionKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Role)
@@ -2932,6 +2946,9 @@ type AccessServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
 	EndSessions(context.Context, *EndSessionsRequest) (*EndSessionsResponse, error)
+	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
+	// seconds, and end their streams.
+	RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error)
 	// PutRole creates or replaces a role of its own name.
 	PutRole(context.Context, *PutRoleRequest) (*Role, error)
 	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
@@ -2967,6 +2984,9 @@ func (UnimplementedAccessServer) ListSessions(context.Context, *ListSessionsRequ
 }
 func (UnimplementedAccessServer) EndSessions(context.Context, *EndSessionsRequest) (*EndSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndSessions not implemented")
+}
+func (UnimplementedAccessServer) RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateSessionKey not implemented")
 }
 func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
@@ -3124,6 +3144,24 @@ func _Access_EndSessions_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Access_RotateSessionKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateSessionKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).RotateSessionKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_RotateSessionKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).RotateSessionKey(ctx, req.(*RotateSessionKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PutRoleRequest)
 	if err := dec(in); err != nil {
@@ -3212,6 +3250,10 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndSessions",
 			Handler:    _Access_EndSessions_Handler,
+		},
+		{
+			MethodName: "RotateSessionKey",
+			Handler:    _Access_RotateSessionKey_Handler,
 		},
 		{
 			MethodName: "PutRole",

@@ -42,6 +42,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (not .Values.insecure) (not (and .Values.tls.secret .Values.adminKey.secret)) }}
 {{- fail "tls.secret and adminKey.secret: other pods reach the API, so it needs TLS and access control: give both, or insecure=true if the network admits only trusted clients" }}
 {{- end }}
+{{- if and .Values.store.secret .Values.adminKey.secret (not .Values.sealingKeys.secret) }}
+{{- fail "sealingKeys.secret: nodes that share a store need sealing keys for access control: rouse secret new-key prints one" }}
+{{- end }}
 {{- if and .Values.controller.enabled .Values.adminKey.secret (not .Values.controller.key.secret) }}
 {{- fail "controller.key.secret: the nodes have access control, so the controller needs a key: rouse key create controller --role writer" }}
 {{- end }}
