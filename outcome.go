@@ -31,11 +31,12 @@ func (v Verdict) String() string {
 // Outcome is how an attempt ended. Times are durations from the moment of the report, because a sink has no
 // store clock.
 type Outcome struct {
-	Verdict Verdict
-	After   time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
-	Code    int           // the status that the technology gave, such as 503; 0 if none
-	Cause   Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
-	Detail  string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
+	Verdict   Verdict
+	After     time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
+	Code      int           // the status that the technology gave, such as 503; 0 if none
+	Cause     Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
+	Unreached bool          // Failed: nothing was sent, because the host of the target could not be reached
+	Detail    string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
 
 	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the
 	// last occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.

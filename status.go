@@ -89,7 +89,8 @@ const (
 )
 
 // TargetStatus is what a node, or all of them together, do for one lane: the scheme and host of a callback,
-// a channel, a place of a broker.
+// a channel, a place of a broker. An address of callbacks is one, too, while its circuit is not closed: it
+// has the circuit only, and what is sent to it counts for its lane.
 type TargetStatus struct {
 	Namespace string
 	Name      string

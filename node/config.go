@@ -84,6 +84,7 @@ type Config struct {
 	DeliveryReserve       int           `name:"delivery-reserve" default:"20" placeholder:"PERCENT" help:"Part of max-deliveries that one namespace leaves free for others."`
 	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Maximum number of concurrent callbacks to one host."`
 	AddressConcurrency    int           `name:"address-concurrency" default:"1024" placeholder:"N" help:"Maximum number of concurrent callbacks of one namespace to one IP address, whatever its names."`
+	Circuits              Circuits      `name:"circuits" default:"" placeholder:"CIRCUITS" help:"Circuits of callbacks to addresses that keep failing, such as '* open=5s; https://api.example.com/ share=0.8 window=1m; https://old.example.com/ off'."`
 	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires per second to one target that are more than a minute late; 0 is unlimited."`
 	Limits                Limits        `name:"limits" default:"" placeholder:"LIMITS" help:"Limits of targets, such as 'https://api.example.com/ rate=10 concurrency=4; stream:mail rate=100'."`
 	Shares                Shares        `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; the others have 1."`
@@ -225,6 +226,7 @@ func (c *Config) Check() error {
 	bad.Add(c.checkSinks())
 	bad.Add(c.checkBrokers())
 	bad.Add(c.checkShares())
+	bad.Add(c.checkCircuits())
 	return bad.Err()
 }
 

@@ -115,7 +115,7 @@ func (d doctor) circuits(_ context.Context, r *report) {
 		}
 	}
 	if slices.Sort(open); len(open) > 0 {
-		r.warn("look at these targets; fires wait, and one is tried from time to time", "circuits are open: %s", names(open))
+		r.warn("look at these hosts and addresses; their fires wait, and one is tried from time to time", "circuits are open: %s", names(open))
 		return
 	}
 	r.ok("no circuit is open")

@@ -198,6 +198,7 @@ func TestNodesThatCannotBeOpened(t *testing.T) {
 		"is a directory":   {"mem:", WithSecrets(dir)},
 		"window: is":       {"mem:", func(c *Config) { c.Window = 1 }},
 		"limits[0].target": {"mem:", func(c *Config) { c.Limits = []Limit{{Target: "x", Rate: 1}} }},
+		"circuits[0].off":  {"mem:", func(c *Config) { c.Circuits = Circuits{{Target: "*"}} }},
 		"shares.a":         {"mem:", func(c *Config) { c.Shares = map[string]int{"a": 0} }},
 	} {
 		n, err := Open(t.Context(), c.store, c.opt)

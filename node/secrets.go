@@ -19,7 +19,6 @@ import (
 	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/private"
 	"github.com/rousehq/rouse/internal/secret"
-	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -222,7 +221,7 @@ func (n *Node) openHooks() {
 	n.vault.allowed = hooks.Allowed
 	var http rouse.Sink = hooks
 	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
-		http = sink.NewBreaker(hooks, sink.BreakerOptions{})
+		http = n.newBreaker(hooks)
 	}
 	n.add(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Close: func() error { hooks.Close(); return nil }})
 }

@@ -73,7 +73,8 @@ func (s ownStatus) Stats(window time.Duration) []rouse.StatsPoint {
 	return s.n.metrics.recent.Points(s.n.timers.Now(), window)
 }
 
-// Targets returns the lanes of this node with their circuits.
+// Targets returns the lanes of this node with the circuits of their hosts, and the addresses whose circuits
+// are not closed.
 func (s ownStatus) Targets() (list []rouse.TargetStatus, more bool) {
 	list, more = s.n.timers.Targets()
 	at := map[[2]string]int{}
@@ -86,16 +87,16 @@ func (s ownStatus) Targets() (list []rouse.TargetStatus, more bool) {
 		if !ok {
 			continue
 		}
-		b.Circuits(func(namespace, lane string, probing bool, since, probe time.Time) {
-			i, known := at[[2]string{namespace, lane}]
+		b.Circuits(func(namespace, name string, probing bool, since, probe time.Time) {
+			i, known := at[[2]string{namespace, name}]
 			if !known {
 				if len(list) >= engine.MaxTargets {
 					more = true
 					return
 				}
 				i = len(list)
-				at[[2]string{namespace, lane}] = i
-				list = append(list, rouse.TargetStatus{Namespace: namespace, Name: lane})
+				at[[2]string{namespace, name}] = i
+				list = append(list, rouse.TargetStatus{Namespace: namespace, Name: name})
 			}
 			t := &list[i]
 			t.Circuit, t.Since, t.Probe = rouse.CircuitOpen, rouse.Reached(since).Add(offset), rouse.Reached(probe).Add(offset)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,56 +15,74 @@ import (
 
 // BreakerOptions configure a Breaker. Zero fields have the defaults that their comments name.
 type BreakerOptions struct {
-	Failures int           // consecutive failed deliveries that open the circuit; default 10
-	Within   time.Duration // the time span of these failures; default 30 s
-	Open     time.Duration // how long it stays open at first; doubled by each failed probe; default 1 s
-	MaxOpen  time.Duration // default 30 s
+	CircuitOptions // of all circuits, unless Circuit is set
 
-	// Patience is how long fires wait for a host that is down. After that they fail without being sent:
-	// each such failure spends an attempt, so that fires for a host that never comes back end as dead
-	// letters. Default 1 h.
-	Patience time.Duration
+	// Circuit returns the options of one circuit; nil: all have the same. The name of an address is that of
+	// Addressed, the name of a host ends with a slash. It is called when a circuit begins, and is cheap.
+	Circuit func(namespace, name string) CircuitOptions
 
-	Lanes int // lanes with failures that are tracked; default 4,096
+	MaxCircuits int // circuits that are tracked, of hosts and addresses together; default MaxCircuits
 }
 
-func (o BreakerOptions) withDefaults() BreakerOptions {
-	o.Failures = cmp.Or(max(o.Failures, 0), 10)
-	o.Lanes = cmp.Or(max(o.Lanes, 0), 4096)
-	for _, s := range []struct {
-		p *time.Duration
-		d time.Duration
-	}{{&o.Within, 30 * time.Second}, {&o.Open, time.Second}, {&o.MaxOpen, 30 * time.Second}, {&o.Patience, time.Hour}} {
-		if *s.p <= 0 {
-			*s.p = s.d
-		}
-	}
-	o.MaxOpen = max(o.MaxOpen, o.Open)
-	return o
+// MaxCircuits bounds the circuits that a breaker tracks, unless it has another bound. Only hosts and
+// addresses with failures have one.
+const MaxCircuits = 4096
+
+// sweepEvery is how often circuits that are not needed any more are dropped.
+const sweepEvery = 10 * time.Second
+
+// Addressed is a sink that knows the hosts and the addresses of its targets. For others, a lane is both.
+type Addressed interface {
+	// Address returns what a target's application and what its host have a circuit for. The fires of one
+	// delivery have the same. It is cheap and pure.
+	Address(spec *rouse.Spec) (host, address string)
 }
 
-// Breaker is a sink that stops passing fires to a lane whose deliveries keep failing, so that a dead host
-// costs neither connections nor attempts. While a circuit is open, its fires are deferred without a dial
-// and without spending an attempt. Then one delivery is let through as a probe, and its outcome decides.
+// Breaker is a sink that stops passing fires to a target whose deliveries keep failing, so that it costs
+// neither connections nor attempts. While a circuit is open, its fires are deferred without a dial and
+// without spending an attempt. Then one delivery is let through as a probe, and its outcome decides.
 //
-// A failure is an attempt without an answer (code 0) or with a server error (500 and above). Every other
-// answer proves that the host is alive. A circuit belongs to a lane of a namespace, so endpoints of one
-// tenant do not cut off another's. Only lanes with failures are tracked, and their number is bounded.
+// Each host and each address has a circuit in each namespace, so that a failing one cuts off no other, and
+// endpoints of one tenant do not cut off another's:
+//
+//   - An error that the application answers (500 and above) counts for the address. Every answer proves that
+//     the host is alive.
+//   - A failure before anything was sent (Outcome.Unreached) counts for the host.
+//   - Silence after that counts for the address. It counts for the host, too, as long as nothing else
+//     explains it: the circuit of the address is not open, and nothing of the host has answered since its
+//     first failure within the window, and for a second at least.
+//
+// Only hosts and addresses with failures are tracked, and their number is bounded.
 type Breaker struct {
-	sink rouse.Sink
-	opts BreakerOptions
-	seed maphash.Seed
+	sink      rouse.Sink
+	addressed Addressed // nil: a lane is host and address
+	opts      BreakerOptions
+	seed      maphash.Seed
 
 	mu       sync.Mutex
 	circuits map[circuitKey]*circuit
+	swept    time.Time
 	tracked  atomic.Int64 // how many circuits there are
 }
 
-type circuitKey struct{ namespace, lane string }
+type circuitKey struct {
+	namespace, name string
+	host            bool
+}
+
+func (k circuitKey) String() string {
+	if k.host {
+		return "the host " + k.name
+	}
+	return "the address " + k.name
+}
 
 // NewBreaker returns a breaker in front of a sink.
 func NewBreaker(s rouse.Sink, o BreakerOptions) *Breaker {
-	return &Breaker{sink: s, opts: o.withDefaults(), circuits: map[circuitKey]*circuit{}, seed: maphash.MakeSeed()}
+	o.MaxCircuits = cmp.Or(max(o.MaxCircuits, 0), MaxCircuits)
+	b := &Breaker{sink: s, opts: o, circuits: map[circuitKey]*circuit{}, seed: maphash.MakeSeed()}
+	b.addressed, _ = s.(Addressed)
+	return b
 }
 
 // Check calls the sink.
@@ -74,16 +93,30 @@ func (b *Breaker) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return b.sink.Lane(namespace, spec)
 }
 
-// Obstacle describes since when, and until when, the circuit of the spec's lane is open.
+// keys returns the circuits of a spec's host and address.
+func (b *Breaker) keys(namespace string, spec *rouse.Spec) (host, address circuitKey) {
+	var h, a string
+	if b.addressed != nil {
+		h, a = b.addressed.Address(spec)
+	} else {
+		h = b.sink.Lane(namespace, spec).Name
+		a = h
+	}
+	return circuitKey{namespace, h, true}, circuitKey{namespace, a, false}
+}
+
+// Obstacle names the circuit of the spec's address or host that is open, since when, and until when.
 func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
-	key := circuitKey{namespace, b.sink.Lane(namespace, spec).Name}
+	host, address := b.keys(namespace, spec)
 	now := time.Now()
-	b.mu.Lock()
-	c := b.circuits[key]
 	var text string
-	if c != nil && c.opened > 0 {
-		text = fmt.Sprintf("its deliveries have been failing for %v, so its circuit is open; a probe is sent in %v",
-			now.Sub(c.since).Round(time.Second), max(0, c.until.Sub(now)).Round(time.Millisecond))
+	b.mu.Lock()
+	for _, key := range [...]circuitKey{host, address} {
+		if c := b.circuits[key]; c.isOpen() {
+			text = fmt.Sprintf("the circuit of %v is open, because its deliveries have been failing for %v; a probe is sent in %v",
+				key, now.Sub(c.since).Round(time.Second), max(0, c.until.Sub(now)).Round(time.Millisecond))
+			break
+		}
 	}
 	b.mu.Unlock()
 	if o, ok := b.sink.(rouse.Obstructed); ok && text == "" {
@@ -92,27 +125,22 @@ func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 	return text
 }
 
-// Circuits calls yield for each circuit that is not closed. The times are those of this machine's clock.
-func (b *Breaker) Circuits(yield func(namespace, lane string, probing bool, since, probe time.Time)) {
+// Circuits calls yield for each circuit that is not closed, with the name of its host or address. The times
+// are those of this machine's clock.
+func (b *Breaker) Circuits(yield func(namespace, name string, probing bool, since, probe time.Time)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.sweep(time.Now())
 	for key, c := range b.circuits {
-		if c.opened > 0 {
-			yield(key.namespace, key.lane, c.probing, c.since, c.until)
+		if c.isOpen() {
+			yield(key.namespace, key.name, c.probing, c.since, c.until)
 		}
 	}
 }
 
 // Open returns the number of circuits that are not closed.
-func (b *Breaker) Open() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	for _, c := range b.circuits {
-		if c.opened > 0 {
-			n++
-		}
-	}
+func (b *Breaker) Open() (n int) {
+	b.Circuits(func(string, string, bool, time.Time, time.Time) { n++ })
 	return n
 }
 
@@ -121,13 +149,17 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	if len(fires) == 0 {
 		return
 	}
-	d := delivery{b: b, ctx: ctx, first: &fires[0], left: len(fires), settle: settle}
+	d := delivery{b: b, ctx: ctx, first: &fires[0], settle: settle}
+	if len(fires) > 1 {
+		d.several = true
+		d.left.Store(int32(len(fires)))
+	}
 	if b.tracked.Load() == 0 {
 		b.sink.Deliver(ctx, fires, d.report)
 		return
 	}
-	pass, probe, o, spread := b.allow(d.key(), time.Now())
-	if d.probe = probe; pass {
+	o, spread := d.ask(time.Now())
+	if o.Verdict == 0 {
 		b.sink.Deliver(ctx, fires, d.report)
 		return
 	}
@@ -140,112 +172,189 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	}
 }
 
-// allow reports whether a delivery may pass, and as what. Otherwise it returns the outcome of its fires,
-// and over which time the fires that wait for one circuit are spread.
-func (b *Breaker) allow(key circuitKey, now time.Time) (pass, probe bool, o rouse.Outcome, spread time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.circuits[key]
-	if c == nil {
-		return true, false, o, 0
-	}
-	pass, probe, wait := c.allow(now, &b.opts)
-	switch {
-	case pass:
-	case c.lost(now, &b.opts):
-		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: the target has been failing for %v", now.Sub(c.since).Round(time.Minute))}
-	default:
-		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond), Detail: "not sent: the target keeps failing"}
-	}
-	return pass, probe, o, c.period(&b.opts)
-}
-
 // jitter is constant for a fire, so that deferring it again does not change the order.
 func (b *Breaker) jitter(id string, spread time.Duration) time.Duration {
 	return time.Duration(maphash.String(b.seed, id) % uint64(max(spread, 1)))
 }
 
-// delivery observes the outcomes of one Deliver. The breaker's mutex guards the variable fields.
+// delivery observes the outcomes of one Deliver.
 type delivery struct {
 	b      *Breaker
 	ctx    context.Context
 	first  *rouse.Fire
 	settle func(i int, o rouse.Outcome)
 
-	probe  bool
-	left   int
-	failed bool // already counted: a delivery fails once, however many fires it has
+	probesHost, probesAddress bool // never both
+
+	several bool          // it has more than one fire
+	left    atomic.Int32  // of several: those without an outcome
+	seen    atomic.Uint32 // of several: the evidence of those with one
 }
 
-func (d *delivery) key() circuitKey {
-	return circuitKey{d.first.Namespace, d.b.sink.Lane(d.first.Namespace, d.first.Spec).Name}
+// ask asks the circuits of the delivery whether it may pass. If not, it returns the outcome of its fires, and
+// over which time those that wait for one circuit are spread.
+//
+// The probe of an address is not that of its host: a failing address must not keep its host closed to others.
+// If it is answered, the host is alive all the same.
+func (d *delivery) ask(now time.Time) (o rouse.Outcome, spread time.Duration) {
+	b := d.b
+	host, address := b.keys(d.first.Namespace, d.first.Spec)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, a := b.circuits[host], b.circuits[address]
+	ofHost, wait := h.decide(now)
+	ofAddress, longer := a.decide(now)
+	key, c := host, h
+	if longer > wait {
+		key, c, wait = address, a, longer
+	}
+	switch {
+	case ofHost != waits && ofAddress != waits:
+		switch {
+		case ofAddress == probes:
+			d.probesAddress, a.probing = true, true
+		case ofHost == probes:
+			d.probesHost, h.probing = true, true
+		}
+		return o, 0
+	case c.lost(now):
+		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: %v has been failing for %v", key, now.Sub(c.since).Round(time.Minute))}
+	default:
+		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond), Detail: fmt.Sprintf("not sent: %v keeps failing", key)}
+	}
+	o.Detail = rouse.Shorten(o.Detail, rouse.MaxDetail)
+	return o, c.pause()
+}
+
+// evidence is what outcomes tell of the host and the address; nothing if no attempt was made.
+type evidence uint32
+
+const (
+	answered  evidence = 1 << iota // the host is alive
+	erred                          // the application answered with a server error
+	silent                         // something was sent, and no answer came
+	unreached                      // nothing could be sent
+)
+
+func (e evidence) has(any evidence) bool { return e&any != 0 }
+
+// judge returns the evidence of an outcome.
+func judge(o rouse.Outcome) evidence {
+	switch o.Verdict {
+	case rouse.Done, rouse.Accepted, rouse.Gone:
+		return answered
+	case rouse.Rejected:
+		if o.Code != 0 {
+			return answered
+		}
+	case rouse.Failed:
+		switch {
+		case o.Unreached:
+			return unreached
+		case o.Code == 0:
+			return silent
+		case o.Code >= 500:
+			return answered | erred
+		}
+		return answered
+	}
+	return 0
 }
 
 func (d *delivery) report(i int, o rouse.Outcome) {
-	d.note(o)
+	seen := judge(o)
+	if seen.has(silent|unreached) && d.ctx.Err() != nil {
+		seen = 0 // a shutdown is no evidence
+	}
+	if d.several {
+		seen |= evidence(d.seen.Or(uint32(seen)))
+	}
+	if (!d.several || d.left.Add(-1) == 0) && (seen.has(erred|silent|unreached) || d.b.tracked.Load() != 0) {
+		d.conclude(seen)
+	}
 	d.settle(i, o)
 }
 
-func (d *delivery) note(o rouse.Outcome) {
-	alive, dead := judge(o)
-	dead = dead && d.ctx.Err() == nil // a shutdown is no evidence about the host
+// conclude counts the delivery, which has ended: once, however many fires it has.
+func (d *delivery) conclude(seen evidence) {
 	b := d.b
-	if !dead && b.tracked.Load() == 0 {
-		return // no circuit changes
-	}
-	key, now := d.key(), time.Now()
+	host, address := b.keys(d.first.Namespace, d.first.Spec)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d.left--
+	now := time.Now()
 	defer func() { b.tracked.Store(int64(len(b.circuits))) }()
-	c := b.circuits[key]
+	a := b.circuits[address]
 	switch {
-	case alive && c != nil:
-		delete(b.circuits, key)
-	case dead && !d.failed:
-		d.failed = true
-		if c == nil {
-			c = b.remember(key, now)
+	case seen.has(erred | silent):
+		if a == nil {
+			a = b.track(address, now)
 		}
-		c.failed(now, d.probe, &b.opts)
-		d.probe = false
-	case d.left == 0 && c != nil:
-		c.released(d.probe)
+		a.fail(now, d.probesAddress)
+	case !seen.has(answered):
+		a.release(d.probesAddress)
+	case a.succeed(now, d.probesAddress):
+		delete(b.circuits, address)
+	}
+	h := b.circuits[host]
+	switch {
+	case seen.has(answered):
+		if h.succeed(now, true) { // any answer is evidence, whenever its attempt began
+			delete(b.circuits, host)
+		}
+	case seen.has(unreached), seen.has(silent) && (d.probesHost || !a.isOpen() && h.unanswered(now)):
+		if h == nil {
+			h = b.track(host, now)
+		}
+		h.fail(now, d.probesHost || d.probesAddress)
+	default:
+		h.release(d.probesHost)
+	}
+	if now.Sub(b.swept) > sweepEvery {
+		b.sweep(now)
 	}
 }
 
-// judge reports whether an outcome proves the host alive or dead; neither if nothing was sent.
-func judge(o rouse.Outcome) (alive, dead bool) {
-	switch o.Verdict {
-	case rouse.Done, rouse.Accepted, rouse.Gone:
-		return true, false
-	case rouse.Rejected:
-		return o.Code != 0, false
-	case rouse.Failed:
-		dead = o.Code == 0 || o.Code >= 500
-		return !dead, dead
+// sweep drops the circuits that are not needed any more.
+func (b *Breaker) sweep(now time.Time) {
+	b.swept = now
+	for key, c := range b.circuits {
+		if c.over(now) {
+			delete(b.circuits, key)
+		}
 	}
-	return false, false
+	b.tracked.Store(int64(len(b.circuits)))
 }
 
-// remember creates a circuit for a lane. If there are too many, it drops one of a few that was unused for
-// longest: its lane is dialled again until it has failed as often as a new one.
-func (b *Breaker) remember(key circuitKey, now time.Time) *circuit {
-	if len(b.circuits) >= b.opts.Lanes {
-		var oldest circuitKey
-		var touched time.Time
+// track begins a circuit; nil if it is off. If there are too many, it drops one of a few: a closed one before
+// those that are not, then the one that was unused for longest.
+func (b *Breaker) track(key circuitKey, now time.Time) *circuit {
+	opts := b.opts.CircuitOptions
+	if b.opts.Circuit != nil {
+		name := key.name
+		if key.host {
+			name += "/"
+		}
+		opts = b.opts.Circuit(key.namespace, name)
+	}
+	if opts.Off {
+		return nil
+	}
+	if len(b.circuits) >= b.opts.MaxCircuits {
+		var worst *circuit
+		var drop circuitKey
 		tries := 8
 		for k, c := range b.circuits { // in random order
-			if touched.IsZero() || c.touched.Before(touched) {
-				oldest, touched = k, c.touched
+			if worst == nil || worst.isOpen() && !c.isOpen() || worst.isOpen() == c.isOpen() && c.touched.Before(worst.touched) {
+				drop, worst = k, c
 			}
 			if tries--; tries == 0 {
 				break
 			}
 		}
-		delete(b.circuits, oldest)
+		delete(b.circuits, drop)
 	}
-	c := &circuit{touched: now}
+	key.name = strings.Clone(key.name) // it may share the bytes of a timer
+	c := &circuit{opts: opts.withDefaults(), touched: now}
 	b.circuits[key] = c
 	return c
 }

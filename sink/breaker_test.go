@@ -15,12 +15,15 @@ import (
 
 func refused(int) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Detail: "refused"} }
 
-// inBubble runs a test in virtual time with a breaker of three failures before a fake.
+// inBubble runs a test in virtual time with a breaker that three failures of three open, before a fake.
 func inBubble(t *testing.T, o sink.BreakerOptions, run func(t *testing.T, b *sink.Breaker, f *fake)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{outcome: refused}
-		if o.Failures == 0 {
-			o.Failures = 3
+		if o.Deliveries == 0 {
+			o.Deliveries = 3
+		}
+		if o.Share == 0 {
+			o.Share = 1
 		}
 		run(t, sink.NewBreaker(f, o), f)
 	})
@@ -92,7 +95,7 @@ func TestBreakerSpreads(t *testing.T) {
 func TestBreakerLetsOneProbeThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &held{begun: make(chan struct{}), end: make(chan rouse.Outcome)}
-		b := sink.NewBreaker(f, sink.BreakerOptions{Failures: 1})
+		b := sink.NewBreaker(f, sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Deliveries: 1}})
 		var senders sync.WaitGroup
 		probe := func(say rouse.Outcome, during func()) {
 			senders.Go(func() { one(t, b) })
@@ -136,7 +139,7 @@ func (h *held) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, r
 	}
 }
 
-// Only silence and server's errors count, in a row, within the time, one for each delivery.
+// Only silence and server's errors count, within the time, one for each delivery.
 func TestBreakerCounts(t *testing.T) {
 	for name, o := range map[string]rouse.Outcome{
 		"done":      {Verdict: rouse.Done, Code: 200},
@@ -184,7 +187,7 @@ func TestBreakerCounts(t *testing.T) {
 				one(t, b)
 			}
 			if b.Open() != 1 {
-				t.Error("three failures in a row, and not open")
+				t.Error("three failures, and not open")
 			}
 		})
 	})
@@ -241,7 +244,7 @@ func TestBreakerKeepsLanesAndNamespacesApart(t *testing.T) {
 // A host that stays dead does not hold its fires for ever: after Patience they fail, and spend their
 // attempts.
 func TestBreakerPatience(t *testing.T) {
-	inBubble(t, sink.BreakerOptions{Patience: 10 * time.Minute}, func(t *testing.T, b *sink.Breaker, f *fake) {
+	inBubble(t, sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Patience: 10 * time.Minute}}, func(t *testing.T, b *sink.Breaker, f *fake) {
 		begin := time.Now()
 		for time.Since(begin) < 9*time.Minute {
 			one(t, b)
@@ -270,7 +273,7 @@ func TestBreakerPatience(t *testing.T) {
 }
 
 func TestBreakerDropsUnusedLanes(t *testing.T) {
-	inBubble(t, sink.BreakerOptions{Failures: 1, Lanes: 10, MaxOpen: time.Hour, Open: time.Hour}, func(t *testing.T, b *sink.Breaker, f *fake) {
+	inBubble(t, sink.BreakerOptions{MaxCircuits: 10, CircuitOptions: sink.CircuitOptions{Deliveries: 1, Open: time.Hour}}, func(t *testing.T, b *sink.Breaker, f *fake) {
 		for i := range 1000 {
 			one(t, b) // in use, so not dropped
 			deliver(t, t.Context(), b, fires(1, fmt.Sprintf("https://dead-%d", i)))
@@ -287,7 +290,7 @@ func TestBreakerDropsUnusedLanes(t *testing.T) {
 
 func TestBreakerConcurrently(t *testing.T) {
 	f := &fake{}
-	b := sink.NewBreaker(lockedSink{fake: f}, sink.BreakerOptions{Failures: 2, Open: time.Nanosecond, MaxOpen: time.Nanosecond, Lanes: 4})
+	b := sink.NewBreaker(lockedSink{fake: f}, sink.BreakerOptions{MaxCircuits: 4, CircuitOptions: sink.CircuitOptions{Deliveries: 2, Window: time.Nanosecond, Open: time.Nanosecond, MaxOpen: time.Nanosecond}})
 	var senders sync.WaitGroup
 	for g := range 8 {
 		senders.Go(func() {

@@ -11,11 +11,12 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// Mux selects a sink by the scheme of the target. The Breaker stops requests to a host that keeps failing.
+// Mux selects a sink by the scheme of the target. The Breaker stops requests to a host or an address that
+// keeps failing.
 func Example() {
 	functions, hooks := function.New(function.Options{}), webhook.New(webhook.Options{})
 	defer hooks.Close()
-	guarded := sink.NewBreaker(hooks, sink.BreakerOptions{Failures: 5})
+	guarded := sink.NewBreaker(hooks, sink.BreakerOptions{})
 	mux := sink.Mux{"func": functions, "http": guarded, "https": guarded}
 
 	err := functions.Handle("mail", func(_ context.Context, f rouse.Fire) error {

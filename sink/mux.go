@@ -1,5 +1,5 @@
 // Package sink combines sinks: Mux selects a sink by the scheme of a timer's target, Breaker stops requests
-// to hosts that keep failing. Both are sinks themselves, so they can be nested:
+// to hosts and addresses that keep failing. Both are sinks themselves, so they can be nested:
 //
 //	sink.Mux{"https": sink.NewBreaker(hooks, sink.BreakerOptions{}), "stream": streams}
 //

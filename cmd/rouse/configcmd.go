@@ -74,7 +74,7 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 		}
 	}
 	switch v := s.Value().(type) {
-	case time.Duration, node.Bytes, node.Limits, node.Shares, node.Names:
+	case time.Duration, node.Bytes, node.Limits, node.Circuits, node.Shares, node.Names:
 		return s.Text(), source
 	case string:
 		return redact(v), source

@@ -100,13 +100,13 @@ func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
 	switch v := value.(type) {
 	case *ast.StringNode:
 		switch kind.(type) {
-		case string, time.Duration, node.Bytes, node.Limits, node.Shares, node.Names, listen.Insecure:
+		case string, time.Duration, node.Bytes, node.Limits, node.Circuits, node.Shares, node.Names, listen.Insecure:
 			fits = true
 		}
 		return v.Value, fits
 	case *ast.LiteralNode:
 		switch kind.(type) {
-		case string, node.Limits, node.Shares, node.Names:
+		case string, node.Limits, node.Circuits, node.Shares, node.Names:
 			fits = true
 		}
 		return strings.TrimRight(v.Value.Value, "\n"), fits

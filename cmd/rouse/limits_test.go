@@ -80,3 +80,21 @@ func TestStretches(t *testing.T) {
 		}
 	}
 }
+
+func TestCircuitsAreReadAndPrinted(t *testing.T) {
+	var l node.Circuits
+	text := "https://old.example.com/ off; https://api.example.com/ namespace=acme share=0.8 deliveries=20; * window=1m0s open=5s"
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	want := node.Circuits{{Target: "https://old.example.com/", Off: true}, {Target: "https://api.example.com/", Namespace: "acme", Share: 0.8, Deliveries: 20},
+		{Target: "*", Window: time.Minute, Open: 5 * time.Second}}
+	if !reflect.DeepEqual(l, want) || l.String() != text {
+		t.Errorf("%+v, %q", l, l)
+	}
+	for _, wrong := range []string{"* on", "* off=true", "* share=half", "* deliveries=1.5", "* window=30", "* open=soon", "* failures=3"} {
+		if err := l.UnmarshalText([]byte(wrong)); err == nil {
+			t.Errorf("%q was read as %+v", wrong, l)
+		}
+	}
+}

@@ -19,8 +19,8 @@ type targetsCmd struct {
 }
 
 func (targetsCmd) Help() string {
-	return `A target is the scheme and host of callbacks, a channel, or a place of a broker. Those with trouble come first: an open circuit,
-failures, fires that wait. Fires, failures and lags are of the current minute and the four before.
+	return `A target is the scheme and host of callbacks, a channel, or a place of a broker; an address of callbacks is one, too, while its circuit is
+not closed. Those with trouble come first: an open circuit, failures, fires that wait. Fires, failures and lags are of the current minute and the four before.
 
 Examples:
 

@@ -226,7 +226,7 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		return h
 	},
 	rouse.CauseCircuitOpen: func(t *testing.T) *harness {
-		s := sink.NewBreaker(always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "connection refused"}), sink.BreakerOptions{Failures: 2, Open: 10 * time.Second})
+		s := sink.NewBreaker(always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "connection refused"}), sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Deliveries: 2, Open: 10 * time.Second}})
 		h := begin(t, mem.New(), s, timers.Options{})
 		h.put("b", "@every 1s", retries(1, rouse.Retry{}))
 		time.Sleep(3 * time.Second)

@@ -69,11 +69,14 @@ func TestNodesAddUpTheirStatus(t *testing.T) {
 		c := at.client(at.admin)
 		until(t, func() error {
 			got, err := c.Status().Targets(t.Context(), client.TargetQuery{Namespace: own})
-			if err != nil || len(got.Targets) != 1 || len(got.Nodes) != 2 || got.Nodes[0].Error+got.Nodes[1].Error != "" {
+			if err != nil || len(got.Targets) != 2 || len(got.Nodes) != 2 || got.Nodes[0].Error+got.Nodes[1].Error != "" {
 				return fmt.Errorf("%+v, %v", got, err)
 			}
-			one := got.Targets[0]
-			if one.Name != refuses.URL || one.Sent < 10 || one.Sent > timers || one.Failed < 20 || one.Succeeded != 0 || one.Circuit == rouse.CircuitClosed || one.Since == 0 || len(one.Nodes) != 2 ||
+			if address := got.Targets[0]; address.Name != refuses.URL+"/x" || address.Circuit == rouse.CircuitClosed || address.Since == 0 || len(address.Nodes) == 0 {
+				return fmt.Errorf("%+v", address)
+			}
+			one := got.Targets[1]
+			if one.Name != refuses.URL || one.Sent < 10 || one.Sent > timers || one.Failed < 20 || one.Succeeded != 0 || one.Circuit != rouse.CircuitClosed || one.Since != 0 || len(one.Nodes) != 2 ||
 				one.Nodes[0].Sent == 0 || one.Nodes[1].Sent == 0 || one.Lags.Quantile(0.5) == 0 {
 				return fmt.Errorf("%+v", one)
 			}

@@ -106,7 +106,7 @@ func TestContract(t *testing.T) {
 // The decorators keep the contract as well.
 func TestContractBehindMuxAndBreaker(t *testing.T) {
 	sinktest.Run(t, harness(rouse.Webhook{}, func(s rouse.Sink) rouse.Sink {
-		return sink.Mux{"http": sink.NewBreaker(s, sink.BreakerOptions{Failures: 1000})}
+		return sink.Mux{"http": sink.NewBreaker(s, sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Deliveries: 1000}})}
 	}))
 }
 

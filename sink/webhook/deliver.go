@@ -93,7 +93,7 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	timeout := spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
 	a := &answer{secrets: r.used}
-	err := s.send(ctx, r, deadline, min(timeout, bodyTime), a)
+	reached, err := s.send(ctx, r, deadline, min(timeout, bodyTime), a)
 	if err == nil {
 		return a, rouse.Outcome{}
 	}
@@ -110,26 +110,27 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	case errors.As(err, &late) && late.Timeout() && !time.Now().Before(deadline):
 		err = fmt.Errorf("no answer within %v", timeout)
 	}
-	return nil, failure(err)
+	o := failure(err)
+	o.Unreached = !reached
+	return nil, o
 }
 
-// send sends a request over a connection that is idle, or over a new one, and reads the answer. When ctx
-// ends, it closes the connection.
-func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
+// send sends a request over a connection that is idle, or over a new one, and reads the answer. reached
+// reports whether there was a connection. When ctx ends, it closes the connection.
+func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
 	kept := s.kept(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
 	defer at.free()
 	c := s.idle.take(kept)
 	switch {
 	case c == nil:
-		var err error
 		if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
-			return err
+			return false, err
 		}
 	case c.addr.IsValid():
 		if err := at.take(c.addr); err != nil {
 			s.idle.put(c)
-			return err
+			return false, err
 		}
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -139,7 +140,7 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 	} else {
 		_ = c.Close()
 	}
-	return err
+	return true, err
 }
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have

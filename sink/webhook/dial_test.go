@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 		s := webhook.New(webhook.Options{Resolver: names(c.turn)})
 		f := fireTo("http://hooks.example.com./")
 		f.Spec.Retry.Timeout = 200 * time.Millisecond
-		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || !strings.Contains(o.Detail, c.detail) {
+		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || !o.Unreached || !strings.Contains(o.Detail, c.detail) {
 			t.Errorf("%s: %+v", what, o)
 		}
 		s.Close()
@@ -210,7 +210,7 @@ func TestTLS(t *testing.T) {
 		}
 		s := webhook.New(webhook.Options{AllowPrivate: true, RootCAs: roots})
 		o := send(t.Context(), s, fireTo(srv.URL))[0]
-		if o.Verdict != c.want || c.want == rouse.Done && !strings.Contains(o.Detail, "HTTP/1.1") {
+		if o.Verdict != c.want || o.Unreached != (c.want == rouse.Failed) || c.want == rouse.Done && !strings.Contains(o.Detail, "HTTP/1.1") {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 		s.Close()

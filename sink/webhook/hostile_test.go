@@ -56,7 +56,7 @@ func TestHostileReceivers(t *testing.T) {
 				f.Spec.Retry.Timeout = 300 * time.Millisecond
 			}
 			o := w.send(f)[0]
-			if o.Verdict != c.verdict || o.Code != c.code || !strings.Contains(o.Detail, c.detail) || len(o.Detail) > rouse.MaxDetail || strings.ContainsAny(o.Detail, "\x00\x1b\r\n") {
+			if o.Verdict != c.verdict || o.Code != c.code || o.Unreached || !strings.Contains(o.Detail, c.detail) || len(o.Detail) > rouse.MaxDetail || strings.ContainsAny(o.Detail, "\x00\x1b\r\n") {
 				t.Errorf("%+v, want %v, code %d, with %q", o, c.verdict, c.code, c.detail)
 			}
 			if n, _ := w.r.Count(); n != 1 {
@@ -108,7 +108,7 @@ func TestStoppingSpendsNoAttempt(t *testing.T) {
 func TestNoListener(t *testing.T) {
 	w := newWire(t, webhook.Options{}, receiver.Options{})
 	w.r.Close()
-	if o := w.send(w.fire())[0]; o.Verdict != rouse.Failed || o.Code != 0 || !strings.Contains(o.Detail, "refused") {
+	if o := w.send(w.fire())[0]; o.Verdict != rouse.Failed || o.Code != 0 || !o.Unreached || !strings.Contains(o.Detail, "refused") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -21,6 +21,17 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: origin(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
 }
 
+// Address returns scheme, host and port of a target, and the same with its path: what has a circuit of its
+// own (sink.Breaker). A query differs from call to call, and is left out.
+func (s *Sink) Address(spec *rouse.Spec) (host, address string) {
+	p := placeOf(spec.Target)
+	path, _, _ := strings.Cut(p.path, "?")
+	if strings.HasPrefix(spec.Target, p.origin) && strings.HasPrefix(spec.Target[len(p.origin):], path) {
+		return p.origin, spec.Target[:len(p.origin)+len(path)]
+	}
+	return p.origin, p.origin + path
+}
+
 // origin returns scheme, host and port of a target that passed Check. It runs for every fire, so it slices
 // the string instead of parsing it; Check ensures that a parser would get the same result.
 func origin(target string) string {

@@ -30,6 +30,30 @@ func TestLanesOfHosts(t *testing.T) {
 	}
 }
 
+// An address is a target without its query, however its host is written.
+func TestAddresses(t *testing.T) {
+	s := webhook.New(webhook.Options{})
+	defer s.Close()
+	for target, want := range map[string][2]string{
+		"https://example.com":              {"https://example.com", "https://example.com/"},
+		"https://example.com/":             {"https://example.com", "https://example.com/"},
+		"https://example.com?b=/c":         {"https://example.com", "https://example.com/"},
+		"https://example.com/a/b?c=/d?e":   {"https://example.com", "https://example.com/a/b"},
+		"https://example.com/a/":           {"https://example.com", "https://example.com/a/"},
+		"https://EXAMPLE.com:443/A":        {"https://example.com", "https://example.com/A"},
+		"http://example.com:80?x":          {"http://example.com", "http://example.com/"},
+		"http://[2606:4700::1]:8080/a@b:1": {"http://[2606:4700::1]:8080", "http://[2606:4700::1]:8080/a@b:1"},
+	} {
+		if host, address := s.Address(&rouse.Spec{Target: target, Webhook: rouse.Webhook{Batch: 10}}); host != want[0] || address != want[1] {
+			t.Errorf("%s: %s and %s, want %s", target, host, address, want)
+		}
+	}
+	spec := rouse.Spec{Target: "https://example.com/a/b?c"}
+	if n := testing.AllocsPerRun(100, func() { s.Address(&spec) }); n > 0 {
+		t.Errorf("an address costs %v allocations", n)
+	}
+}
+
 // Fires share a request, and so a batch lane, only if everything about their requests but the event is the
 // same.
 func TestLanesOfBatches(t *testing.T) {
