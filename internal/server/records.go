@@ -79,7 +79,7 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	err = s.timers.Follow(ctx, begin, func(records []rouse.Record, dropped uint64) error {
-		mine := s.followed(ctx, &q, records)
+		mine := q.selected(ctx, s.control(), records)
 		if len(mine) > 0 { // the rights, or the timer of that name, may be others by now
 			if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
 				return err
@@ -102,9 +102,9 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	return s.ended(err)
 }
 
-// followed returns those of the records that a follower gets, as far as the caller may see them.
-func (s *service) followed(ctx context.Context, q *follower, records []rouse.Record) (mine []rouse.Record) {
-	all, control := q.namespace == everywhere, s.control()
+// selected returns those of the records that a follower gets, as far as the caller may see them.
+func (q *follower) selected(ctx context.Context, control *access.Control, records []rouse.Record) (mine []rouse.Record) {
+	all := q.namespace == everywhere
 	for i := range records {
 		r := records[i]
 		switch {
