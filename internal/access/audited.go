@@ -92,7 +92,7 @@ func Admit(ctx context.Context, gate *Gate, log *audit.Log, a *Arrival) (context
 		by.Remote = a.Remote.String()
 	}
 	if p := From(ctx); p != nil {
-		by.ID, by.Name, by.Source = p.ID, p.Name, p.Source
+		by.ID, by.Name, by.Source, by.Tenant = p.ID, p.Name, p.Source, p.Tenant()
 	}
 	verb := string(methods[a.Method])
 	if kind == Reads {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/note"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Keys are the API keys of a store. It authenticates by them, from memory.
@@ -159,7 +160,7 @@ func (k *Keys) checkRoom(tenant string) error {
 	switch {
 	case all >= MaxKeys:
 		return rouse.Refuse("keys", fmt.Sprint(all), "are as many as there can be", "revoke those that are not used")
-	case FairRoom(int64(held), int64(MaxKeys-all)) == 0:
+	case held >= throttle.Share(held+MaxKeys-all, MaxKeys, throttle.Reserve, 1):
 		return rouse.Refuse("keys", fmt.Sprint(held), fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others", cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
 	}
 	return nil

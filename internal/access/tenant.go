@@ -39,18 +39,3 @@ func tenantOfKey(maker *Principal, grants []Grant) string {
 	}
 	return maker.Tenant()
 }
-
-// fairFactor is how many times as many as are free a holder may have: alone it has three quarters of all.
-const fairFactor = 3
-
-// FairRoom returns how many more a holder of some may take while so many are free: it may have at most
-// fairFactor times as many as are free afterwards. So one that has many gets no more when few are left, and
-// one is left for a holder that has none. These are the dynamic thresholds of switches with shared buffers
-// (Choudhury and Hahne, 1998).
-func FairRoom(held, free int64) int64 {
-	room := (fairFactor*free - held) / (fairFactor + 1)
-	if held == 0 {
-		room = max(room, min(free, 1))
-	}
-	return max(room, 0)
-}

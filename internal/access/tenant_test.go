@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/note"
+	"github.com/rousehq/rouse/internal/throttle"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -36,7 +37,7 @@ func TestOneTenantLeavesKeys(t *testing.T) {
 	fill := From(below)
 	m.Keys.mu.Lock()
 	for i := m.Keys.count(fill.Tenant()); i < MaxKeys; i++ {
-		if FairRoom(int64(i), int64(MaxKeys-len(m.Keys.entries))) == 0 {
+		if i >= throttle.Share(i+MaxKeys-len(m.Keys.entries), MaxKeys, throttle.Reserve, 1) {
 			break
 		}
 		m.Keys.entries[fmt.Sprint(i)] = &entry{principal: fill}
@@ -103,15 +104,6 @@ func TestTenants(t *testing.T) {
 	} {
 		if got := tenantOfKey(x.maker, []Grant{grant("a")}); got != x.want {
 			t.Errorf("a key that %+v makes is of %q, want %q", x.maker, got, x.want)
-		}
-	}
-}
-
-// TestFairRoom: a holder never has more than its factor allows, and one without any gets the last place.
-func TestFairRoom(t *testing.T) {
-	for _, x := range []struct{ held, free, want int64 }{{0, 4, 3}, {1, 3, 2}, {3, 1, 0}, {0, 1, 1}, {0, 0, 0}, {5, 0, 0}, {0, 16_384, 12_288}, {12_288, 4096, 0}, {1, 1, 0}} {
-		if got := FairRoom(x.held, x.free); got != x.want {
-			t.Errorf("one with %d gets %d of %d that are free, want %d", x.held, got, x.free, x.want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 // Caller is a caller as its door knows it.
 type Caller struct {
 	ID, Name, Source string // of its principal; empty: it has none
+	Tenant           string // whose calls in progress share their places
 	Remote           string // its address
 	Request          string // the id that it gave its request
 	Door             string
@@ -28,6 +29,8 @@ type Call struct {
 	began time.Time
 	ended atomic.Bool
 	place bool // in the queue
+
+	holder string // of the place
 
 	mu     sync.Mutex
 	event  Event
@@ -58,7 +61,7 @@ func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller, err
 	if l == nil {
 		return ctx, nil, err
 	}
-	c := &Call{log: l, began: time.Now(), event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request, Principal: short(caller.ID),
+	c := &Call{log: l, began: time.Now(), holder: cmp.Or(caller.Tenant, caller.ID, caller.Remote), event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request, Principal: short(caller.ID),
 		Name: short(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
 	if full := l.reserve(c); !c.place {
 		return ctx, nil, cmp.Or(err, full)
@@ -194,7 +197,7 @@ func Part(ctx context.Context) (context.Context, *Call, error) {
 	e := c.event
 	c.mu.Unlock()
 	e.Names, e.Changed, e.Failed, e.Before, e.After = nil, 0, 0, "", ""
-	p := &Call{log: c.log, began: time.Now(), event: e}
+	p := &Call{log: c.log, began: time.Now(), holder: c.holder, event: e}
 	if err := c.log.reserve(p); err != nil || !p.place {
 		return ctx, nil, err
 	}
@@ -218,7 +221,7 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 	sum := c.sum
 	c.mu.Unlock()
 	if silent {
-		c.log.release()
+		c.log.release(c.holder)
 		return err
 	}
 	e.Outcome = OK
@@ -226,11 +229,11 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 		e.Outcome, e.Reason = codes(because)
 	}
 	if checks && e.Reason == "" {
-		c.log.release()
+		c.log.release(c.holder)
 		return err
 	}
 	if e.Outcome == stranger && !c.log.strangers.allows(time.Now()) {
-		c.log.release()
+		c.log.release(c.holder)
 		c.log.dropped(1, dropFlood)
 		return err
 	}
@@ -238,7 +241,7 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 		e.Hash = hex.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum[0]), sum[1]))
 	}
 	e.Duration = time.Since(c.began)
-	if late := c.log.put(ctx, &e, err == nil); late != nil {
+	if late := c.log.put(ctx, &e, c.holder, err == nil); late != nil {
 		return late
 	}
 	return err

@@ -69,7 +69,9 @@ func (l *Log) Counts() Counts {
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()
 	c := l.counts.Counts
-	c.Queued = l.used.Load()
+	l.mu.Lock()
+	c.Queued = int64(l.used)
+	l.mu.Unlock()
 	c.Dropped = map[string]uint64{dropFull: 0, dropFailed: 0, dropFlood: 0}
 	c.Failures = map[string]uint64{}
 	for _, to := range l.opts.To {

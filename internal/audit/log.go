@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Bounds of the log.
@@ -61,7 +62,6 @@ type Log struct {
 	opts      Options
 	run       string // identifies the run of the log, for the ids of events
 	seq       atomic.Uint64
-	used      atomic.Int64 // places
 	strangers window
 	counts    counts
 	wake      chan struct{}
@@ -69,13 +69,16 @@ type Log struct {
 	ended     chan struct{} // closed when the writer has ended
 
 	mu   sync.Mutex
+	used int            // places
+	held map[string]int // of them, by their holders
 	next *batch
 }
 
 // batch is events that are written together.
 type batch struct {
-	events []Written
-	done   chan struct{} // closed when they are written or dropped
+	events  []Written
+	holders []string      // of their places
+	done    chan struct{} // closed when they are written or dropped
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
@@ -88,7 +91,7 @@ func Open(o Options) *Log {
 	}
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}), next: newBatch()}
+	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}), next: newBatch(), held: map[string]int{}}
 	logs.Add(1)
 	go l.write()
 	return l
@@ -102,14 +105,20 @@ func errFull() error {
 // errLate is the error of a call whose event is not written yet.
 var errLate = fmt.Errorf("the call has ended, but its audit event is not written yet: look before you repeat it: %w", rouse.ErrUnavailable)
 
-// reserve takes a place in the queue. Without a free one it returns an error, or with Options.Drop counts
-// the event as dropped.
+// reserve takes a place in the queue, of which its holder has a share: one client with many calls in progress
+// leaves places to others. Without a free one it returns an error, or with Options.Drop counts the event as
+// dropped.
 func (l *Log) reserve(c *Call) error {
-	if l.used.Add(1) <= MaxQueue {
+	l.mu.Lock()
+	if n := l.held[c.holder]; n < throttle.Share(n+MaxQueue-l.used, MaxQueue, throttle.Reserve, 1) {
+		l.held[c.holder]++
+		l.used++
 		c.place = true
+	}
+	l.mu.Unlock()
+	if c.place {
 		return nil
 	}
-	l.used.Add(-1)
 	l.dropped(1, dropFull)
 	if l.opts.Drop {
 		return nil
@@ -117,18 +126,28 @@ func (l *Log) reserve(c *Call) error {
 	return errFull()
 }
 
-func (l *Log) release() { l.used.Add(-1) }
+// release gives back the places of holders.
+func (l *Log) release(holders ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used -= len(holders)
+	for _, h := range holders {
+		if l.held[h]--; l.held[h] == 0 {
+			delete(l.held, h)
+		}
+	}
+}
 
 // put queues an event whose place is reserved. With wait it returns when the event is written, unless events
 // may be dropped.
-func (l *Log) put(ctx context.Context, e *Event, wait bool) error {
+func (l *Log) put(ctx context.Context, e *Event, holder string, wait bool) error {
 	now := l.opts.Now()
 	e.Time = now.Time()
 	e.ID = l.run + "-" + strconv.FormatUint(l.seq.Add(1), 36)
 	line := e.Line()
 	l.mu.Lock()
 	b := l.next
-	b.events = append(b.events, Written{e.ID, now, line})
+	b.events, b.holders = append(b.events, Written{e.ID, now, line}), append(b.holders, holder)
 	l.mu.Unlock()
 	l.counts.events(e.Outcome == OK)
 	select {
@@ -180,7 +199,7 @@ func (l *Log) flush() {
 			l.writeTo(to, b.events)
 		}
 		close(b.done)
-		l.used.Add(-int64(len(b.events)))
+		l.release(b.holders...)
 	}
 }
 

@@ -167,7 +167,7 @@ func (l *lanes) places(sh *share) int {
 // hasPlace reports whether a lane may start a delivery, if its namespace may have so many: it leaves some of
 // them to others.
 func (ln *lane) hasPlace(most int) bool {
-	return ln.running < throttle.Share(ln.running+most-ln.share.running, most, throttle.LaneReserve, 1)
+	return ln.running < throttle.Share(ln.running+most-ln.share.running, most, throttle.Reserve, 1)
 }
 
 // ready puts a lane with queued fires into its ring.

@@ -90,7 +90,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 func (x *Executor) hasPlace(ln *lane) bool {
 	out := x.outOf[ln.key.namespace]
 	most := throttle.Share(out+x.opts.Prefetch-x.out, x.opts.Prefetch, x.opts.Reserve, 1)
-	return out < most && ln.out < throttle.Share(ln.out+most-out, most, throttle.LaneReserve, 1)
+	return out < most && ln.out < throttle.Share(ln.out+most-out, most, throttle.Reserve, 1)
 }
 
 // send makes one delivery.

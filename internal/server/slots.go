@@ -7,9 +7,10 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
-// slots are the places of requests of one kind. Their holders share them by access.FairRoom: the tenant of a
+// slots are the places of requests of one kind. Their holders share them by throttle.Share: the tenant of a
 // caller, and the caller itself among what its tenant may have; callers without credentials, and all without
 // access control, by their addresses. So a client that takes all that it can get leaves places to others.
 type slots struct {
@@ -47,10 +48,10 @@ func newSlots(limit string, most int) *slots {
 // placesFor returns the places that a request needs. One that needs more than its holders can have at all
 // gets as many as they can have, and so runs alone among theirs.
 func (s *slots) placesFor(ctx context.Context, n int64) places {
-	most := access.FairRoom(0, s.most)
+	most := share(s.most, s.most)
 	if p := access.From(ctx); p != nil {
 		tenant := p.Tenant()
-		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, access.FairRoom(0, most))}
+		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, share(most, most))}
 	}
 	at := holder{address: sourceOf(ctx)}
 	return places{[2]holder{at, at}, min(n, most)}
@@ -122,15 +123,24 @@ func (s *slots) give(p places) {
 
 // takeIfFair takes places if their holders may have so many more.
 func (s *slots) takeIfFair(p *places) bool {
-	room := access.FairRoom(s.held[p.of[0]], s.most-s.used)
-	if p.of[1] != p.of[0] {
-		room = access.FairRoom(s.held[p.of[1]], room)
+	free, most := s.most-s.used, s.most
+	for i, h := range p.of {
+		if i > 0 && h == p.of[0] {
+			break
+		}
+		most = share(s.held[h]+max(free, 0), most)
+		free = most - s.held[h]
 	}
-	if p.n > room {
+	if p.n > free {
 		return false
 	}
 	s.add(p, p.n)
 	return true
+}
+
+// share returns how many of most places a holder may have, if left are its own and the free ones.
+func share(left, most int64) int64 {
+	return int64(throttle.Share(int(left), int(most), throttle.Reserve, 1))
 }
 
 func (s *slots) release(p *places) { s.add(p, -p.n) }

@@ -26,8 +26,8 @@ func Share(left, most, reserve, weight int) int {
 	return max(int(n+0.5), min(left, 1))
 }
 
-// LaneReserve is the part of the places of its namespace, in percent, that one lane leaves free.
-const LaneReserve = 25
+// Reserve is the part of the places, in percent, that a holder leaves free where no setting has another.
+const Reserve = 25
 
 // TokenBucket has tokens, one for a fire, that come at a rate. The zero TokenBucket has no limit.
 type TokenBucket struct {
