@@ -178,6 +178,10 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
+.PHONY: attack
+attack: build servers ## the tests of all threats in docs/security.md, in full, and fuzzing of their packages: make attack ONLY=node FUZZTIME=1m
+	scripts/attack $(ONLY)
+
 .PHONY: soak
 soak: build ## the crash loops for longer: make soak ROUNDS=200
 	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./test/crash

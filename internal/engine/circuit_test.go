@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/store/mem"
@@ -36,7 +37,7 @@ func TestAFailingPathOfAHost(t *testing.T) {
 			return done
 		}}
 		waits := func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapWait }
-		h := begin(t, mem.New(), sink.NewBreaker(paths{r}, sink.BreakerOptions{}), timers.Options{})
+		h := begin(t, mem.New(), sink.NewBreaker(paths{r}, sink.BreakerOptions{}), timers.Options{Engine: engine.Options{RecordsPerTimer: -1}})
 		for i := range 20 {
 			h.put(fmt.Sprint("ok", i), "@every 1s", to("test://host/ok"))
 		}
