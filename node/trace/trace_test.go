@@ -91,11 +91,11 @@ func (b *backend) wait(t *testing.T, prefix string, n int) []*otlp.Span {
 	return b.named(prefix)
 }
 
-// serve runs a node with the API until stop is called.
-func serve(t *testing.T, store string) (n *node.Node, stop func()) {
+// serve runs a node with the API, and its keys in a directory, until stop is called.
+func serve(t *testing.T, store, data string) (n *node.Node, stop func()) {
 	t.Helper()
 	n, err := node.Open(t.Context(), store, node.WithAPI("127.0.0.1:0"), func(c *node.Config) {
-		c.AllowPrivate, c.Unsafe, c.Data = true, true, filepath.Join(t.TempDir(), "data")
+		c.AllowPrivate, c.Unsafe, c.Data = true, true, data
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,11 +165,11 @@ func TestAFireIsATraceLinkedToItsCreation(t *testing.T) {
 		"redis":    func() string { return servers.Redis(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			spans, store := collect(t), url()
+			spans, store, data := collect(t), url(), t.TempDir()
 			h := &target{code: http.StatusServiceUnavailable}
 			s := httptest.NewServer(h)
 			defer s.Close()
-			n, stop := serve(t, store)
+			n, stop := serve(t, store, data)
 			create(t, n, parent, rouse.Spec{Schedule: "@after 1s", Target: s.URL, Retry: rouse.Retry{Attempts: 9, Interval: 2 * time.Second, Factor: 1}})
 			poll.Until(t, "the first attempt", func() bool { return len(h.headers()) >= 1 })
 			made := spans.wait(t, "create timer", 1)[0]
@@ -177,7 +177,7 @@ func TestAFireIsATraceLinkedToItsCreation(t *testing.T) {
 			stop()
 			before := len(h.headers()) // more than one, if the end took longer than the interval of attempts
 			h.answer(http.StatusOK)
-			_, stop = serve(t, store)
+			_, stop = serve(t, store, data)
 			defer stop()
 			fire := spans.wait(t, "fire", 1)[0]
 			attempts := spans.wait(t, "deliver http", before+1)
@@ -213,7 +213,7 @@ func TestUnsampledCallersStayUnsampled(t *testing.T) {
 	h := &target{code: http.StatusOK}
 	s := httptest.NewServer(h)
 	defer s.Close()
-	n, stop := serve(t, "mem:")
+	n, stop := serve(t, "mem:", t.TempDir())
 	create(t, n, unsampled, rouse.Spec{Schedule: "@after 1ms", Target: s.URL})
 	poll.Until(t, "the fire", func() bool { return len(h.headers()) >= 1 })
 	stop()
@@ -233,7 +233,7 @@ func TestSamplersDecide(t *testing.T) {
 	h := &target{code: http.StatusOK}
 	s := httptest.NewServer(h)
 	defer s.Close()
-	n, stop := serve(t, "mem:")
+	n, stop := serve(t, "mem:", t.TempDir())
 	create(t, n, "", rouse.Spec{Schedule: "@after 1ms", Target: s.URL})
 	poll.Until(t, "the fire", func() bool { return len(h.headers()) >= 1 })
 	stop()
@@ -248,7 +248,7 @@ func TestNoEnvironmentNoTraces(t *testing.T) {
 	h := &target{code: http.StatusOK}
 	s := httptest.NewServer(h)
 	defer s.Close()
-	n, stop := serve(t, "mem:")
+	n, stop := serve(t, "mem:", t.TempDir())
 	defer stop()
 	create(t, n, parent, rouse.Spec{Schedule: "@after 1ms", Target: s.URL})
 	poll.Until(t, "the fire", func() bool { return len(h.headers()) >= 1 })
@@ -262,7 +262,7 @@ func TestTheLagHasExemplars(t *testing.T) {
 	spans := collect(t)
 	s := httptest.NewServer(&target{code: http.StatusOK})
 	defer s.Close()
-	n, stop := serve(t, "mem:")
+	n, stop := serve(t, "mem:", t.TempDir())
 	defer stop()
 	create(t, n, parent, rouse.Spec{Schedule: "@after 1ms", Target: s.URL})
 	fire := spans.wait(t, "fire", 1)[0]
