@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,10 +28,13 @@ func (sharedMem) Close() error { return nil }
 func TestNodesAddUpTheirStatus(t *testing.T) {
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
 	defer refuses.Close()
-	store := sharedMem{mem.New()}
+	store, keys := sharedMem{mem.New()}, filepath.Join(t.TempDir(), "secrets.keys")
+	if err := os.WriteFile(keys, []byte(node.NewSecretKey()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	open := func(name string) *guarded {
 		return serveGuarded(t, store, func(c *node.Config) {
-			c.Node, c.Buckets, c.AllowPrivate, c.Lease = name, 8, true, 2*time.Second
+			c.Node, c.Buckets, c.AllowPrivate, c.Lease, c.SecretKeys = name, 8, true, 2*time.Second, "file:"+keys
 		})
 	}
 	nodes := []*guarded{open("one"), open("two")}
