@@ -13,6 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/private"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Places and rules of the audit log.
@@ -90,6 +91,9 @@ func openAudit(n *Node) error {
 		n.events = &audit.Rows{Store: n.store}
 		o.To = append(o.To, n.events)
 		p.Work = func(ctx context.Context) error { trimAudit(ctx, n, o.Now); return nil }
+	}
+	o.MayTake = func(held, free int) bool {
+		return held < throttle.Share(held+free, audit.MaxQueue, throttle.Reserve, 1)
 	}
 	n.audit = audit.Open(o)
 	p.Close = n.audit.Close

@@ -132,7 +132,7 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	m.evaluations(e)
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
-	gauge("rouse_deliveries_full_seconds", "For how long all deliveries have been in progress, and none has ended.", func(s engine.Stats) float64 { return s.Full.Seconds() })
+	gauge("rouse_deliveries_full_seconds", "For how long fires have waited while all deliveries are in progress, and none has ended.", func(s engine.Stats) float64 { return s.Full.Seconds() })
 	gauge("rouse_namespaces_blocked", "Namespaces whose fires wait until one of their deliveries ends, or one of another namespace.",
 		func(s engine.Stats) float64 { return float64(s.Blocked) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })

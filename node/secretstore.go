@@ -71,7 +71,7 @@ func (n *Node) openVault(ctx context.Context) error {
 		return n.shared.DropOldKey(ctx)
 	})
 	if err != nil {
-		if fresh { // a key that has sealed nothing would look like the one that is missing
+		if fresh && errors.As(err, new(*rouse.Invalid)) { // it was refused: a key that has sealed nothing would look like the one that is missing
 			err = errors.Join(err, os.Remove(cfg.sealingKeyFile()))
 		}
 		return err

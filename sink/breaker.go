@@ -234,6 +234,7 @@ const (
 	erred                          // the application answered with a server error
 	silent                         // something was sent, and no answer came
 	unreached                      // nothing could be sent
+	accepted                       // the application answered without a server error
 )
 
 func (e evidence) has(any evidence) bool { return e&any != 0 }
@@ -242,10 +243,10 @@ func (e evidence) has(any evidence) bool { return e&any != 0 }
 func judge(o rouse.Outcome) evidence {
 	switch o.Verdict {
 	case rouse.Done, rouse.Accepted, rouse.Gone:
-		return answered
+		return answered | accepted
 	case rouse.Rejected:
 		if o.Code != 0 {
-			return answered
+			return answered | accepted
 		}
 	case rouse.Failed:
 		switch {
@@ -256,7 +257,7 @@ func judge(o rouse.Outcome) evidence {
 		case o.Code >= 500:
 			return answered | erred
 		}
-		return answered
+		return answered | accepted
 	}
 	return 0
 }
@@ -266,16 +267,21 @@ func (d *delivery) report(i int, o rouse.Outcome) {
 	if seen.has(silent|unreached) && d.ctx.Err() != nil {
 		seen = 0 // a shutdown is no evidence
 	}
+	last := !d.several
 	if d.several {
-		seen |= evidence(d.seen.Or(uint32(seen)))
+		d.seen.Or(uint32(seen))
+		if last = d.left.Add(-1) == 0; last {
+			seen = evidence(d.seen.Load())
+		}
 	}
-	if (!d.several || d.left.Add(-1) == 0) && (seen.has(erred|silent|unreached) || d.b.tracked.Load() != 0) {
+	if last && (seen.has(erred|silent|unreached) || d.b.tracked.Load() != 0) {
 		d.conclude(seen)
 	}
 	d.settle(i, o)
 }
 
-// conclude counts the delivery, which has ended: once, however many fires it has.
+// conclude counts the delivery, which has ended: once, however many fires it has. It has failed if none of
+// them was answered without an error. Silence of an address that has no circuit tells nothing of its host.
 func (d *delivery) conclude(seen evidence) {
 	b := d.b
 	host, address := b.keys(d.first.Namespace, d.first.Spec)
@@ -285,7 +291,7 @@ func (d *delivery) conclude(seen evidence) {
 	defer func() { b.tracked.Store(int64(len(b.circuits))) }()
 	a := b.circuits[address]
 	switch {
-	case seen.has(erred | silent):
+	case seen.has(erred|silent) && !seen.has(accepted):
 		if a == nil {
 			a = b.track(address, now)
 		}
@@ -301,7 +307,7 @@ func (d *delivery) conclude(seen evidence) {
 		if h.succeed(now, true) { // any answer is evidence, whenever its attempt began
 			delete(b.circuits, host)
 		}
-	case seen.has(unreached), seen.has(silent) && (d.probesHost || !a.isOpen() && h.unanswered(now)):
+	case seen.has(unreached), seen.has(silent) && (d.probesHost || a != nil && !a.isOpen() && h.unanswered(now)):
 		if h == nil {
 			h = b.track(host, now)
 		}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Bounds of the log.
@@ -55,6 +54,10 @@ type Options struct {
 	Drop  bool                 // drop events that cannot be written, instead of refusing calls
 	Reads bool                 // events about reads that show contents
 	Log   *slog.Logger
+
+	// MayTake reports whether a client that holds some places of the queue may take one of the free ones.
+	// Nil: the first ones get them.
+	MayTake func(held, free int) bool
 }
 
 // Log takes events and writes them. It is made by Open.
@@ -110,7 +113,7 @@ var errLate = fmt.Errorf("the call has ended, but its audit event is not written
 // dropped.
 func (l *Log) reserve(c *Call) error {
 	l.mu.Lock()
-	if n := l.held[c.holder]; n < throttle.Share(n+MaxQueue-l.used, MaxQueue, throttle.Reserve, 1) {
+	if free := MaxQueue - l.used; free > 0 && (l.opts.MayTake == nil || l.opts.MayTake(l.held[c.holder], free)) {
 		l.held[c.holder]++
 		l.used++
 		c.place = true

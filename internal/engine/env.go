@@ -18,7 +18,7 @@ type env struct {
 	clock      clock
 	hindrances hindrances
 	stopping   atomic.Bool  // Run is ending: nothing new begins
-	full       atomic.Int64 // since when no delivery is free, in Unix nanoseconds; 0: some are
+	full       atomic.Int64 // since when fires wait, no delivery is free, and none has ended, in Unix nanoseconds; 0: it is not so
 }
 
 // newEnv returns the environment of an engine on a store.

@@ -108,7 +108,7 @@ func (h *health) check() error {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
 	if at := h.full.Load(); at != 0 && now.Sub(time.Unix(0, at)) > fullFor {
-		err = errors.Join(err, fmt.Errorf("all %[2]d deliveries (max-deliveries) are in progress, and none has ended for %[1]v", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))
+		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))
 	}
 	for _, p := range h.missingParts() {
 		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))

@@ -236,6 +236,9 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			return got, take
 		}
 	}
+	if l.running >= l.max && len(l.ring) > 0 {
+		l.full.CompareAndSwap(0, time.Now().UnixNano())
+	}
 	return nil, nil
 }
 
@@ -437,9 +440,7 @@ func (ln *lane) popTail(n int) (take []*entry) {
 func (l *lanes) begin(ln *lane) {
 	ln.running++
 	ln.share.running++
-	if l.running++; l.running == l.max {
-		l.full.Store(time.Now().UnixNano())
-	}
+	l.running++
 }
 
 // returned records that a call of Deliver has returned.

@@ -23,7 +23,7 @@ type Stats struct {
 	Queued  int           // due and waiting in lanes
 	Out     int           // fires with sinks
 	Running int           // running calls of Sink.Deliver
-	Full    time.Duration // for how long all of Options.MaxDeliveries have been running, and none has ended
+	Full    time.Duration // for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
 	Blocked int           // namespaces whose fires wait until one of them ends
 	Lanes   int
 	Missing int // parts of the store that did not answer the last claim

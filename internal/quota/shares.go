@@ -203,9 +203,10 @@ func (b *Book) published(now rouse.Instant, seconds float64) published {
 // demand returns what was asked of this node, in requests a second.
 func (b *Book) demand(seconds float64) map[string][kinds]float64 {
 	b.mu.RLock()
-	defer b.mu.RUnlock()
+	spaces := maps.Clone(b.spaces)
+	b.mu.RUnlock() // Fires takes locks under which the engine asks for quotas
 	all := map[string][kinds]float64{}
-	for name, sp := range b.spaces {
+	for name, sp := range spaces {
 		fired := 0
 		if b.opts.Fires != nil {
 			fired = b.opts.Fires(name)

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -108,7 +107,7 @@ func (sp *space) deliveries() int64 {
 	for _, p := range sp.parts {
 		part = min(part, p[fires])
 	}
-	return min(sp.is.Quotas.Deliveries, int64(math.Ceil(float64(sp.is.Quotas.Deliveries)*part))+1)
+	return min(sp.is.Quotas.Deliveries, max(1, int64(float64(sp.is.Quotas.Deliveries)*part)))
 }
 
 // published returns what was asked in the given seconds since the last call, each second. It counts half, and

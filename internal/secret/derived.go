@@ -100,7 +100,7 @@ func (s *Secrets) checkDerived(context.Context) error {
 		return nil
 	}
 	return rouse.Refuse("secret-keys", "", "is not set, and with access control nodes that share a store derive the key of sessions from it, and the one by which they know each other",
-		"give each node of the store the same sealing key: rouse secret new-key prints one")
+		"give this node the sealing keys of the others; if there are none yet, give all the same: rouse secret new-key prints one")
 }
 
 // beginDerived makes the derived keys that the store does not have yet. A node that has its store to itself

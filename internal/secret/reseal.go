@@ -30,6 +30,11 @@ func (s *Secrets) reseal(ctx context.Context) {
 			of.changes, sealed = of.changes[n:], sealed+n
 		}
 	}
+	if err == nil {
+		s.mu.Lock()
+		s.moved = newest
+		s.mu.Unlock()
+	}
 	switch {
 	case err != nil && ctx.Err() == nil:
 		s.opts.Log.Warn("secrets not sealed again yet", "error", err)
@@ -39,7 +44,9 @@ func (s *Secrets) reseal(ctx context.Context) {
 }
 
 // stale returns the changes that seal again what an older key has sealed, and that derive other keys from the
-// newest one: who has an old key, and an old copy of the store, then has none of them.
+// newest one: who has an old key, and an old copy of the store, then has none of them. A node derives others
+// once for each newest key that it gets: while the newest key of another node is an older one, they would
+// replace each other's, and sessions would end again and again.
 func (s *Secrets) stale() (values, signing, derived []access.Change, newest string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -67,7 +74,7 @@ func (s *Secrets) stale() (values, signing, derived []access.Change, newest stri
 		}
 	}
 	for name, d := range s.derived {
-		if s.ring.stale(box{Key: d.Key}) {
+		if s.moved != s.ring.newest && s.ring.stale(box{Key: d.Key}) {
 			derived = append(derived, access.Change{Name: name, Value: s.newDerived(s.ring), If: d.revision})
 		}
 	}

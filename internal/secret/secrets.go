@@ -64,6 +64,7 @@ type Secrets struct {
 	count   map[string]int    // secrets of each namespace
 	keys    map[string]*signNote
 	derived map[string]*derivedNote
+	moved   string        // the newest key when this node last derived others from it
 	cache   *signingCache // of namespaces whose callbacks were signed
 	keyErr  string        // the last error of Keys, which is logged once
 	changed chan struct{} // has an element after the value of a secret changed
@@ -136,6 +137,9 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 	switch {
 	case root != nil && root.err == nil:
 		return nil
+	case root != nil && ring == nil && s.opts.Shares:
+		return rouse.Refuse("secret-keys", "", "is not set, and other nodes have sealed the signing keys of the store: callbacks of this node would wait",
+			"give this node the secret-keys of the others; if they are lost, make a new key with rouse secret new-key and start once with rouse serve --force")
 	case root != nil && s.opts.Replace:
 		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
 		revision = root.revision
@@ -143,7 +147,7 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 			return err
 		}
 	case root != nil && (ring == nil || s.opts.Fresh):
-		return rouse.Refuse("secret-keys", "", fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait", root.Keys[0].Sealed.Key),
+		return rouse.Refuse("secret-keys", "", "has no keys, and the signing keys of the store are sealed: callbacks would wait",
 			"put back the file of sealing keys, such as secrets.keys of the data directory; if it is lost, start once with rouse serve --force: "+
 				"signing keys are replaced, which receivers need, and secrets have to be set again")
 	case root != nil: // the operator may still add the key

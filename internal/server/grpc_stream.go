@@ -195,6 +195,7 @@ func (c *createStream) write(ctx context.Context, w writing) {
 	}()
 	ctx, call, err := audit.Part(ctx)
 	if err != nil {
+		c.server.writes.give(w.taken)
 		w.err = err
 		return
 	}

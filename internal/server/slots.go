@@ -89,6 +89,7 @@ func (s *slots) takeMany(ctx context.Context, n int64) (places, error) {
 // awaitMany takes places, and waits for them until ctx ends.
 func (s *slots) awaitMany(ctx context.Context, n int64) (places, error) {
 	w := &waiter{s.placesFor(ctx, n), make(chan struct{})}
+	w.n = min(w.n, max(1, s.most/16)) // one that needs many would wait as long as others come and go
 	key := w.of[1]
 	s.mu.Lock()
 	if len(s.waiting[key]) == 0 && s.takeIfFair(&w.places) {

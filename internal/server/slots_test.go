@@ -265,15 +265,24 @@ func TestPlacesOfManyTenants(t *testing.T) {
 // of another one, which has a smaller part.
 func TestWritersWaitInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots("writes", 16)
+		s := newSlots("writes", 256)
 		acme, globex := tenant(t, "acme"), tenant(t, "globex")
-		first, err := s.takeMany(acme, 1000) // as many as it can have
-		if err != nil || first.n != 9 {
-			t.Fatalf("took %d, %v", first.n, err)
+		if all, err := s.takeMany(acme, 1000); err != nil || all.n != 144 { // as many as it can have
+			t.Fatalf("took %d, %v", all.n, err)
+		} else {
+			s.give(all)
+		}
+		var held []places
+		for range 144 {
+			one, err := s.takeMany(acme, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, one)
 		}
 		order := make(chan int, 3)
 		await := func(ctx context.Context, i int) {
-			p, err := s.awaitMany(ctx, 5)
+			p, err := s.awaitMany(ctx, 100) // which waits for a few
 			if err != nil {
 				order <- -i
 				return
@@ -288,15 +297,17 @@ func TestWritersWaitInTurn(t *testing.T) {
 		synctest.Wait()
 		go await(acme, 3)
 		synctest.Wait()
-		if p, err := s.awaitMany(globex, 3); err != nil || len(order) != 0 {
+		if p, err := s.awaitMany(globex, 48); err != nil || len(order) != 0 {
 			t.Errorf("another tenant: %v; %d of the waiting ones were served", err, len(order))
 		} else {
 			s.give(p)
 		}
 		leave()
 		synctest.Wait()
-		s.give(first)
-		synctest.Wait()
+		for i := range held {
+			s.give(held[i])
+			synctest.Wait()
+		}
 		for _, want := range []int{-1, 2, 3} {
 			if got := <-order; got != want {
 				t.Errorf("%d came, want %d", got, want)
