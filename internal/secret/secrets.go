@@ -146,8 +146,8 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 		if err := s.dropClosed(ctx); err != nil {
 			return err
 		}
-	case root != nil && (ring == nil || s.opts.Fresh):
-		return rouse.Refuse("secret-keys", "", "has no keys, and the signing keys of the store are sealed: callbacks would wait",
+	case root != nil && len(root.Keys) > 0 && (ring == nil || s.opts.Fresh):
+		return rouse.Refuse("secret-keys", "", fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait", root.Keys[0].Sealed.Key),
 			"put back the file of sealing keys, such as secrets.keys of the data directory; if it is lost, start once with rouse serve --force: "+
 				"signing keys are replaced, which receivers need, and secrets have to be set again")
 	case root != nil: // the operator may still add the key
