@@ -28,6 +28,7 @@ var rules = []struct {
 	{"internal/access", "a mechanism: who may do what; knows the words, the notes of a store, and the rule for sharing only", []string{".", "internal/audit", "internal/note", "internal/throttle"}},
 	{"internal/audit", "a mechanism: what callers did; knows the words only", []string{"."}},
 	{"internal/backoff", "a mechanism: waits between tries; knows time only", nil},
+	{"internal/boottime", "a mechanism: time with suspensions of the machine; knows time only", nil},
 	{"internal/certs", "a mechanism: reads TLS certificates from files that may change", []string{"."}},
 	{"internal/closing", "a mechanism: keeps the calls and the end of a part apart", []string{"."}},
 	{"internal/codec", "a mechanism: reads and writes numbers and texts; knows bytes only", nil},

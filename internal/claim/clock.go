@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // clock is a clock that many nodes advance: a lease whose data is a time and whose epoch is an optimistic
@@ -60,16 +61,16 @@ func (c *clock) next(now time.Time) time.Time {
 func (c *clock) advance(ctx context.Context) (won bool, to rouse.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	c.tried = time.Now()
-	if !c.known || time.Since(c.measured) >= remeasure {
+	c.tried = boottime.Now()
+	if !c.known || boottime.Since(c.measured) >= remeasure {
 		if won, err := c.read(ctx); won || err != nil {
 			return won, c.value, err
 		}
-		if c.epoch > 0 && c.value.Add(c.every) > c.now(time.Now()) && time.Since(c.seen) < c.every {
+		if c.epoch > 0 && c.value.Add(c.every) > c.now(boottime.Now()) && boottime.Since(c.seen) < c.every {
 			return false, c.value, nil
 		}
 	}
-	to = max(c.now(time.Now()), c.value) // it never goes back, whatever the store's clock does
+	to = max(c.now(boottime.Now()), c.value) // it never goes back, whatever the store's clock does
 	got, err := c.locks.Lock(ctx, c.owner, forEver, []rouse.Want{{Name: c.name, Data: []byte(to.String()), If: c.epoch}})
 	if err != nil {
 		c.known, c.maybe = false, c.epoch+1
@@ -88,7 +89,7 @@ func (c *clock) read(ctx context.Context) (won bool, err error) {
 		c.known = false
 		return false, err
 	}
-	c.measured, c.storeNow = time.Now(), now
+	c.measured, c.storeNow = boottime.Now(), now
 	won = c.maybe > 0 && lease.Owner == c.owner && lease.Epoch == c.maybe
 	c.known, c.maybe = true, 0
 	c.note(lease)
@@ -97,7 +98,7 @@ func (c *clock) read(ctx context.Context) (won bool, err error) {
 
 func (c *clock) note(l rouse.Lease) {
 	if l.Epoch != c.epoch || c.seen.IsZero() {
-		c.seen = time.Now()
+		c.seen = boottime.Now()
 	}
 	c.epoch = l.Epoch
 	c.value = 0 // treat invalid data as a time long ago

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // The leases by which nodes know each other.
@@ -52,6 +53,8 @@ type nodeData struct {
 	Left    bool   `json:"left,omitempty"` // it was shut down
 	// Takes is the duration of a store call in milliseconds.
 	Takes int64 `json:"takes,omitempty"`
+	// Lasts is how long the leases of the owner last without a renewal, in milliseconds.
+	Lasts int64 `json:"lasts,omitempty"`
 }
 
 // Nodes returns the live nodes of a store, ordered by name. It queries the store each time.
@@ -72,6 +75,10 @@ type view struct {
 	layout  Layout
 	left    []string      // owners that were shut down
 	ends    rouse.Instant // the first expiry of a valid lease of a node or bucket; Never: there is none
+
+	asked time.Time                // when it was requested
+	live  []rouse.Lease            // of nodes, buckets and the leader
+	lasts map[string]time.Duration // by owner: how long its leases last without a renewal, if it is known
 }
 
 // sharing returns the number of nodes that share the buckets.
@@ -86,11 +93,15 @@ func (v *view) sharing() (n int) {
 
 // look reads all leases in one query.
 func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) {
+	asked := boottime.Now()
 	list, now, err := locks.Leases(ctx, "")
 	if err != nil {
 		return view{}, err
 	}
-	v := view{heard: time.Now(), now: now, buckets: map[uint32]rouse.Lease{}, layout: NewLayout(buckets), ends: rouse.Never}
+	v := view{
+		asked: asked, heard: boottime.Now(), now: now, ends: rouse.Never, layout: NewLayout(buckets),
+		buckets: map[uint32]rouse.Lease{}, lasts: map[string]time.Duration{},
+	}
 	leader := ""
 	of := map[string][]uint32{}
 	for _, l := range list {
@@ -100,6 +111,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			v.layout = layoutOf(l, buckets)
 		case l.Name == leaderName && live:
 			leader = l.Owner
+			v.live = append(v.live, l)
 		case strings.HasPrefix(l.Name, bucketPrefix):
 			n, err := strconv.ParseUint(l.Name[len(bucketPrefix):], 10, 32)
 			if err != nil {
@@ -108,6 +120,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			v.buckets[uint32(n)] = l
 			if live {
 				of[l.Owner] = append(of[l.Owner], uint32(n))
+				v.live = append(v.live, l)
 				v.ends = min(v.ends, l.Until)
 			}
 		case strings.HasPrefix(l.Name, nodePrefix) && live:
@@ -117,6 +130,8 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
 				Attends: s.Attends, Address: s.Address, Host: s.Host, Takes: time.Duration(s.Takes) * time.Millisecond,
 			})
+			v.live = append(v.live, l)
+			v.lasts[l.Owner] = time.Duration(s.Lasts) * time.Millisecond
 			v.ends = min(v.ends, l.Until)
 		case strings.HasPrefix(l.Name, nodePrefix):
 			var s nodeData

@@ -146,6 +146,7 @@ func (w *wire) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.
 type fleet struct {
 	store *mem.Store
 	o     ShareOptions
+	ahead atomic.Int64 // by how much the store's clock is ahead, in nanoseconds
 
 	mu      sync.Mutex
 	nodes   map[string]*peer
@@ -168,7 +169,9 @@ type peer struct {
 }
 
 func newFleet(o ShareOptions) *fleet {
-	return &fleet{store: mem.New(), o: o, nodes: map[string]*peer{}, refuses: map[string]bool{}, uses: map[uint32]map[string]time.Time{}}
+	f := &fleet{o: o, nodes: map[string]*peer{}, refuses: map[string]bool{}, uses: map[uint32]map[string]time.Time{}}
+	f.store = mem.NewWithClock(func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) })
+	return f
 }
 
 func (f *fleet) complain(format string, args ...any) {

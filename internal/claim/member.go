@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // MemberOptions configure the membership of a node.
@@ -89,7 +90,7 @@ func (o *MemberOptions) trust() time.Duration { return o.TTL - o.TTL/10 }
 // bookkeeping that only one node needs to do, so a cluster without a leader is harmless. Member is for nodes
 // whose strategy does not need to know the other nodes; a Share contains its own.
 //
-// It costs the store one query every Renew.
+// It costs the store two queries every Renew.
 type Member struct {
 	locks  rouse.Locks
 	o      MemberOptions
@@ -98,6 +99,7 @@ type Member struct {
 	shares bool   // it belongs to a Share
 
 	buckets   uint32        // of the store, if nodes share them
+	sightings sightings     // used by Run only
 	wake      chan struct{} // ends the pause of Run
 	changed   chan struct{} // another node came, left, or released something
 	renewSoon atomic.Bool   // renew the leases in the next round
@@ -137,20 +139,20 @@ func (m *Member) Owner() string { return m.owner }
 // Run keeps the node's lease until ctx ends, and then releases it.
 func (m *Member) Run(ctx context.Context) {
 	defer m.join(ctx)()
-	var renew time.Time
+	var renew, look time.Time
 	for ctx.Err() == nil {
-		if m.renewSoon.Swap(false) || !time.Now().Before(renew) {
+		if m.renewSoon.Swap(false) || !boottime.Now().Before(renew) {
 			wait := m.o.Renew
 			if _, _, err := m.renew(ctx, nil, nil); err != nil {
 				wait = m.o.again()
 			}
-			renew = time.Now().Add(wait)
+			renew = boottime.Now().Add(wait)
 			m.lookSoon.Store(true)
 		}
-		if m.o.Presence != nil && m.lookSoon.Swap(false) && ctx.Err() == nil {
-			m.look(ctx)
+		if (m.lookSoon.Swap(false) || !boottime.Now().Before(look)) && ctx.Err() == nil {
+			look = m.look(ctx)
 		}
-		backoff.SleepOr(ctx, time.Until(renew), m.wake)
+		backoff.SleepOr(ctx, min(boottime.Until(renew), boottime.Until(look)), m.wake)
 	}
 	m.leave(ctx, nil)
 }
@@ -169,15 +171,27 @@ func (m *Member) join(ctx context.Context) (end func()) {
 	}
 }
 
-// look updates the known nodes.
-func (m *Member) look(ctx context.Context) {
-	if v, err := m.view(ctx, 1); err == nil {
-		m.seen(&v)
+// look updates the known nodes, and returns when to look again at the latest.
+func (m *Member) look(ctx context.Context) time.Time {
+	v, err := m.view(ctx, 1)
+	if err != nil {
+		return boottime.Now().Add(m.o.Renew)
 	}
+	m.seen(&v)
+	return m.sightings.next(v.heard.Add(m.o.Renew), v.heard.Add(m.o.again()))
 }
 
-// view reads all leases.
+// view reads all leases. Those that have ended by this node's clock alone are ended in the store first.
 func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
+	v, err := m.readLeases(ctx, buckets)
+	if err != nil || !m.endOutlived(ctx, &v) {
+		return v, err
+	}
+	return m.readLeases(ctx, buckets)
+}
+
+// readLeases reads all leases.
+func (m *Member) readLeases(ctx context.Context, buckets uint32) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
 	defer cancel()
 	defer m.pace.add(time.Now())
@@ -207,7 +221,7 @@ func (m *Member) leave(ctx context.Context, more []string) {
 func (m *Member) lives() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.renewed.IsZero() && time.Since(m.renewed) < m.o.trust()
+	return !m.renewed.IsZero() && boottime.Since(m.renewed) < m.o.trust()
 }
 
 // Leader reports whether this node leads. There may be no leader for a while, and briefly two if a process
@@ -218,7 +232,7 @@ func (m *Member) Leader() bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.leading.IsZero() && time.Since(m.leading) < m.o.trust()
+	return !m.leading.IsZero() && boottime.Since(m.leading) < m.o.trust()
 }
 
 // Healthy returns why the node may lose its leases, or nil. It fails before they expire, once they were not
@@ -226,7 +240,7 @@ func (m *Member) Leader() bool {
 func (m *Member) Healthy() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch since := time.Since(m.renewed); {
+	switch since := boottime.Since(m.renewed); {
 	case m.renewed.IsZero() && m.err != nil:
 		return fmt.Errorf("node %s has no lease: %w", m.o.Node, m.err)
 	case m.renewed.IsZero():

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // renew takes or renews the node's leases and more in one query. It returns the latter, and the time of the
@@ -24,7 +25,7 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	}
 	own := len(wants)
 	wants = append(wants, more...)
-	asked = time.Now()
+	asked = boottime.Now()
 	leases, err = m.lock(ctx, wants)
 	if err == nil && tell {
 		defer m.announce(ctx)
@@ -61,7 +62,10 @@ func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, e
 }
 
 func (m *Member) leaseData(load map[uint32]float64, attests string, stands standing) []byte {
-	s := nodeData{Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
+	s := nodeData{
+		Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host,
+		Left: m.going, Lasts: m.o.TTL.Milliseconds(),
+	}
 	if m.o.Fires && stands != yielded {
 		s.Takes = (m.pace.typical() + time.Millisecond - 1).Milliseconds()
 	}

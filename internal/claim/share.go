@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -89,8 +90,8 @@ func (s *Share) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clean(time.Now())
-	g := rouse.Grant{Buckets: s.granted(time.Now())}
+	s.clean(boottime.Now())
+	g := rouse.Grant{Buckets: s.granted(boottime.Now())}
 	if len(g.Buckets) > 0 {
 		g.Until = s.until()
 	}
@@ -142,7 +143,7 @@ func (s *Share) clean(now time.Time) {
 
 // tell signals Changed if a Grant would differ from the one at the last signal. mu is held.
 func (s *Share) tell(renewed bool) {
-	now := time.Now()
+	now := boottime.Now()
 	s.clean(now)
 	g := s.granted(now)
 	if !renewed && slices.Equal(g, s.told) {

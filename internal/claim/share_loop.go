@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // loopState is the state of Run between rounds.
@@ -31,7 +32,7 @@ func (s *Share) Run(ctx context.Context) {
 	defer s.member.join(ctx)()
 	for ctx.Err() == nil {
 		next := s.round(ctx)
-		backoff.SleepOr(ctx, time.Until(next), s.member.wake)
+		backoff.SleepOr(ctx, boottime.Until(next), s.member.wake)
 	}
 	s.mu.Lock()
 	s.renewed, s.owned = time.Time{}, map[uint32]tenure{}
@@ -50,10 +51,10 @@ func (s *Share) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	s.tell(false) // the connection that announces this node may have closed
 	s.mu.Unlock()
-	if s.member.renewSoon.Swap(false) || !time.Now().Before(k.renew) {
+	if s.member.renewSoon.Swap(false) || !boottime.Now().Before(k.renew) {
 		k.renew = s.renew(ctx)
 	}
-	if now := time.Now(); (s.member.lookSoon.Swap(false) || !now.Before(k.look)) && ctx.Err() == nil {
+	if now := boottime.Now(); (s.member.lookSoon.Swap(false) || !now.Before(k.look)) && ctx.Err() == nil {
 		k.look = s.look(ctx)
 	}
 	s.release(ctx)
@@ -63,7 +64,7 @@ func (s *Share) round(ctx context.Context) time.Time {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if end := s.until(); !s.renewed.IsZero() && time.Now().Before(end) && end.Before(next) {
+	if end := s.until(); !s.renewed.IsZero() && boottime.Now().Before(end) && end.Before(next) {
 		next = end // to signal the end
 	}
 	for _, h := range s.out { // a handover may time out
@@ -93,7 +94,7 @@ func (s *Share) renew(ctx context.Context) time.Time {
 	defer s.mu.Unlock()
 	defer func() { s.tell(err == nil) }()
 	if err != nil {
-		return time.Now().Add(s.o.again())
+		return boottime.Now().Add(s.o.again())
 	}
 	s.renewed = asked
 	for i, b := range buckets {
@@ -123,7 +124,7 @@ func wantsOf(buckets []uint32) []rouse.Want {
 func (s *Share) look(ctx context.Context) time.Time {
 	v, err := s.member.view(ctx, s.o.Buckets)
 	if err != nil {
-		return time.Now().Add(s.o.again())
+		return boottime.Now().Add(s.o.again())
 	}
 	s.member.seen(&v)
 	next := v.heard.Add(s.o.TTL / 3)
@@ -134,6 +135,7 @@ func (s *Share) look(ctx context.Context) time.Time {
 	if soon := v.heard.Add(s.o.again()); waits && soon.Before(next) {
 		next = soon
 	}
+	next = s.member.sightings.next(next, v.heard.Add(s.o.again()))
 	if v.ends != rouse.Never {
 		if end := v.heard.Add(v.ends.Sub(v.now) + time.Millisecond); end.Before(next) {
 			next = end
@@ -157,7 +159,7 @@ func (s *Share) plan(v *view) (take []uint32, waits bool) {
 		t, owned := s.owned[b]
 		switch {
 		case owned && !mine[b] && t.gives.IsZero():
-			t.gives = time.Now()
+			t.gives = boottime.Now()
 			s.owned[b] = t
 		case owned:
 			waits = waits || mine[b] && !t.gives.IsZero() // it is being released, and returns after that
@@ -166,7 +168,7 @@ func (s *Share) plan(v *view) (take []uint32, waits bool) {
 		case mine[b]:
 			waits = true
 		case live && lease.Owner == s.Owner(): // a request without an answer succeeded
-			s.owned[b] = tenure{epoch: lease.Epoch, gives: time.Now()}
+			s.owned[b] = tenure{epoch: lease.Epoch, gives: boottime.Now()}
 		}
 	}
 	s.tell(false)

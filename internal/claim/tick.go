@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -88,7 +89,7 @@ func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 		return rouse.Grant{}, done, ctx.Err()
 	}
 	for {
-		next := time.NewTimer(time.Until(t.clock.next(time.Now())))
+		next := time.NewTimer(boottime.Until(t.clock.next(boottime.Now())))
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -120,7 +121,7 @@ func (t *Tick) done(more bool) {
 // Run advances the delayed clock until ctx ends, and counts missed rows.
 func (t *Tick) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		backoff.Sleep(ctx, time.Until(t.delayed.next(time.Now())))
+		backoff.Sleep(ctx, boottime.Until(t.delayed.next(boottime.Now())))
 		if ctx.Err() != nil {
 			return
 		}

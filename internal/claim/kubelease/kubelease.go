@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/kubelink"
 )
@@ -132,7 +133,7 @@ func (e *Elector) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
 	defer cancel()
 	if e.seen == nil || e.seen.holder() != e.o.Identity {
-		asked := time.Now()
+		asked := boottime.Now()
 		l, err := e.api.get(ctx)
 		switch {
 		case kubelink.IsStatus(err, http.StatusNotFound):
@@ -150,10 +151,10 @@ func (e *Elector) round(ctx context.Context) error {
 		e.saw(l, time.Time{})
 	}
 	l := e.seen
-	if h := l.holder(); h != "" && h != e.o.Identity && time.Since(e.unchanged) < l.lasts() {
+	if h := l.holder(); h != "" && h != e.o.Identity && boottime.Since(e.unchanged) < l.lasts() {
 		return nil // the holder's time is not over
 	}
-	asked := time.Now()
+	asked := boottime.Now()
 	l, err := e.api.update(ctx, e.claimed(l))
 	if err != nil {
 		e.seen = nil // whether it was written is unknown
@@ -205,13 +206,13 @@ func (e *Elector) leave() {
 // read it.
 func (e *Elector) saw(l *lease, asked time.Time) {
 	if e.seen == nil || e.seen.Metadata.ResourceVersion != l.Metadata.ResourceVersion {
-		e.unchanged = time.Now()
+		e.unchanged = boottime.Now()
 	}
 	e.seen = l
 	holder := l.holder()
 	e.mu.Lock()
 	before := e.by
-	e.by, e.heard, e.err, e.fails = holder, time.Now(), nil, 0
+	e.by, e.heard, e.err, e.fails = holder, boottime.Now(), nil, 0
 	switch {
 	case holder != e.o.Identity:
 		e.renewed = time.Time{}
@@ -249,7 +250,7 @@ func (e *Elector) pause(ctx context.Context) {
 func (e *Elector) Leads() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.renewed.IsZero() && time.Since(e.renewed) < e.o.trust()
+	return !e.renewed.IsZero() && boottime.Since(e.renewed) < e.o.trust()
 }
 
 // Holder returns the identity of the leader; "" if there is none, or if the lease has not been read for as
@@ -257,7 +258,7 @@ func (e *Elector) Leads() bool {
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if time.Since(e.heard) > e.o.TTL || e.by == e.o.Identity && (e.renewed.IsZero() || time.Since(e.renewed) >= e.o.trust()) {
+	if boottime.Since(e.heard) > e.o.TTL || e.by == e.o.Identity && (e.renewed.IsZero() || boottime.Since(e.renewed) >= e.o.trust()) {
 		return ""
 	}
 	return e.by

@@ -1,0 +1,115 @@
+package claim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
+)
+
+// The store's clock tells when a lease ends. If that clock was ahead and is set right, leases of that time
+// end as much too late: a node that died would keep its buckets for hours. So no lease is believed for longer
+// than it lasts. A node notes when it first saw each lease as it is, by its own clock; one that its owner has
+// not renewed for as long as it lasts has ended, whatever the store's clock shows, and is ended in the store.
+// The owner, if it lives, has not relied on it for a tenth of that time.
+
+// sighting is a lease as a look found it.
+type sighting struct {
+	owner string
+	epoch uint64
+	until rouse.Instant
+	since time.Time     // no later than when its owner wrote it
+	lasts time.Duration // without a renewal
+}
+
+// sightings are the leases of other owners, by name. It is used by one goroutine.
+type sightings struct {
+	seen  map[string]sighting
+	heard time.Time     // when the answer of the last look arrived
+	now   rouse.Instant // the store's clock in it
+}
+
+// longestLease is the duration of a lease whose owner does not publish it: no node has longer ones.
+const longestLease = 10 * time.Minute
+
+// note updates the sightings from a look, and returns the names of the leases that have ended, by owner.
+func (s *sightings) note(v *view, self string) (ended map[string][]string) {
+	was := s.seen
+	s.seen = make(map[string]sighting, len(v.live))
+	for _, l := range v.live {
+		if l.Owner == self {
+			continue
+		}
+		old, known := was[l.Name]
+		is := sighting{owner: l.Owner, epoch: l.Epoch, until: l.Until, lasts: v.lasts[l.Owner]}
+		same := known && old.owner == is.owner && old.epoch == is.epoch
+		if is.lasts <= 0 && same {
+			is.lasts = old.lasts
+		}
+		if is.lasts <= 0 {
+			is.lasts = longestLease
+		}
+		if is.since = s.written(v, &is); same && old.until == is.until {
+			is.since = old.since
+		}
+		s.seen[l.Name] = is
+		if v.asked.Sub(is.since) < is.lasts {
+			continue
+		}
+		if ended == nil {
+			ended = map[string][]string{}
+		}
+		ended[l.Owner] = append(ended[l.Owner], l.Name)
+	}
+	s.heard, s.now = v.heard, v.now
+	return ended
+}
+
+// written returns when a lease was written that the last look did not find as it is: between the two looks;
+// as its end tells, if the store's clock was not moved between them.
+func (s *sightings) written(v *view, is *sighting) time.Time {
+	passed := v.heard.Sub(s.heard)
+	if s.heard.IsZero() || (v.now.Sub(s.now)-passed).Abs() > is.lasts/20 {
+		return v.heard
+	}
+	age := is.lasts - is.until.Sub(v.now)
+	return v.heard.Add(-min(max(age, 0), passed))
+}
+
+// next returns when to look again: at the given time, or sooner if a lease ends before it unless its owner
+// renews it, but not at once.
+func (s *sightings) next(at, soonest time.Time) time.Time {
+	for _, l := range s.seen {
+		if end := l.since.Add(l.lasts); end.Before(at) {
+			at = end
+		}
+	}
+	if at.Before(soonest) {
+		return soonest
+	}
+	return at
+}
+
+// endOutlived ends the leases in the store that have ended by this node's clock, so that all nodes find them
+// free. It reports whether it ended some.
+func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
+	for owner, names := range m.sightings.note(v, m.owner) {
+		ending, cancel := context.WithTimeout(ctx, m.o.patience())
+		err := m.locks.Unlock(ending, owner, names)
+		cancel()
+		if err != nil {
+			continue // the next look tries again
+		}
+		some = true
+		if slices.Contains(names, nodePrefix+m.o.Node) || slices.Contains(names, leaderName) {
+			m.renewSoon.Store(true)
+			notify.Send(m.wake)
+		}
+	}
+	if some {
+		m.announce(ctx)
+	}
+	return some
+}
