@@ -24,8 +24,12 @@ func Until(t time.Time) time.Duration { return t.Sub(Now()) }
 // Suspended returns for how long the machine was suspended while this process existed. It never decreases.
 func Suspended() time.Duration { return measured.suspended() + time.Duration(emulated.Load()) }
 
-// Suspend emulates a suspension of the machine that has just ended, for tests.
-func Suspend(d time.Duration) { emulated.Add(int64(d)) }
+// Suspend emulates a suspension of the machine that has just ended, for tests, until the function that it
+// returns is called.
+func Suspend(d time.Duration) (undo func()) {
+	emulated.Add(int64(d))
+	return func() { emulated.Add(int64(-d)) }
+}
 
 var emulated atomic.Int64
 

@@ -9,7 +9,7 @@ import (
 func TestASuspensionCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, at := Now(), time.Now()
-		Suspend(time.Hour)
+		t.Cleanup(Suspend(time.Hour))
 		time.Sleep(time.Second)
 		if d := Since(before); d < time.Hour+time.Second || d > time.Hour+2*time.Second {
 			t.Errorf("%v since, want an hour and a second", d)

@@ -9,10 +9,11 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// clock estimates the store's clock between reads by this machine's monotonic clock. Each answer gives two
+// clock estimates the store's clock between reads by this machine's monotonic clock, which counts suspensions. Each answer gives two
 // bounds: the store read its clock after the request was sent and before the response arrived. Bounds of
 // several answers are intersected, so that the estimate is close even if every answer is slow.
 type clock struct {
@@ -47,12 +48,12 @@ const (
 // look reads the store's clock. A forced read replaces the previous bounds, because the clock may have been
 // moved.
 func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
-	sent := time.Now()
+	sent := boottime.Now()
 	now, err := store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	c.note(now, sent, time.Now(), force)
+	c.note(now, sent, boottime.Now(), force)
 	return nil
 }
 
@@ -100,7 +101,7 @@ func (c *clock) lastLook() rouse.Instant {
 }
 
 // age returns the time since the last answer that contained the store's clock.
-func (c *clock) age() time.Duration { return time.Since(c.at.Load().at) }
+func (c *clock) age() time.Duration { return boottime.Since(c.at.Load().at) }
 
 // earliest returns the earliest time that the store's clock may show now. What is due by then is certainly
 // due.
@@ -115,7 +116,7 @@ func (c *clock) earliest() rouse.Instant {
 		}
 		return rouse.Instant(b.least / time.Millisecond)
 	}
-	return rouse.Instant((b.least + time.Since(b.at)) / time.Millisecond)
+	return rouse.Instant((b.least + boottime.Since(b.at)) / time.Millisecond)
 }
 
 // latest returns the latest time that the store's clock may show now. What starts now starts at or before it.
@@ -124,7 +125,7 @@ func (c *clock) latest() rouse.Instant {
 	if b == nil || c.direct {
 		return c.earliest()
 	}
-	return rouse.Instant((b.limit + time.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
+	return rouse.Instant((b.limit + boottime.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
 }
 
 // clockLoop reads the store's clock, and rewinds the wheel when the clock was set back.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/batch"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/scratch"
 )
@@ -140,7 +141,7 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 		c.memory.Lock()
 		room := c.memory.window.room().half() // the other commit may be under way
 		c.memory.Unlock()
-		h, asked, now := c.buckets.current(), time.Now(), c.Now()
+		h, asked, now := c.buckets.current(), boottime.Now(), c.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
 			changes[i] = c.holds.holdWrites(w, h, asked, !w.fits(room))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // env is what every part of the engine needs: its options, the strategy, the store with its clock, and what
@@ -51,6 +52,6 @@ func (v *env) WarnUnclaimed(namespace string) {
 // heard updates the estimate of the store's clock from a response.
 func (v *env) heard(asked time.Time, now rouse.Instant) {
 	if v.others != nil {
-		v.clock.note(now, asked, time.Now(), false)
+		v.clock.note(now, asked, boottime.Now(), false)
 	}
 }

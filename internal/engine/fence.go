@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // An edit checks whether an attempt may be out with another node, and is written after that. If the
@@ -28,7 +29,7 @@ func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Holder) bool
 		return false
 	}
 	due := t.SentAt(occ.Due)
-	if h := e.buckets.current(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(time.Now())) {
+	if h := e.buckets.current(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(boottime.Now())) {
 		return false // no node holds it: the node that takes it either writes a hold or is this one
 	}
 	return due <= e.clock.latest().Add(fenceAhead)

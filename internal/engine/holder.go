@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // Holder reports which node has a row that an edit has read.
@@ -20,7 +19,7 @@ func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	e.memory.Lock()
 	if en := e.memory.window.entries.get(t.Key); en != nil && en.row.Revision == t.Revision {
 		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
-		h.Mine = !e.holds.lost(en, time.Now()) && (h.Known || en.row.Visible <= e.Now())
+		h.Mine = !e.holds.lost(en, boottime.Now()) && (h.Known || en.row.Visible <= e.Now())
 	}
 	// An older version that is out here is this node's. One whose revision is just being checked is not: the
 	// check may fail.

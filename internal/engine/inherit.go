@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // inheritance ends the holds of dead nodes.
@@ -54,7 +55,7 @@ func (h *inheritance) died(ctx context.Context, grain int, among func(bucket uin
 		}
 		return h.uncoverAll(ctx, grain, all)
 	}
-	now := time.Now()
+	now := boottime.Now()
 	h.mu.Lock()
 	h.dead = slices.DeleteFunc(h.dead, func(d deadNode) bool { return !now.Before(d.until) })
 	h.dead = append(h.dead, deadNode{grain, now.Add(h.opts.Hold)})
@@ -75,7 +76,7 @@ func (h *inheritance) gained(ctx context.Context, gained []uint32) error {
 	dead := slices.Clone(h.dead)
 	h.mu.Unlock()
 	for _, d := range dead {
-		if time.Now().Before(d.until) {
+		if boottime.Now().Before(d.until) {
 			if err := h.uncoverAll(ctx, d.grain, gained); err != nil {
 				return err
 			}

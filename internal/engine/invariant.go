@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // Violations counts broken invariants, of the last check and in total. All must be zero.
@@ -159,7 +160,7 @@ func (in *inspection) violation(key rouse.Key, visible rouse.Instant) func(*Viol
 }
 
 func (in *inspection) heldOver() (found []suspect) {
-	now := time.Now()
+	now := boottime.Now()
 	in.memory.Lock()
 	defer in.memory.Unlock()
 	for en := range in.memory.window.entries.all() {

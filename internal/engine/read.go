@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -160,7 +161,7 @@ func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	after := w.cursor
 	r.memory.Unlock()
 
-	asked := time.Now()
+	asked := boottime.Now()
 	batch, err := r.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: r.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
 	failpoint("after-claim")
 
@@ -238,7 +239,7 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		return r.opts.Poll, nil
 	}
 	r.memory.Unlock()
-	asked := time.Now() // a hold counts from the request, not from the response
+	asked := boottime.Now() // a hold counts from the request, not from the response
 	win := rouse.Window{Buckets: grant.Buckets, Ahead: r.holds.claimAhead(grant.Hold), Hold: grant.Hold, Until: r.holds.ownEnd(r.clock.latest().Add(grant.Hold)),
 		Limit: limit, Bytes: min(bodies, pageBytes), Namespaces: r.opts.Namespaces}
 	batch, err := r.store.Claim(ctx, win)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/batch"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 const (
@@ -51,7 +52,7 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 		r.opts.Events.failed("look", err)
 		r.hindrances.answered(false, r.Now(), r.Now())
 	}
-	now := time.Now()
+	now, relied := time.Now(), boottime.Now()
 	var stale []*entry
 	live, left = taken[:0], fires[:0]
 	r.memory.Lock()
@@ -71,7 +72,7 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 			en.lane = nil
 			r.memory.window.drop(en)
 			stale = append(stale, en)
-		case r.holds.lost(en, now):
+		case r.holds.lost(en, relied):
 			r.memory.giveUp(en)
 		default:
 			en.passed = true
@@ -96,7 +97,7 @@ func (r *rechecks) revisionsOf(ctx context.Context, taken []*entry) (revisions [
 	revisions = make([]uint64, len(taken))
 	var keys []rouse.Key
 	var at []int
-	now := time.Now()
+	now := boottime.Now()
 	r.memory.Lock()
 	for i, en := range taken {
 		if !en.checked.IsZero() && now.Sub(en.checked) < recently && en.row.Revision == en.token {
@@ -176,7 +177,7 @@ func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
 // mayReturn reports whether a row that this node held and another node fenced may come back under that hold:
 // hidden, at the same occurrence.
 func (r *rechecks) mayReturn(was *entry, row *rouse.Row) bool {
-	if !time.Now().Before(was.held) || row.Visible <= r.Now() || row.Generation != was.row.Generation {
+	if !boottime.Now().Before(was.held) || row.Visible <= r.Now() || row.Generation != was.row.Generation {
 		return false
 	}
 	t, err := r.opts.Read(row)

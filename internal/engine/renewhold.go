@@ -6,6 +6,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // renewals renew the holds of attempts that are out.
@@ -18,7 +19,7 @@ type renewals struct {
 // loop extends the holds of attempts that are out.
 func (r *renewals) loop(ctx context.Context) {
 	for backoff.Sleep(ctx, r.opts.Hold/4) {
-		items := r.due(time.Now())
+		items := r.due(boottime.Now())
 		if len(items) == 0 {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/boottime"
 	"github.com/rousehq/rouse/internal/notify"
 )
 
@@ -102,7 +103,7 @@ func (r *reader) reread(ctx context.Context, buckets []uint32, since uint64) (to
 		cursor := r.memory.window.cursor
 		r.memory.window.reading = cursor.Visible
 		r.memory.Unlock()
-		asked := time.Now()
+		asked := boottime.Now()
 		batch, err := r.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: r.opts.Ahead, Since: since, Limit: pageRows, Bytes: pageBytes})
 		more := r.found(&batch, err, asked)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // sender hands due rows to the sink.
@@ -215,12 +216,12 @@ func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) (
 // stillMine removes what this node must not send now: a held row near the end of its hold, a row whose bucket
 // it may have lost, and a row that is no longer due because the store's clock was set back.
 func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
-	now := time.Now()
+	now, relied := time.Now(), boottime.Now()
 	live, left = taken[:0], fires[:0]
 	s.memory.Lock()
 	defer s.memory.Unlock()
 	for i, en := range taken {
-		lost := s.holds.lost(en, now)
+		lost := s.holds.lost(en, relied)
 		switch {
 		case lost && en.orphan: // no other node will report its end
 			s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
