@@ -49,7 +49,6 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 	revisions, err := r.revisionsOf(ctx, taken)
 	if err != nil {
 		r.opts.Events.failed("look", err)
-		r.hindrances.answered(false, r.Now(), r.Now())
 	}
 	now := time.Now()
 	var stale []*entry
@@ -75,6 +74,7 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 			r.memory.giveUp(en)
 		default:
 			en.passed = true
+			r.memory.checkedLate(en, r.Now())
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
@@ -128,7 +128,9 @@ const notSeen = rouse.AnyRevision
 func (r *rechecks) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	end := r.beginCall()
 	revisions, err := r.others.Revisions(ctx, keys)
+	end(err == nil)
 	var partial *rouse.Partial
 	if errors.As(err, &partial) {
 		for _, n := range partial.Unknown {

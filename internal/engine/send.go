@@ -41,8 +41,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*entry
-	var last time.Time  // start of the loop's last iteration
-	var round time.Time // start of the last one that found due entries
+	var round time.Time // start of the last iteration that found due entries
 	for {
 		select {
 		case <-ctx.Done():
@@ -53,10 +52,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 		began := time.Now()
 		s.memory.Lock()
 		now := s.Now()
-		if d := began.Sub(last); d >= standstill && !last.IsZero() {
-			s.hindrances.add(rouse.CauseServerDown, now.Add(-d), now)
-		}
-		last = began
+		s.hindrances.looped(now)
 		due = s.memory.window.expire(now, due[:0])
 		for _, en := range due {
 			s.memory.woken(en, now)
