@@ -74,7 +74,6 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 			r.memory.giveUp(en)
 		default:
 			en.passed = true
-			r.memory.checkedLate(en, r.Now())
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}

@@ -243,9 +243,6 @@ func (m *memory) settledLate(en *entry, now rouse.Instant) {
 // checkedLate records that an entry was taken from its lane a while ago, and is sent only now, after the store
 // was asked.
 func (m *memory) checkedLate(en *entry, now rouse.Instant) {
-	if now.Sub(en.sent) < noticeable {
-		return
-	}
 	en.sent = now
 	m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
 }
