@@ -223,5 +223,5 @@ func (n *Node) openHooks() {
 	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
 		http = n.newBreaker(hooks)
 	}
-	n.add(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Close: func() error { hooks.Close(); return nil }})
+	n.add(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Drain: hooks.Drain, Close: func() error { hooks.Close(); return nil }})
 }

@@ -79,8 +79,12 @@ func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
 	}
 }
 
-// Grant waits until this node advanced the clock, or ctx ends, whose error it then returns. It grants all
-// buckets, to be held.
+// cutShort is the time of an advance in which the store had to answer: if ctx ends one before, that is no
+// failure of the store.
+const cutShort = time.Second
+
+// Grant waits until this node advanced the clock, or ctx ends, whose error it then returns, unless the store
+// did not answer. It grants all buckets, to be held.
 func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -100,8 +104,11 @@ func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 		case <-next.C:
 		}
 		won, _, err := t.clock.advance(ctx)
+		if err != nil && ctx.Err() != nil && time.Since(t.clock.tried) < cutShort {
+			return rouse.Grant{}, done, ctx.Err()
+		}
 		if err != nil {
-			return rouse.Grant{}, done, fmt.Errorf("advance the clock of ticks: %w", err)
+			return rouse.Grant{}, done, fmt.Errorf("advance the clock of ticks: %w", rouse.Unavailable(err))
 		}
 		if won {
 			return t.grant, t.done, nil

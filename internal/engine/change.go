@@ -72,9 +72,9 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			return rouse.Change{}, err // without the schedule, the step would end the timer
 		}
 	}
-	if r.away != 0 {
+	if cause, from := s.heldUp(r, now); cause != rouse.CauseUnknown {
 		held := *t
-		held.Waited(rouse.CauseStoreUnavailable, r.away, now)
+		held.Waited(cause, from, now)
 		t = &held
 	}
 	sched = m.On(sched)
@@ -104,6 +104,17 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 		s.retention.noteGone(t)
 	}
 	return s.StepChange(t.Key, t.Revision, step), nil
+}
+
+// heldUp returns why an outcome was not settled in time, and since when; CauseUnknown if it was.
+func (s *settler) heldUp(r *reported, now rouse.Instant) (c rouse.Cause, from rouse.Instant) {
+	switch {
+	case r.away != 0:
+		return rouse.CauseStoreUnavailable, r.away
+	case r.since != 0 && now.Sub(r.since) >= noticeable: // it waited behind a commit
+		c, _ = s.hindrances.between(r.since, now)
+	}
+	return c, r.since
 }
 
 // unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose

@@ -148,13 +148,12 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 			w.useRoom(&room)
 		}
 	}
-	began, asked := time.Now(), c.Now()
+	began := time.Now()
 	failpoint("before-commit")
 	results, err := c.store.Apply(ctx, changes)
 	c.opts.Events.committed(len(changes), time.Since(began), err)
 	if !errors.Is(err, rouse.ErrFull) {
 		c.health.commit(err)
-		c.hindrances.answered(err == nil, asked, c.Now())
 	}
 	if err == nil { // after an error, the store may still be reading them
 		c.changes.Give(changes)

@@ -87,6 +87,22 @@ func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 	return live
 }
 
+// tooLate reports whether the deadline of an entry passed after it was taken from its lane.
+func (m *memory) tooLate(en *entry, now rouse.Instant) bool {
+	t, err := m.decoded(en)
+	return err == nil && !en.orphan && t.Spec.Deadline != 0 && t.Expired(en.occ, now)
+}
+
+// withdraw returns an entry that was not sent to the wheel of a node that stops, which gives it back from there.
+func (m *memory) withdraw(en *entry) {
+	en.lane, en.passed = nil, false
+	if en.row.Visible == rouse.Never {
+		m.window.drop(en)
+		return
+	}
+	m.window.place(en)
+}
+
 // unfrozen moves entries that a running edit has frozen back to the wheel.
 func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
 	live, frozen := m.freezer.split(taken)

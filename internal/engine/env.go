@@ -24,7 +24,8 @@ type env struct {
 
 // newEnv returns the environment of an engine on a store.
 func newEnv(store rouse.Store, strategy rouse.Strategy, o Options) *env {
-	v := &env{opts: o, strategy: strategy, store: Available(store)}
+	v := &env{opts: o, strategy: strategy}
+	v.store = watched{Available(store), v}
 	v.runner, _ = strategy.(rouse.Runner)
 	if o.Shared {
 		v.others = store.(rouse.Shared)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/rousehq/rouse"
 )
 
@@ -84,4 +86,15 @@ func (e *Engine) LeftInLanes() (n int) {
 		}
 	}
 	return n
+}
+
+// Suspended returns what hinders a node that was suspended for a minute during a call of the store.
+func Suspended(now rouse.Instant, answered bool) rouse.Cause {
+	h := &hindrances{}
+	h.looped(now)
+	h.loops = h.loops.Add(-time.Minute)
+	h.answered(answered, now, now.Add(time.Minute))
+	h.looped(now.Add(time.Minute))
+	c, _ := h.between(now, now.Add(time.Minute))
+	return c
 }

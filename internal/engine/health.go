@@ -32,19 +32,19 @@ func newHealth(v *env, store rouse.Store, ev *evaluations) *health {
 // missingParts returns the parts of the store that did not answer the last claim.
 func (h *health) missingParts() []rouse.Missing { return *h.missing.Load() }
 
-// flights are running commits.
+// flights are running calls of one kind.
 type flights struct {
 	mu    sync.Mutex
-	began map[*int64]struct{} // start times in Unix nanoseconds
+	began map[*time.Time]struct{}
 }
 
-// begin records the start of a commit; the returned function ends it.
+// begin records the start of a call; the returned function ends it.
 func (f *flights) begin() (end func()) {
-	at := time.Now().UnixNano()
+	at := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.began == nil {
-		f.began = map[*int64]struct{}{}
+		f.began = map[*time.Time]struct{}{}
 	}
 	f.began[&at] = struct{}{}
 	return func() {
@@ -54,12 +54,12 @@ func (f *flights) begin() (end func()) {
 	}
 }
 
-// oldest returns the start of the longest running commit; 0 if there is none.
-func (f *flights) oldest() (oldest int64) {
+// oldest returns the start of the longest running call; zero if there is none.
+func (f *flights) oldest() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for at := range f.began {
-		if oldest == 0 || *at < oldest {
+		if oldest.IsZero() || at.Before(oldest) {
 			oldest = *at
 		}
 	}
@@ -104,8 +104,8 @@ func (h *health) check() error {
 	if at := h.failing.Load(); at != 0 {
 		err = errors.Join(err, late("the store", at, 5*time.Second))
 	}
-	if at := h.commits.oldest(); at != 0 {
-		err = errors.Join(err, late("the commit", at, 10*time.Second))
+	if at := h.commits.oldest(); !at.IsZero() {
+		err = errors.Join(err, late("the commit", at.UnixNano(), 10*time.Second))
 	}
 	if at := h.full.Load(); at != 0 && now.Sub(time.Unix(0, at)) > fullFor {
 		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))

@@ -196,7 +196,7 @@ func (m *memory) relocate(en *entry, now rouse.Instant) {
 		return
 	}
 	if en.row.Visible <= now {
-		m.enqueue(en, now)
+		m.settledLate(en, now)
 	} else {
 		m.window.place(en)
 		m.near(&en.row)

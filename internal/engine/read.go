@@ -53,11 +53,7 @@ func (r *reader) loop(ctx context.Context) {
 			return
 		}
 		var err error
-		asked := r.Now()
-		if wait, err = r.once(ctx); ctx.Err() == nil {
-			r.hindrances.answered(err == nil && len(r.health.missingParts()) == 0, asked, r.Now())
-		}
-		if err != nil {
+		if wait, err = r.once(ctx); err != nil {
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 				return
 			}
@@ -79,11 +75,16 @@ const (
 // once claims one page and returns how long to wait before the next.
 func (r *reader) once(ctx context.Context) (time.Duration, error) {
 	asking, stopAsking := context.WithTimeout(ctx, grantWait)
+	asked := r.Now()
 	granted, done, err := r.strategy.Grant(asking)
 	stopAsking()
 	if err != nil {
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, rouse.ErrUnavailable):
 			return 0, nil // other nodes had their turn
+		default:
+			r.hindrances.answered(false, asked, r.Now())
 		}
 		return 0, err
 	}

@@ -50,7 +50,6 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 	revisions, err := r.revisionsOf(ctx, taken)
 	if err != nil {
 		r.opts.Events.failed("look", err)
-		r.hindrances.answered(false, r.Now(), r.Now())
 	}
 	now, relied := time.Now(), boottime.Now()
 	var stale []*entry
@@ -129,7 +128,9 @@ const notSeen = rouse.AnyRevision
 func (r *rechecks) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	end := r.beginCall()
 	revisions, err := r.others.Revisions(ctx, keys)
+	end(err == nil)
 	var partial *rouse.Partial
 	if errors.As(err, &partial) {
 		for _, n := range partial.Unknown {

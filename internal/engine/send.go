@@ -42,8 +42,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*entry
-	var last time.Time  // start of the loop's last iteration
-	var round time.Time // start of the last one that found due entries
+	var round time.Time // start of the last iteration that found due entries
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,10 +53,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 		began := time.Now()
 		s.memory.Lock()
 		now := s.Now()
-		if d := began.Sub(last); d >= standstill && !last.IsZero() {
-			s.hindrances.add(rouse.CauseServerDown, now.Add(-d), now)
-		}
-		last = began
+		s.hindrances.looped(now)
 		due = s.memory.window.expire(now, due[:0])
 		for _, en := range due {
 			s.memory.woken(en, now)
@@ -124,6 +120,9 @@ func (s *sender) send(ctx context.Context, d delivery) {
 		}
 		if len(live) > 0 && d.spend {
 			live, fires = s.spend(ctx, live, fires)
+		}
+		if len(live) > 0 {
+			live, fires = s.stillTimely(&d, live, fires)
 		}
 		var only *alone
 		if len(live) > 0 {
@@ -236,6 +235,42 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			continue
 		}
 		s.memory.lanes.reported(ln, 1, now)
+	}
+	return live, left
+}
+
+// stillTimely removes what must not be sent any more after the calls of the store that come before a send, which
+// may take long: a node that stops sends nothing new, as it may end before the outcome is written, and the
+// deadline of an occurrence may have passed.
+func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+	now, stopping := s.Now(), s.stopping.Load()
+	if !stopping && now.Sub(d.at) < noticeable {
+		return taken, fires
+	}
+	live, left = taken[:0], fires[:0]
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	for i, en := range taken {
+		switch expired := s.memory.tooLate(en, now); {
+		case !stopping && !expired:
+			s.memory.checkedLate(en, now)
+			live, left = append(live, en), append(left, fires[i])
+			continue
+		case d.spend, en.orphan: // its attempt is counted, or no other node will report its end
+			cause := rouse.CauseServerDown
+			if expired {
+				cause = rouse.CauseStoreUnavailable
+			}
+			s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, Cause: cause}, fire: true})
+			continue
+		case stopping:
+			s.memory.withdraw(en)
+		default:
+			s.memory.checkedLate(en, now)
+			en.lane = nil
+			s.memory.expire(en, en.timer)
+		}
+		s.memory.lanes.reported(d.lane, 1, time.Now())
 	}
 	return live, left
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -22,6 +23,7 @@ type reported struct {
 	step  step          // not nil: advances the timer without an outcome
 	of    uint64        // if no fire was out: the revision of the row that was evaluated
 	ready *rouse.Change // not nil: the resulting write, valid for the revision in it
+	since rouse.Instant // when it was queued to be settled
 	away  rouse.Instant // since when the store has not accepted it; 0 if not tried
 	alone *alone        // not nil: the fire was delivered alone
 
@@ -276,7 +278,9 @@ func (s *settler) countReported(list []reported, behind bool) {
 	for i := 0; i < len(list); {
 		ln, n := list[i].en.lane, 0
 		for ; i < len(list) && list[i].en.lane == ln; i++ {
-			if r := &list[i]; r.fire && !r.counted {
+			r := &list[i]
+			r.since = cmp.Or(r.since, store)
+			if r.fire && !r.counted {
 				if r.alone == nil || !r.alone.freed {
 					n++
 				}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,15 +18,22 @@ const (
 	noticeable = 100 * time.Millisecond
 	// standstill is how long the firing loop must make no progress before the process counts as suspended.
 	standstill = 5 * time.Second
+	// hungAfter is how long a call of the store may take before the store counts as unavailable since the
+	// beginning of the call, even if it succeeds.
+	hungAfter = time.Second
 	// maxHindrances bounds the recorded hindrances of the node; the latest are kept.
 	maxHindrances = 8
 )
 
 // hindrances are the times in which this node could not work, whatever the timer.
 type hindrances struct {
-	mu   sync.Mutex
-	list []rouse.Wait
-	away rouse.Instant // since when the store has not answered; 0 if it answers
+	mu    sync.Mutex
+	list  []rouse.Wait
+	calls flights       // running calls of the store
+	away  rouse.Instant // since when the store has not answered; 0 if it answers
+	heard rouse.Instant // when the store last answered
+	loops time.Time     // when the firing loop last began an iteration
+	stood rouse.Instant // end of the last time in which the process was suspended
 }
 
 // note adds a hindrance, or extends the last one if it has the same cause and no gap. The mutex is held.
@@ -33,6 +42,7 @@ func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
 		return
 	}
 	if n := len(h.list); n > 0 && h.list[n-1].Cause == c && from.Sub(h.list[n-1].To) <= time.Second {
+		h.list[n-1].From = min(h.list[n-1].From, from)
 		h.list[n-1].To = max(h.list[n-1].To, to)
 		return
 	}
@@ -49,33 +59,117 @@ func (h *hindrances) add(c rouse.Cause, from, to rouse.Instant) {
 	h.note(c, from, to)
 }
 
-// answered records whether the store answered a call that was made at a given time.
-func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
+// looped records an iteration of the firing loop.
+func (h *hindrances) looped(now rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case ok && h.away != 0:
-		h.note(rouse.CauseStoreUnavailable, h.away, now)
-		h.away = 0
-	case !ok && h.away == 0:
-		h.away = max(asked, 1)
+	h.noteStandstill(now)
+	h.loops = time.Now()
+}
+
+// noteStandstill records that the process was suspended if the firing loop has not run for long. A call that
+// was under way then has not hung. The mutex is held.
+func (h *hindrances) noteStandstill(now rouse.Instant) {
+	if d := time.Since(h.loops); d >= standstill && !h.loops.IsZero() {
+		h.note(rouse.CauseServerDown, now.Add(-d), now)
+		h.loops, h.stood = time.Now(), now
 	}
 }
 
-// between returns what prevented this node from working for most of the time between two times.
-func (h *hindrances) between(from, to rouse.Instant) (c rouse.Cause, ok bool) {
+// beginCall records the beginning of a call of the store; the returned function records its end, and whether
+// all of the store answered.
+func (v *env) beginCall() (end func(ok bool)) {
+	began, leave := time.Now(), v.hindrances.calls.begin()
+	return func(ok bool) {
+		leave()
+		if now := v.Now(); now != 0 {
+			v.hindrances.answered(ok, now.Add(-time.Since(began)), now)
+		}
+	}
+}
+
+// answered records whether the store answered a call that was made at a given time. A call that fails or
+// hangs hinders this node from its beginning on, not from when that was noticed.
+func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	most := to.Sub(from) / 2
+	h.noteStandstill(now)
+	asked = max(asked, h.stood, 1)
+	switch {
+	case ok && h.away != 0:
+		h.note(rouse.CauseStoreUnavailable, min(h.away, asked), now)
+		h.away = 0
+	case ok && now.Sub(asked) >= hungAfter, !ok && asked < h.heard: // other calls were answered in the meantime
+		h.note(rouse.CauseStoreUnavailable, asked, now)
+	case !ok && h.away == 0:
+		h.away = asked
+	case !ok:
+		h.away = min(h.away, asked)
+	}
+	if ok {
+		h.heard = now
+	}
+}
+
+// hanging returns since when the store has not answered a call, or all calls; 0 if it answers. The mutex is
+// held.
+func (h *hindrances) hanging(now rouse.Instant) rouse.Instant {
+	began := h.calls.oldest()
+	if d := time.Since(began); !began.IsZero() && d >= hungAfter {
+		if from := max(now.Add(-d), h.stood, 1); h.away == 0 || from < h.away {
+			return from
+		}
+	}
+	return h.away
+}
+
+// between returns what prevented this node from working for most of the time between two times, the second of
+// which is now.
+func (h *hindrances) between(from, now rouse.Instant) (c rouse.Cause, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.noteStandstill(now)
+	most := now.Sub(from) / 2
 	for _, w := range h.list {
-		if d := min(w.To, to).Sub(max(w.From, from)); d >= most {
+		if d := min(w.To, now).Sub(max(w.From, from)); d >= most {
 			most, c, ok = d, w.Cause, true
 		}
 	}
-	if h.away != 0 && to.Sub(max(h.away, from)) >= most {
+	if at := h.hanging(now); at != 0 && now.Sub(max(at, from)) >= most {
 		return rouse.CauseStoreUnavailable, true
 	}
 	return c, ok
+}
+
+// watched is the store as the engine's loops call it: what its calls take is recorded as a hindrance.
+type watched struct {
+	rouse.Store
+	*env
+}
+
+func (s watched) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+	end := s.beginCall()
+	b, err := s.Store.Claim(ctx, w)
+	end(err == nil && len(b.Missing) == 0)
+	return b, err
+}
+
+func (s watched) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	end := s.beginCall()
+	results, err := s.Store.Apply(ctx, changes)
+	end(err == nil || errors.Is(err, rouse.ErrFull))
+	return results, err
+}
+
+// Now of a shared store is an answer to a call. A node without buckets makes no other.
+func (s watched) Now(ctx context.Context) (rouse.Instant, error) {
+	if s.others == nil {
+		return s.Store.Now(ctx)
+	}
+	end := s.beginCall()
+	now, err := s.Store.Now(ctx)
+	end(err == nil)
+	return now, err
 }
 
 // origin is how a row came into memory.
@@ -89,12 +183,12 @@ const (
 
 // arrived enqueues an entry that is already due when it comes into memory.
 func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
-	m.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
-		switch c, ok := m.hindrances.between(from, now); {
+	m.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause {
+		switch {
 		case how == fromClient && t.Revision == t.Generation, t.Created.Sub(from) > now.Sub(from)/2:
 			return rouse.CauseCreatedLate
-		case ok:
-			return c
+		case hindrance != rouse.CauseUnknown:
+			return hindrance
 		case m.window.crowded > from, how == fromStore && en.row.Visible <= from && m.buckets.hadSince(en.row.Bucket, from): // no hold has ended
 			return rouse.CauseBacklog
 		}
@@ -103,14 +197,19 @@ func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
 	m.enqueue(en, now)
 }
 
-// woken enqueues an entry from the wheel.
+// woken enqueues an entry from the wheel. It is late if this loop is, or if its row was hidden when it was due:
+// by a hold that nothing renewed.
 func (m *memory) woken(en *entry, now rouse.Instant) {
-	if now.Sub(en.row.Visible) >= noticeable {
-		m.noteLate(en, now, func(_ *rouse.Timer, from rouse.Instant) rouse.Cause {
-			if c, ok := m.hindrances.between(from, now); ok {
-				return c
+	late := now.Sub(en.row.Visible) >= noticeable
+	if late || now.Sub(en.row.Due) >= noticeable && !en.draft {
+		m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause {
+			switch {
+			case hindrance != rouse.CauseUnknown:
+				return hindrance
+			case late:
+				return rouse.CauseBacklog
 			}
-			return rouse.CauseBacklog
+			return rouse.CauseServerDown
 		})
 	}
 	m.enqueue(en, now)
@@ -121,17 +220,37 @@ func (m *memory) taken(ln *lane, en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) < noticeable {
 		return
 	}
-	m.noteLate(en, now, func(*rouse.Timer, rouse.Instant) rouse.Cause {
-		if ln.slowed {
+	m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause {
+		switch {
+		case hindrance != rouse.CauseUnknown: // the fires before it wait for that
+			return hindrance
+		case ln.slowed:
 			return rouse.CauseRateLimited
 		}
 		return rouse.CauseBacklog
 	})
 }
 
+// settledLate enqueues an entry whose next occurrence came due before the last one was settled: while the store
+// did not answer, or, which Timer.After finds out, while an attempt took long.
+func (m *memory) settledLate(en *entry, now rouse.Instant) {
+	if now.Sub(en.row.Visible) >= noticeable {
+		m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
+	}
+	m.enqueue(en, now)
+}
+
+// checkedLate records that an entry was taken from its lane a while ago, and is sent only now, after the store
+// was asked.
+func (m *memory) checkedLate(en *entry, now rouse.Instant) {
+	en.sent = now
+	m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
+}
+
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
-// up for that. Other goroutines may use the entry's timer, so it is copied.
-func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant) rouse.Cause) {
+// up for that: why gets what hindered this node for most of that time, and returns CauseUnknown if there is
+// nothing to record. Other goroutines may use the entry's timer, so it is copied.
+func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
 	t, err := m.look(en)
 	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
 		return
@@ -146,7 +265,12 @@ func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer,
 	if now.Sub(from) < noticeable {
 		return
 	}
+	hindrance, _ := m.hindrances.between(from, now)
+	cause := why(t, from, hindrance)
+	if cause == rouse.CauseUnknown {
+		return
+	}
 	to := *t
-	to.Waited(why(t, from), from, now)
+	to.Waited(cause, from, now)
 	en.timer, en.noted = &to, true
 }

@@ -60,7 +60,7 @@ func open(_ context.Context, c core) (parts.Part, error) {
 		o.Wait, o.MaxPutOff = time.Millisecond, 5*time.Minute
 	}
 	p := &part{core: c, streams: stream.New(o), others: &others{core: c, conns: map[string]*grpc.ClientConn{}}}
-	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.start, Serve: p.serve, Leave: p.leave, Close: p.close}, nil
+	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.start, Serve: p.serve, Drain: p.streams.Drain, Leave: p.leave, Close: p.close}, nil
 }
 
 // start makes the server, from what the node and its other parts have.

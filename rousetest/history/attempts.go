@@ -205,6 +205,7 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	// A write between the two whose answer was lost may have ended the generation, and have reported that an
 	// attempt was in flight.
 	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
+	case g.put.Res == Info && g.put.Spec.Delay != 0 && a.Due >= w.t0+micros(g.put.Spec.Delay): // applied after that, as its client had given it up
 	case c.cfg.ZombieOK && c.faults.touch(min(d.lo, w.t0), a.T):
 	default:
 		what := "deleted"

@@ -41,8 +41,8 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 			wrong("the timer has no occurrence or run of " + a.Other.String())
 		}
 	case "server_down", "store_unavailable", "clock_moved":
-		if (a.Cause != "server_down" || !c.cfg.Handovers) && !c.faults.touch(a.from, c.givenUpBy(g, a)) {
-			wrong("there was no fault")
+		if faults := c.explains[a.Cause]; (a.Cause != "server_down" || !c.cfg.Handovers) && !faults.touch(a.from, c.givenUpBy(g, a)) {
+			wrong("there was no fault that can be the cause")
 		}
 	case "paused":
 		if until, ok := g.timer.paused(a.from, c.end); !ok || a.to > until.Add(c.cfg.ClockErr) {

@@ -28,6 +28,7 @@ import (
 //	R5-deadline       an attempt arrived after the deadline, or a first one later than the misfire policy lets
 //	R6-run            a run that was asked for did not come, or has not one record, or used an occurrence up
 //	R7-pause          an occurrence arrived in a pause, or came due in one and arrived after it
+//	R8-cause          the cause of a record does not fit its ending, or what was seen
 //
 // An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one),
 // nothing that may have deleted or replaced it began before its deadline, someone watched until then, and
@@ -38,7 +39,11 @@ import (
 // Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is
 // not late because the one before took long: it counts from when that was done.
 func Check(h *History) Report {
-	c := &checker{cfg: h.Config, end: h.End.T, faults: newWindows(h, h.Config.Recovery), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery)), crons: map[cronKey]known{}}
+	all := func(*Fault) bool { return true }
+	c := &checker{
+		cfg: h.Config, end: h.End.T, crons: map[cronKey]known{}, explains: explains(h),
+		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
+	}
 	c.gather(h)
 	for _, t := range c.timers {
 		for i := range t.writes {
@@ -56,17 +61,18 @@ func Check(h *History) Report {
 }
 
 type checker struct {
-	cfg     Config
-	end     Time
-	faults  windows
-	doubles windows // in which an occurrence may be delivered again
-	crons   map[cronKey]known
-	byName  map[string]*timer
-	timers  []*timer
-	runs    map[string]*Run // by key
-	keys    []keyUse
-	late    []Time
-	report  Report
+	cfg      Config
+	end      Time
+	faults   windows
+	doubles  windows            // in which an occurrence may be delivered again
+	explains map[string]windows // by the cause of a record, those of the faults that can have been it
+	crons    map[cronKey]known
+	byName   map[string]*timer
+	timers   []*timer
+	runs     map[string]*Run // by key
+	keys     []keyUse
+	late     []Time
+	report   Report
 }
 
 // timer is what was written to one name, in the order of the calls.

@@ -241,7 +241,9 @@ type Record struct {
 	Other    Time   `json:"other_due,omitzero"` // of cause overlapped: when the other occurrence was due
 }
 
-// Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter.
+// Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter. A
+// Kind that begins with "server", "store" or "clock", alone or before a hyphen, is the cause of no record that
+// blames another of these.
 type Fault struct {
 	FID    string        `json:"fid"`
 	Kind   string        `json:"kind"`

@@ -2,8 +2,10 @@ package history
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -16,13 +18,18 @@ type windows struct {
 
 type window struct{ from, to Time }
 
-func newWindows(h *History, felt time.Duration) windows {
+// newWindows returns the windows of the faults for which of is true.
+func newWindows(h *History, felt time.Duration, of func(*Fault) bool) windows {
 	healed := make(map[string]Time, len(h.Heals))
 	for _, heal := range h.Heals {
 		healed[heal.FID] = heal.T
 	}
 	var w windows
-	for _, f := range h.Faults {
+	for i := range h.Faults {
+		f := &h.Faults[i]
+		if !of(f) {
+			continue
+		}
 		end, ok := healed[f.FID]
 		if !ok {
 			end = forever
@@ -39,6 +46,22 @@ func newWindows(h *History, felt time.Duration) windows {
 		w.latest = append(w.latest, latest)
 	}
 	return w
+}
+
+// blames maps the causes that need a fault to the word that kinds of faults begin with which can be that cause.
+var blames = map[string]string{"server_down": "server", "store_unavailable": "store", "clock_moved": "clock"}
+
+// explains returns the windows of the faults that can have had each of these causes: those whose kind names
+// nothing else that broke.
+func explains(h *History) map[string]windows {
+	by := make(map[string]windows, len(blames))
+	for cause, broken := range blames {
+		by[cause] = newWindows(h, h.Config.Recovery, func(f *Fault) bool {
+			word, _, _ := strings.Cut(f.Kind, "-")
+			return word == broken || !slices.Contains(slices.Collect(maps.Values(blames)), word)
+		})
+	}
+	return by
 }
 
 // first returns the first window that may reach from or beyond.

@@ -88,7 +88,7 @@ func expand(t *testing.T, line string) string {
 		key = strings.Join(strings.Fields(line)[1:4], "/")
 		add(&out, "key", key)
 	}
-	if op == "fault" {
+	if op == "fault" && !strings.Contains(line, " kind=") {
 		add(&out, "kind", "kill")
 	}
 	for _, w := range words {

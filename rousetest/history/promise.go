@@ -30,7 +30,7 @@ func (c *checker) expect(g *generation) expectation {
 		return c.expectCron(g, until)
 	}
 	d := micros(s.Delay)
-	e := &once{occurrence: occurrence{p.T0 + d, p.T1 + d}, slack: slack}
+	e := &once{occurrence: occurrence{p.T0 + d, c.appliedBy(p) + d}, slack: slack}
 	if _, ok := e.match(p.Due); c.judgeTold(g, ok) {
 		e.lo, e.hi = p.Due, p.Due
 	}
@@ -38,11 +38,20 @@ func (c *checker) expect(g *generation) expectation {
 	return e
 }
 
+// appliedBy returns by when a call was applied, if it was: one that its client gave up may be applied at any
+// later time.
+func (c *checker) appliedBy(p *Put) Time {
+	if p.Res == Info {
+		return max(p.T1, c.end)
+	}
+	return p.T1
+}
+
 func (c *checker) expectEvery(g *generation, until Time) expectation {
 	p, s := g.put, &g.put.Spec
 	slack, step := micros(c.cfg.ClockErr), micros(s.Every)
 	if s.Start == 0 {
-		e := &every{first: occurrence{p.T0 + step, p.T1 + step}, step: step, until: until, slack: slack}
+		e := &every{first: occurrence{p.T0 + step, c.appliedBy(p) + step}, step: step, until: until, slack: slack}
 		told := e.first.lo-slack <= ceilMilli(p.Due) && p.Due <= min(ceilMilli(e.first.hi+slack), until)
 		if c.judgeTold(g, told) {
 			e.first, e.slack = occurrence{p.Due, p.Due}, 0
@@ -72,7 +81,7 @@ func (c *checker) expectWorking(g *generation, until Time) expectation {
 		c.judgeTold(g, c.isFirst(w, p))
 		return w
 	}
-	e.first, e.slack = occurrence{p.T0 + step, p.T1 + step}, slack
+	e.first, e.slack = occurrence{p.T0 + step, c.appliedBy(p) + step}, slack
 	earliest := floorMilli(e.first.lo - slack)
 	base := earliest + Time(mod(int64(p.Due-earliest), int64(step)))
 	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) && p.Due <= until; c.judgeTold(g, told && first(w, e, base) == p.Due) {

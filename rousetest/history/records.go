@@ -117,12 +117,28 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	if fired || len(records) == 0 || !c.cfg.Records {
 		return
 	}
-	for _, a := range arrivals {
-		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end {
+	for i := range arrivals {
+		a := &arrivals[i]
+		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && !g.cutOff(a, records) {
 			c.violate("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record shows that it fired", a.T)
 			return
 		}
 	}
+}
+
+// cutOff reports whether an attempt was answered ok only after its timer had been deleted or replaced, and the
+// record is that of this end. It is so if the attempt had been accepted, or if the answer to the write reported
+// it as in flight, or may have.
+func (g *generation) cutOff(a *arrival, records []account) bool {
+	if !slices.ContainsFunc(records, func(r account) bool { return r.Ending == Skipped && r.overtaken() }) {
+		return false
+	}
+	for _, w := range []*write{g.threat, g.ended} {
+		if w != nil && a.end > w.t0 && (w.inflight || w.res == Info || a.Reply == ReplyNone) {
+			return true
+		}
+	}
+	return false
 }
 
 // over returns when all that follows from attempts has been written down.

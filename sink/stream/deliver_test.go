@@ -44,6 +44,23 @@ func TestNoMoreUnsettledThanCredits(t *testing.T) {
 	})
 }
 
+// TestDrainSendsNothingNew: credits that come during a drain get no fires that waited for them.
+func TestDrainSendsNothingNew(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(1))
+		d.deliver(fires(2)...)
+		had := p.got()
+		s.Drain()
+		p.grant(3)
+		d.deliver(fire("later"))
+		sameNames(t, p.gotNames())
+		p.done(had...)
+		d.want("f000", rouse.Done, 0)
+		d.want("f001", rouse.Deferred, time.Second)
+		d.want("later", rouse.Deferred, time.Second)
+	})
+}
+
 func TestNoCreditsNoFires(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(0))

@@ -143,6 +143,10 @@ func New(o Options) *Sink {
 	return s
 }
 
+// Drain defers fires that wait for a subscriber, and all that come later: a node that stops sends nothing new.
+// Subscribers keep what they have.
+func (s *Sink) Drain() { s.hub.Drain(nil) }
+
 // Close ends all subscriptions and defers later deliveries. It does not wait: a subscription ends when its
 // last message is sent or its stream is cut, as by stopping the gRPC server. Wait waits.
 func (s *Sink) Close() { s.hub.Close() }

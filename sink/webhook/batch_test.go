@@ -147,3 +147,23 @@ func TestBatchParts(t *testing.T) {
 		}
 	}
 }
+
+// A node that stops sends the part that is under way, and no other.
+func TestDrainEndsABatchAfterAPart(t *testing.T) {
+	w := newWire(t, webhook.Options{BatchBytes: 3000}, receiver.Options{MaxBody: 64 << 10})
+	w.sink.Drain()
+	before, _ := w.r.Count()
+	done := 0
+	for _, o := range w.send(w.batch(10, 1000)...) {
+		switch o.Verdict {
+		case rouse.Done:
+			done++
+		case rouse.Deferred:
+		default:
+			t.Errorf("%+v", o)
+		}
+	}
+	if after, _ := w.r.Count(); after != before+1 || done == 0 || done == 10 {
+		t.Errorf("%d requests, %d done", after-before, done)
+	}
+}

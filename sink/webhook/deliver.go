@@ -47,6 +47,11 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 			}
 		}
 		from += n
+		if s.draining.Load() {
+			for ; from < len(fires); from++ {
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not sent: the server is stopping"})
+			}
+		}
 		if a == nil || a.code == http.StatusTooManyRequests || a.code >= 500 {
 			for ; from < len(fires); from++ {
 				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second, Detail: "not sent: the request before it failed"})

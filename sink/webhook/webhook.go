@@ -66,6 +66,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -157,6 +158,7 @@ type Sink struct {
 	opts     Options
 	idle     idle
 	inflight inflight
+	draining atomic.Bool // deliveries make no further request
 }
 
 // New returns a sink; Close ends it.
@@ -164,6 +166,10 @@ func New(o Options) *Sink {
 	o = o.withDefaults()
 	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}, inflight: inflight{most: o.AddressRequests}}
 }
+
+// Drain makes deliveries of several requests end with the one that they are making, and defer the rest: a node
+// that stops sends nothing new.
+func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {

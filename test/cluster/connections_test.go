@@ -18,7 +18,7 @@ func TestNoConnectionIsLeft(t *testing.T) {
 	y := plain
 	y.settings = []string{"max_connections=60"}
 	s := y.set(t)
-	heal := s.Fault("no-connections", "", 0)
+	heal := s.Fault("store-connections", "", 0)
 	h := &hog{url: s.store.URL()}
 	t.Cleanup(h.release)
 	h.take(t, most)

@@ -27,7 +27,7 @@ func TestIndexIsWiped(t *testing.T) {
 			y.flags = []string{"--index", index.URL()}
 			s := y.set(t)
 			for range harness.Rounds(t, 1, 1) {
-				healIndex := s.Fault("index-gone", "", 0)
+				healIndex := s.Fault("store-index-gone", "", 0)
 				index.Kill()
 				node := s.f.nodes[0]
 				healNode := s.Fault("kill", node.Name, 2*lease)
@@ -43,7 +43,7 @@ func TestIndexIsWiped(t *testing.T) {
 				s.f.settled()
 				s.Progress(50)
 
-				heal := s.Fault("index-wiped", "", 0)
+				heal := s.Fault("store-index-wiped", "", 0)
 				wipe(t, index.URL())
 				s.Progress(50)
 				heal()
