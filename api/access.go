@@ -6,6 +6,7 @@ type Grant struct {
 	Namespaces []string          `json:"namespaces" schema:"minItems=1,maxItems=32"` // exact, or prefixes that end with "*"; "*" is all
 	Targets    []string          `json:"targets,omitempty" schema:"maxItems=32"`     // the same form; none is all
 	Labels     map[string]string `json:"labels,omitzero"`                            // that timers must have
+	Apps       []string          `json:"apps,omitempty" schema:"maxItems=32"`        // as which sidecars may act, the same form; none is all
 }
 
 // AccessKey is an API key, without its secret.

@@ -23,6 +23,7 @@ type Grant struct {
 	Namespaces []string          // exact, or prefixes that end with "*"; "*" is all
 	Targets    []string          // the same form; none is all
 	Labels     map[string]string // that timers must have
+	Apps       []string          // as which sidecars may act, the same form; none is all
 }
 
 // Key is an API key, without its secret.
@@ -177,14 +178,14 @@ func (a *Access) DeleteRole(ctx context.Context, name string) error {
 func grantsTo(list []Grant) []*rousev1.Grant {
 	out := make([]*rousev1.Grant, len(list))
 	for i, g := range list {
-		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels}
+		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}
 	}
 	return out
 }
 
 func grantsFrom(list []*rousev1.Grant) (out []Grant) {
 	for _, g := range list {
-		out = append(out, Grant{g.GetRole(), g.GetNamespaces(), g.GetTargets(), g.GetLabels()})
+		out = append(out, Grant{g.GetRole(), g.GetNamespaces(), g.GetTargets(), g.GetLabels(), g.GetApps()})
 	}
 	return out
 }

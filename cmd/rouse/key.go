@@ -79,7 +79,7 @@ func (c *keyListCmd) Run(a *app) error {
 func grantsOfAPI(list []client.Grant) []api.Grant {
 	out := make([]api.Grant, len(list))
 	for i, g := range list {
-		out[i] = api.Grant{Role: g.Role, Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels}
+		out[i] = api.Grant{Role: g.Role, Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}
 	}
 	return out
 }
@@ -93,7 +93,7 @@ func keyOf(k *client.Key) api.AccessKey {
 	return out
 }
 
-// grantsText shows grants in one line: "writer in acme, team-*".
+// grantsText shows grants in one line: "writer in acme, team-*; sidecar in * as any app".
 func grantsText(grants []client.Grant) string {
 	parts := make([]string, len(grants))
 	for i, g := range grants {
@@ -103,6 +103,12 @@ func grantsText(grants []client.Grant) string {
 		}
 		if len(g.Labels) > 0 {
 			parts[i] += " with " + labelText(g.Labels)
+		}
+		switch {
+		case len(g.Apps) > 0:
+			parts[i] += " as " + strings.Join(g.Apps, ", ")
+		case g.Role == access.Sidecar:
+			parts[i] += " as any app"
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -114,6 +120,7 @@ type keyCreateCmd struct {
 	Role    []string          `help:"Role of the key: reader, writer, operator, worker, sidecar, admin, or one of your own; can be repeated." placeholder:"ROLE"`
 	Target  []string          `help:"Only timers with this target; with * at the end, with targets that begin so; can be repeated." placeholder:"TARGET" sep:"none"`
 	Label   map[string]string `short:"l" help:"Only timers with this label; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
+	App     []string          `help:"Only as this app, of sidecars; with * at the end, as apps whose ids begin so; can be repeated. Without it, sidecars act as any app." placeholder:"APP" sep:"none"`
 	Expires moment            `help:"When the key ends: RFC 3339, or from now such as 90d; default never." placeholder:"TIME"`
 
 	offlineFlags `embed:""`
@@ -130,6 +137,7 @@ Examples:
 
     rouse key create ci --role writer --namespace acme --expires 90d
     rouse key create mailer --role worker --namespace acme --target stream:mail
+    rouse key create orders --role sidecar --namespace '*' --app orders
     rouse key create ops --role operator --namespace 'team-*' --json
     rouse key create first --offline --data /var/lib/rouse > admin.key`
 }
@@ -147,7 +155,7 @@ func (c *keyCreateCmd) Run(a *app) error {
 	}
 	var grants []client.Grant
 	for _, role := range c.Role {
-		grants = append(grants, client.Grant{Role: role, Namespaces: c.namespaces(a), Targets: c.Target, Labels: c.Label})
+		grants = append(grants, client.Grant{Role: role, Namespaces: c.namespaces(a), Targets: c.Target, Labels: c.Label, Apps: c.App})
 	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		k, text, err := s.Access().CreateKey(ctx, c.Name, grants, c.Expires.instant())

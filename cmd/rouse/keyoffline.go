@@ -41,7 +41,7 @@ func (c *keyCreateCmd) offline(a *app) (err error) {
 		key.Expires = c.Expires.at
 	}
 	for _, role := range roles {
-		key.Grants = append(key.Grants, access.Grant{Role: role, Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label}})
+		key.Grants = append(key.Grants, access.Grant{Role: role, Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (c *keyCreateCmd) offline(a *app) (err error) {
 	}
 	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)), Expires: api.TimeOf(c.Expires.instant())}
 	for _, g := range made.Grants {
-		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels})
+		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps})
 	}
 	return a.show(api.CreatedAccessKey{AccessKey: shown, Text: text}, func() error {
 		a.note("created the key %s (%s) in the store; its text is not shown again; serve the store with --access keys", made.ID, made.Name)

@@ -30,6 +30,7 @@ type Principal struct {
 
 	tenant string // if it is another than that of its grants
 	system bool
+	acts   *Principal      // in whose name it does everything; nil: in its own
 	valid  context.Context // ends when the credential is revoked; nil: that does not happen
 	end    context.CancelFunc
 }

@@ -24,6 +24,8 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, c *Credentials) (*Principal, error)
 }
 
+var errNoCredentials = Unauthenticated(ReasonNoCredentials, "no credentials were sent; send a key, as \"authorization: Bearer rk_…\"")
+
 // Chain asks authenticators, one after another, until one knows the form of the credentials.
 type Chain []Authenticator
 
@@ -41,7 +43,7 @@ func (chain Chain) Authenticate(ctx context.Context, c *Credentials) (*Principal
 		}
 	}
 	if c.Bearer == "" {
-		return nil, Unauthenticated(ReasonNoCredentials, "no credentials were sent; send a key, as \"authorization: Bearer rk_…\"")
+		return nil, errNoCredentials
 	}
 	return nil, Unauthenticated(ReasonMalformed, "the credentials have no form that this server takes; send a key, as \"authorization: Bearer rk_…\"")
 }

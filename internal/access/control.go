@@ -67,6 +67,17 @@ func (c *Control) life(role string) context.Context {
 // Roles returns all roles.
 func (c *Control) Roles() []Role { return c.roles.Load().roles() }
 
+// VerbsOf returns the verbs that a grant gives, in their order.
+func (c *Control) VerbsOf(g *Grant) (verbs []Verb) {
+	book := *c.roles.Load()
+	for _, v := range slices.Sorted(maps.Keys(book[g.Role])) {
+		if book.gives(g, v) {
+			verbs = append(verbs, v)
+		}
+	}
+	return verbs
+}
+
 // HasRole reports whether a role exists. Without access control only the built-in ones do.
 func (c *Control) HasRole(name string) bool {
 	if c == nil {
@@ -133,7 +144,7 @@ func (c *Control) granted(p *Principal, v Verb, fits func(*Scope) bool) (ok, som
 	}
 	book := *c.roles.Load()
 	for i := range p.Grants {
-		if g := &p.Grants[i]; book[g.Role][v] {
+		if g := &p.Grants[i]; book.gives(g, v) {
 			if some = true; fits(&g.Scope) {
 				return true, true
 			}
@@ -181,7 +192,7 @@ func (c *Control) decide(ctx context.Context, v Verb, namespace string, fits fun
 	}
 	p := From(ctx)
 	if p == nil {
-		return c.Refuse(Unauthenticated(ReasonNoCredentials, "no credentials were sent; send a key, as \"authorization: Bearer rk_…\""))
+		return c.Refuse(errNoCredentials)
 	}
 	if v == Known {
 		return nil

@@ -58,7 +58,7 @@ func (g *Gate) Enter(ctx context.Context, method string, c *Credentials) (contex
 // acting returns a principal that may do everything in the name of p.
 func (p *Principal) acting() *Principal {
 	of := *p
-	of.system = true
+	of.system, of.acts = true, p
 	return &of
 }
 

@@ -89,6 +89,11 @@ func newRolebook(custom []Role) rolebook {
 	return book
 }
 
+// gives reports whether a grant has a verb somewhere.
+func (b rolebook) gives(g *Grant, v Verb) bool {
+	return b[g.Role][v] && (len(g.Scope.Apps) == 0 || byApp[v])
+}
+
 // roles returns the book's roles in the order of their names.
 func (b rolebook) roles() []Role {
 	var out []Role

@@ -22,13 +22,15 @@ type Scope struct {
 	Namespaces []string          `json:"namespaces"`        // at least one
 	Targets    []string          `json:"targets,omitempty"` // empty: all
 	Labels     map[string]string `json:"labels,omitempty"`  // that a timer must have; empty: none
+	Apps       []string          `json:"apps,omitempty"`    // as which sidecars may act; empty: all. With some, a grant gives nothing but that
 }
 
 // Bounds of grants.
 const (
 	MaxGrants   = 16 // of a principal
-	MaxPatterns = 32 // of namespaces, and of targets, in one scope
+	MaxPatterns = 32 // of namespaces, of targets, and of apps, in one scope
 	maxPattern  = 2048
+	maxApp      = 128 // bytes of the id of an app
 )
 
 // Everything is the scope without limits.
@@ -42,7 +44,7 @@ func (s *Scope) Check() error {
 	for _, list := range []struct {
 		name     string
 		patterns []string
-	}{{"namespaces", s.Namespaces}, {"targets", s.Targets}} {
+	}{{"namespaces", s.Namespaces}, {"targets", s.Targets}, {"apps", s.Apps}} {
 		if len(list.patterns) > MaxPatterns {
 			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many", fmt.Sprintf("give at most %d", MaxPatterns))
 		}
@@ -59,6 +61,12 @@ func (s *Scope) Check() error {
 	for i, p := range s.Targets {
 		if err := checkTarget(fmt.Sprintf("scope.targets[%d]", i), p); err != nil {
 			return err
+		}
+	}
+	for i, p := range s.Apps {
+		if p == "" || len(p) > maxApp || strings.Contains(strings.TrimSuffix(p, "*"), "*") {
+			return rouse.Refuse(fmt.Sprintf("scope.apps[%d]", i), rouse.Shorten(p, maxApp), "matches no app",
+				fmt.Sprintf(`give the id of an app, of at most %d bytes, or the beginning of some with "*" after it`, maxApp))
 		}
 	}
 	return (&rouse.Query{Labels: s.Labels}).Check()
@@ -112,6 +120,11 @@ func (s *Scope) holds(namespace, target string, labels map[string]string) bool {
 	return true
 }
 
+// hasApp reports whether sidecars may act as an app in a namespace; "*" is every app.
+func (s *Scope) hasApp(namespace, app string) bool {
+	return s.in(namespace) && (len(s.Apps) == 0 || matches(s.Apps, app))
+}
+
 // covers reports whether everything in the scope other is in this one.
 func (s *Scope) covers(other *Scope) bool {
 	within := func(wide, narrow []string) bool {
@@ -122,7 +135,8 @@ func (s *Scope) covers(other *Scope) bool {
 			})
 		})
 	}
-	if !within(s.Namespaces, other.Namespaces) || len(s.Targets) > 0 && (len(other.Targets) == 0 || !within(s.Targets, other.Targets)) {
+	limits := func(wide, narrow []string) bool { return len(wide) == 0 || len(narrow) > 0 && within(wide, narrow) }
+	if !within(s.Namespaces, other.Namespaces) || !limits(s.Targets, other.Targets) || !limits(s.Apps, other.Apps) {
 		return false
 	}
 	for k, v := range s.Labels {
@@ -137,6 +151,9 @@ func (s *Scope) String() string {
 	text := "namespaces " + strings.Join(s.Namespaces, ", ")
 	if len(s.Targets) > 0 {
 		text += "; targets " + strings.Join(s.Targets, ", ")
+	}
+	if len(s.Apps) > 0 {
+		text += "; apps " + strings.Join(s.Apps, ", ")
 	}
 	for i, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		text += map[bool]string{true: "; labels ", false: ", "}[i == 0] + k + "=" + s.Labels[k]

@@ -33,7 +33,7 @@ func (c *Control) Spans(ctx context.Context, v Verb) ([]Span, error) {
 	var list []Span
 	book := *c.roles.Load()
 	for i := range p.Grants {
-		if !book[p.Grants[i].Role][v] {
+		if !book.gives(&p.Grants[i], v) {
 			continue
 		}
 		for _, pattern := range p.Grants[i].Scope.Namespaces {

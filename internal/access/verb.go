@@ -217,6 +217,10 @@ var methods = map[string]Verb{
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
 	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true, SessionsEnd: true, SessionsRotate: true}
 
+// byApp are verbs of services that know their callers by apps. A grant that is limited to apps has no others:
+// what else its role allows knows no apps, so that the limit would not hold there.
+var byApp = map[Verb]bool{RemindersUse: true, DaprUse: true}
+
 // acting are verbs of services that act for their callers, in namespaces of their own.
 var acting = map[Verb]bool{RemindersUse: true, NodesCall: true}
 

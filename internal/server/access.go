@@ -32,6 +32,23 @@ func Guard(h http.Handler, listener net.Addr, hosts []string) http.Handler {
 	})
 }
 
+// strictTransport has browsers use TLS for a host for a year, whatever link they follow.
+const strictTransport = "max-age=31536000"
+
+// insistOnTLS passes requests to h, and if the listeners have TLS, has browsers use it for this host from now
+// on. Not for this machine: there the rule would be for each port, of other programs, too.
+func (s *Server) insistOnTLS(h http.Handler) http.Handler {
+	if s.opts.TLS == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !listen.Loopback(hostOf(r.Host)) {
+			w.Header().Set("Strict-Transport-Security", strictTransport)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func refuseBrowser(r *http.Request, local bool, hosts []string) error {
 	if r.Host != "" && (local || len(hosts) > 0) && !served(r.Host, local, hosts) {
 		return &failure{code: "wrong_host", detail: "the host " + shown(r.Host) + " is not served here; use localhost or an address, or name it in the setting hosts"}

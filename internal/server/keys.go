@@ -51,7 +51,7 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 	out := make([]access.Grant, len(list))
 	for i, g := range list {
-		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(), Labels: g.GetLabels()}}
+		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(), Labels: g.GetLabels(), Apps: g.GetApps()}}
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 func grantsToProto(list []access.Grant) []*rousev1.Grant {
 	out := make([]*rousev1.Grant, len(list))
 	for i, g := range list {
-		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels}
+		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps}
 	}
 	return out
 }
@@ -67,7 +67,7 @@ func grantsToProto(list []access.Grant) []*rousev1.Grant {
 func grantsOf(list []access.Grant) []api.Grant {
 	out := make([]api.Grant, len(list))
 	for i, g := range list {
-		out[i] = api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels}
+		out[i] = api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps}
 	}
 	return out
 }
@@ -275,7 +275,7 @@ func createKey(f *httpHandler, c *call) error {
 	}
 	grants := make([]access.Grant, len(body.Grants))
 	for i, g := range body.Grants {
-		grants[i] = access.Grant{Role: g.Role, Scope: access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels}}
+		grants[i] = access.Grant{Role: g.Role, Scope: access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}}
 	}
 	return c.createdKey(g.Keys.Create(c.ctx, access.Key{Name: body.Name, Grants: grants, Expires: timeOf(body.Expires.Instant())}))
 }

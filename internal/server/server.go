@@ -224,7 +224,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	var front, back *split
 	if apiListener != nil {
 		front = newSplit(apiListener, s.opts.TLS, slots, s.core.memory)
-		s.http.Handler = Guard(s.http.Handler, apiListener.Addr(), s.opts.Hosts)
+		s.http.Handler = Guard(s.insistOnTLS(s.http.Handler), apiListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			broken = front.run()
 			cancel()
@@ -234,7 +234,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	}
 	if adminListener != nil {
 		back = newSplit(adminListener, s.opts.TLS, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
-		s.admin.Handler = Guard(s.admin.Handler, adminListener.Addr(), s.opts.Hosts)
+		s.admin.Handler = Guard(s.insistOnTLS(s.admin.Handler), adminListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			if err := back.run(); err != nil {
 				s.opts.Log.Error("the admin listener broke", "err", err)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,13 +58,10 @@ func sessionFor(f *httpHandler, p *access.Principal) api.Session {
 		return s
 	}
 	s.Identity = &api.Identity{Access: true, ID: p.ID, Name: p.Name, Source: p.Source, Grants: grantsOf(p.Grants), Expires: api.TimeOf(instantOf(p.Expires))}
-	roles := g.Control.Roles()
 	for _, grant := range p.Grants {
 		right := api.Right{Grant: grantsOf([]access.Grant{grant})[0]}
-		if i := slices.IndexFunc(roles, func(r access.Role) bool { return r.Name == grant.Role }); i >= 0 {
-			for _, v := range roles[i].Verbs {
-				right.Verbs = append(right.Verbs, string(v))
-			}
+		for _, v := range g.Control.VerbsOf(&grant) {
+			right.Verbs = append(right.Verbs, string(v))
 		}
 		s.Rights = append(s.Rights, right)
 	}

@@ -53,6 +53,40 @@ func secured(t *testing.T, o Options) (r *running, client func() *tls.Config) {
 	}
 }
 
+// TestBrowsersStayWithTLS: every answer over TLS has them use it for the host, except for this machine's, whose
+// other ports are not rouse's, and hosts that are not served.
+func TestBrowsersStayWithTLS(t *testing.T) {
+	r, client := secured(t, Options{Timers: newFake(), Hosts: []string{"rouse.example"}, Console: func(w http.ResponseWriter, r *http.Request) bool {
+		return r.URL.Path == "/"
+	}})
+	plain := serve(t, Options{Timers: newFake(), Hosts: []string{"rouse.example"}})
+	transport := &http.Transport{TLSClientConfig: client(), DisableKeepAlives: true}
+	for _, c := range []struct{ url, host, want string }{
+		{"https://" + r.addr + "/", "rouse.example", "max-age=31536000"},
+		{"https://" + r.addr + "/v1/version", "rouse.example:7421", "max-age=31536000"},
+		{"https://" + r.addr + "/nothing", "rouse.example", "max-age=31536000"},
+		{"https://" + r.admin + "/livez", "rouse.example", "max-age=31536000"},
+		{"https://" + r.addr + "/v1/version", "localhost:7421", ""},
+		{"https://" + r.addr + "/v1/version", "127.0.0.1", ""},
+		{"https://" + r.addr + "/v1/version", "evil.example", ""},
+		{"http://" + plain.addr + "/v1/version", "rouse.example", ""},
+	} {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Host = c.host
+		answer, err := transport.RoundTrip(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("Strict-Transport-Security"); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.url, c.host, got, c.want)
+		}
+	}
+}
+
 // TestBothProtocolsOverTLS: gRPC and JSON share one port with TLS, and a web page cannot use it under another
 // name.
 func TestBothProtocolsOverTLS(t *testing.T) {

@@ -127,7 +127,7 @@ func (p *part) start() error {
 	cfg := p.core.Config()
 	o := service.Options{Timers: p.core.Timers(), Calls: p.calls, Notes: state.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
 		Namespace: namespace, Address: p.address(), Senders: p.senders, Node: cfg.Node, Leader: p.core.Leads(), Size: cfg.ReminderBucketSize,
-		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
+		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Access: p.core.Access().Decider(), Log: cfg.Log}
 	if nodes := p.core.Nodes(); nodes != nil {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
 			all, err := nodes(ctx)
@@ -143,7 +143,7 @@ func (p *part) start() error {
 	_, o.PeerTLS = p.core.Mutual()
 	p.service = service.New(o)
 	p.actors = actor.New(actor.Options{Store: engine.Available(p.core.Store()), Timers: p.core.Timers(), Buckets: p.core.Buckets(), Namespace: namespace,
-		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
+		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Access: o.Access, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
 			if o.Instances == nil {
 				return []string{o.Address}, nil
 			}

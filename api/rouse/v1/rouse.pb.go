@@ -2879,6 +2879,7 @@ type Grant struct {
 	Namespaces    []string               `protobuf:"bytes,2,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                                                                   // exact, or prefixes that end with "*"; "*" is all
 	Targets       []string               `protobuf:"bytes,3,rep,name=targets,proto3" json:"targets,omitempty"`                                                                         // the same form; none is all
 	Labels        map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // that timers must have
+	Apps          []string               `protobuf:"bytes,5,rep,name=apps,proto3" json:"apps,omitempty"`                                                                               // as which sidecars may act, the same form; none is all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2937,6 +2938,13 @@ func (x *Grant) GetTargets() []string {
 func (x *Grant) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *Grant) GetApps() []string {
+	if x != nil {
+		return x.Apps
 	}
 	return nil
 }
@@ -12763,14 +12771,15 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06source\x18\x04 \x01(\tR\x06source\x12'\n" +
 	"\x06grants\x18\x05 \x03(\v2\x0f.rouse.v1.GrantR\x06grants\x12\x1d\n" +
 	"\n" +
-	"expires_ms\x18\x06 \x01(\x03R\texpiresMs\"\xc5\x01\n" +
+	"expires_ms\x18\x06 \x01(\x03R\texpiresMs\"\xd9\x01\n" +
 	"\x05Grant\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x1e\n" +
 	"\n" +
 	"namespaces\x18\x02 \x03(\tR\n" +
 	"namespaces\x12\x18\n" +
 	"\atargets\x18\x03 \x03(\tR\atargets\x123\n" +
-	"\x06labels\x18\x04 \x03(\v2\x1b.rouse.v1.Grant.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x04 \x03(\v2\x1b.rouse.v1.Grant.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04apps\x18\x05 \x03(\tR\x04apps\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x01\n" +

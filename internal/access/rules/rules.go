@@ -31,6 +31,7 @@ type Grant struct {
 	Namespaces []string          `yaml:"namespaces"`
 	Targets    []string          `yaml:"targets"`
 	Labels     map[string]string `yaml:"labels"`
+	Apps       []string          `yaml:"apps"`
 }
 
 // Certificate is a rule for clients with certificates.
@@ -215,7 +216,7 @@ func (g *Grant) check(at string, from bool) error {
 }
 
 func (g *Grant) scope() access.Scope {
-	return access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels}
+	return access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}
 }
 
 // secure reports whether a text is the URL of a host that proves its name, or of this machine.

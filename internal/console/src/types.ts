@@ -43,7 +43,7 @@ export interface Stats { step: string; points: { at: string; fires: number; succ
 export interface Reason { code: string; text: string; at?: string; since?: string; until?: string; cure?: string }
 export interface Explanation { summary: string; reasons: Reason[]; timer?: Timer; words?: string; records: Entry[]; next: Coming[] }
 
-export interface Grant { role: string; namespaces: string[]; targets?: string[]; labels?: Record<string, string> }
+export interface Grant { role: string; namespaces: string[]; targets?: string[]; labels?: Record<string, string>; apps?: string[] }
 export interface Right extends Grant { verbs: string[] }
 export interface Identity { id: string; name?: string; source?: string; grants?: Grant[]; expires?: string }
 export interface LoginIssuer { issuer: string; label: string; console: string }

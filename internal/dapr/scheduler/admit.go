@@ -43,12 +43,17 @@ func (f *service) admit(ctx context.Context, namespace, app string) error {
 		}
 	}
 	if err == nil {
-		err = f.access.Require(ctx, access.DaprUse, job.Namespace(namespace), "", nil)
+		err = f.access.RequireApp(ctx, access.DaprUse, job.Namespace(namespace), app)
 	}
 	if err != nil {
 		f.counters.unauthorized.Add(1)
 	}
 	return err
+}
+
+// actsAsAny reports whether a caller may act as any app of a namespace.
+func (f *service) actsAsAny(ctx context.Context, namespace string) bool {
+	return !f.identified && f.access.AllowsApp(ctx, access.DaprUse, job.Namespace(namespace), "*")
 }
 
 // gateOf returns a gate that knows sidecars by their certificates, in addition to what else it knows.
@@ -77,11 +82,11 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 	return principalOf(id), nil
 }
 
-// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs.
+// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs, as this app.
 // It does not expire: sidecars renew their certificates, but not the connections that they have opened.
 func principalOf(id identity.ID) *access.Principal {
 	return &access.Principal{ID: "certificate:" + id.String(), Source: "certificate",
-		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}}}}}
+		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}, Apps: []string{id.App}}}}}
 }
 
 // admitted is a watch whose first message is authorized before it is used.

@@ -85,15 +85,15 @@ func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) 
 }
 
 // DeleteByMetadata deletes the jobs of an app, an actor, or an actor type; with a prefix match, of all apps
-// or of all actors of the type whose id has this prefix. A caller with an identity deletes the jobs of its
-// own app only.
+// or of all actors of the type whose id has this prefix. A caller that may not act as any app deletes
+// the jobs of the named one only.
 func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
 	within, err := f.within(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	match := job.All
-	if r.GetIdPrefixMatch() && (within.Actor || !f.identified) { // else other apps are not the caller's
+	if r.GetIdPrefixMatch() && (within.Actor || f.actsAsAny(ctx, within.Namespace)) { // else other apps are not the caller's
 		match = job.Similar
 	}
 	if err := f.removeAll(ctx, within, match); err != nil {

@@ -25,6 +25,9 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 	if err := who.check(""); err != nil {
 		return nil, err
 	}
+	if err := f.requireApp(ctx, who.app); err != nil {
+		return nil, err
+	}
 	if n := len(r.ActorTypes); n == 0 || n > maxTypes {
 		return nil, rouse.Refuse("actor_types", "", fmt.Sprintf("has %d types", n), fmt.Sprintf("give 1 to %d", maxTypes))
 	}

@@ -44,6 +44,9 @@ func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActor
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
+	if err := f.requireApp(ctx, r.AppId); err != nil {
+		return nil, err
+	}
 	p, activated, err := f.locate(ctx, r.AppId, r.Actor)
 	if err != nil {
 		return nil, err
@@ -175,6 +178,9 @@ func (s *Service) Host(app string, a *reminderv1.Actor) string {
 // DeactivateActor removes an actor from its host.
 func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
+		return nil, err
+	}
+	if err := f.requireApp(ctx, r.AppId); err != nil {
 		return nil, err
 	}
 	name := actorName(r.AppId, r.Actor)

@@ -22,6 +22,9 @@ func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.List
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
+	if err := f.requireApp(ctx, r.AppId); err != nil {
+		return nil, err
+	}
 	q := rouse.Query{Namespace: f.opts.Namespace, Labels: map[string]string{convert.LabelApp: r.AppId, convert.LabelActor: convert.ActorLabel(r.Actor)}, Limit: int(r.PageSize)}
 	switch {
 	case q.Limit > maxPage:

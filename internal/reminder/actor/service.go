@@ -30,6 +30,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/state"
@@ -51,9 +52,10 @@ type Options struct {
 	Address   string // of this instance
 	// Instances returns the addresses of all live instances. Nil: this is the only one.
 	Instances func(ctx context.Context) ([]string, error)
-	Heartbeat time.Duration // interval of messages from hosts and instances; default 2 s
-	Poll      time.Duration // interval of refreshing the cache; default a quarter of Heartbeat
-	Log       *slog.Logger  // default none
+	Heartbeat time.Duration   // interval of messages from hosts and instances; default 2 s
+	Poll      time.Duration   // interval of refreshing the cache; default a quarter of Heartbeat
+	Log       *slog.Logger    // default none
+	Access    *access.Control // decides as which apps callers may act; nil: as any
 }
 
 func (o Options) withDefaults() Options {

@@ -66,6 +66,9 @@ func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.
 	if err := who.check("hello."); err != nil {
 		return err
 	}
+	if err := f.requireApp(wire.Context(), who.app); err != nil {
+		return err
+	}
 	ctx, cut := context.WithCancelCause(wire.Context())
 	defer cut(nil)
 	st := &stream{cut: cut, wake: make(chan struct{}, 1)}

@@ -40,6 +40,15 @@ func refused(code codes.Code, reason, text string, metadata map[string]string, a
 // caller is a sidecar.
 type caller struct{ app, address string }
 
+// callerOf returns the caller of a call if the call may act as its app.
+func (f *sidecarServer) callerOf(ctx context.Context, given *reminderv1.Caller) (caller, error) {
+	who, err := f.callers.of(ctx, given)
+	if err != nil {
+		return who, err
+	}
+	return who, f.requireApp(ctx, who.app)
+}
+
 // callers maps connections to the sidecars registered on them, for calls that do not name their sidecar.
 type callers struct {
 	mu    sync.Mutex

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -15,6 +16,9 @@ import (
 func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
 	who := caller{r.AppId, r.Address}
 	if err := who.check(""); err != nil {
+		return nil, err
+	}
+	if err := f.requireApp(ctx, who.app); err != nil {
 		return nil, err
 	}
 	prefix, err := f.prefix(ctx, who.app)
@@ -61,7 +65,7 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 		return err
 	}
 	hello := first.GetHello()
-	who, err := f.callers.of(ctx, hello.GetCaller())
+	who, err := f.callerOf(ctx, hello.GetCaller())
 	if err != nil {
 		return err
 	}
@@ -76,6 +80,9 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 
 // DescribeTable returns the table of an app, or of all apps.
 func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
+	if err := f.requireApp(ctx, cmp.Or(r.AppId, anyApp)); err != nil {
+		return nil, err
+	}
 	return f.Describe(ctx, r.AppId)
 }
 

@@ -48,7 +48,7 @@ type moving struct {
 
 // SubscribeReminder moves reminders into a bucket of the caller.
 func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
-	who, err := f.callers.of(ctx, r.Caller)
+	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
 	}

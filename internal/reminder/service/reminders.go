@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/reminder/allocation"
 	"github.com/rousehq/rouse/internal/reminder/convert"
 	"github.com/rousehq/rouse/internal/reminder/state"
@@ -31,7 +32,7 @@ const (
 
 // CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
 func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
-	who, err := f.callers.of(ctx, r.Caller)
+	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
 
 // GetReminder reads a reminder.
 func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
-	t, err := f.find(ctx, r.ReminderId)
+	t, err := f.findOwn(ctx, r.ReminderId)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +225,11 @@ func (s *Service) row(id string) *allocation.Row {
 func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
 	if _, err := allocation.ParseID(r.ReminderId); err != nil {
 		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
+	}
+	if !f.opts.Access.AllowsApp(ctx, access.RemindersUse, "", anyApp) { // the app of a reminder never changes
+		if _, err := f.findOwn(ctx, r.ReminderId); err != nil {
+			return nil, err
+		}
 	}
 	name := r.ReminderId
 	d, err := f.opts.Timers.Delete(ctx, f.key(name), 0) // most were never moved

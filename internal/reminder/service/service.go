@@ -25,6 +25,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/allocation"
 	"github.com/rousehq/rouse/internal/reminder/call"
@@ -73,6 +74,7 @@ type Options struct {
 	Senders func(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error)
 	// Leader reports whether this instance makes the table. Nil is yes.
 	Leader func() bool
+	Access *access.Control // decides as which apps callers may act; nil: as any
 
 	Size      int           // tokens of a bucket; default 100,000
 	Metadata  int           // bytes of a reminder's metadata, at most; default 128

@@ -11,7 +11,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Table } from "../ui/table.tsx";
 import { tell } from "../ui/toast.tsx";
 
-const grants = (list: Grant[] | undefined) => (list ?? []).map((g, i) => <div key={i}><b>{g.role}</b> in {g.namespaces.map((n) => (n === "*" ? "all namespaces" : n)).join(", ")}{g.targets?.length ? " for " + g.targets.join(", ") : ""}</div>);
+const grants = (list: Grant[] | undefined) => (list ?? []).map((g, i) => <div key={i}><b>{g.role}</b> in {g.namespaces.map((n) => (n === "*" ? "all namespaces" : n)).join(", ")}{g.targets?.length ? " for " + g.targets.join(", ") : ""}{g.apps?.length ? " as " + g.apps.join(", ") : g.role === "sidecar" ? " as any app" : ""}</div>);
 
 /** Access is who the user is, and the keys and roles of the server. */
 export function Access() {
