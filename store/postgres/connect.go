@@ -123,11 +123,11 @@ func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []string, err error) {
 	r := on.ExecParams(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text, current_setting('server_encoding'),
 		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-		current_setting('default_transaction_isolation')`, nil, nil, nil, nil).Read()
+		current_setting('default_transaction_isolation'), current_setting('default_transaction_read_only')`, nil, nil, nil, nil).Read()
 	if r.Err != nil {
 		return "", nil, r.Err
 	}
-	if len(r.Rows) != 1 || len(r.Rows[0]) != 5+len(losing) {
+	if len(r.Rows) != 1 || len(r.Rows[0]) != 6+len(losing) {
 		return "", nil, errShort
 	}
 	v := r.Rows[0]
@@ -144,6 +144,8 @@ func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []s
 		return "", nil, fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", version)
 	case string(v[2]) != "false":
 		return "", nil, fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
+	case string(v[5+len(losing)]) == "on":
+		return "", nil, fmt.Errorf("default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off", on.ParameterStatus("session_authorization"))
 	case string(v[3]) != "UTF8":
 		return "", nil, fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}
