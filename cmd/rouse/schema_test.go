@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -68,10 +71,12 @@ func TestSchema(t *testing.T) {
 	// What nodes live on is not taken away.
 	cfg := node.Defaults()
 	cfg.Listen, cfg.Data, cfg.Store, cfg.Node, cfg.Unsafe, cfg.Lease = "127.0.0.1:0", t.TempDir(), url, "living", true, 2*time.Second
+	cfg.Admin = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	up, down := make(chan struct{}), make(chan error, 1)
+	admin := ""
 	go func() {
-		down <- node.Run(ctx, cfg, slog.New(slog.DiscardHandler), func(string, string) { close(up) })
+		down <- node.Run(ctx, cfg, slog.New(slog.DiscardHandler), func(_, addr string) { admin = addr; close(up) })
 	}()
 	select {
 	case <-up:
@@ -88,6 +93,31 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	has(latest)
+
+	// A node whose schema is migrated to a version that it does not work with reports that.
+	ready := func(want int, text string) {
+		t.Helper()
+		poll.Until(t, "the node answers "+text, func() bool {
+			answer, err := http.Get("http://" + admin + "/readyz")
+			if err != nil {
+				return false
+			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			return err == nil && answer.StatusCode == want && strings.Contains(string(body), text)
+		})
+	}
+	ready(http.StatusOK, "")
+	move := func(to int) {
+		t.Helper()
+		if err := postgres.Migrate(t.Context(), url, postgres.Options{AllowUnsafe: true}, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(latest - 1)
+	ready(http.StatusServiceUnavailable, fmt.Sprintf("has version %d, this rouse needs %d", latest-1, latest))
+	move(latest)
+	ready(http.StatusOK, "")
 	cancel()
 	if err := <-down; err != nil {
 		t.Error(err)

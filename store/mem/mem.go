@@ -247,9 +247,9 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 	for n < len(s.records) && hour(s.records[n].Ended) < hour(before) {
 		n++
 	}
-	for most > 0 && int64(len(s.records)-n) > most {
-		h := hour(s.records[n].Ended)
-		for n < len(s.records) && hour(s.records[n].Ended) == h {
+	if extra := int64(len(s.records)) - most; most > 0 && extra > int64(n) {
+		h := hour(s.records[extra].Ended) // of the oldest of the newest most
+		for hour(s.records[n].Ended) < h {
 			n++
 		}
 	}

@@ -29,7 +29,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 			total += s.hours[h]
 		}
 		for _, h := range all {
-			if h >= hourOf(before) && (most <= 0 || total-n <= most) {
+			if h >= hourOf(before) && (most <= 0 || total-n-s.hours[h] < most) {
 				break
 			}
 			n += s.hours[h]

@@ -29,13 +29,17 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.MaxConns = int32(conns)
 	c.MaxConnIdleTime = 5 * time.Minute
-	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a call detects a dead connection
+	c.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingIdle }
 	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
 	c.PingTimeout = o.LeaseTimeout
 	var raised atomic.Int64
 	c.AfterConnect = func(ctx context.Context, on *pgx.Conn) error { return raiseRevisions(ctx, on.PgConn(), o, &raised) }
 	return pgxpool.NewWithConfig(ctx, c)
 }
+
+// pingIdle is how long a connection has been idle when it is tested before its next call, because a server or a
+// pooler may have closed it: the connections that polls keep busy need no test.
+const pingIdle = 2 * time.Second
 
 // raiseRevisions makes revisions continue above all that were given before a failover, if there was one, so
 // that none is given twice. A standby that was promoted may have lost changes, and with them the values that
@@ -82,6 +86,9 @@ func connect(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error
 
 func configure(c *pgconn.Config, o *Options) {
 	c.RuntimeParams["application_name"] = o.Name
+	// What roles and databases may set otherwise, and poolers pass on. Other settings belong to transactions.
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	c.RuntimeParams["standard_conforming_strings"] = "on"
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)
 	// If the URL has several hosts, the first valid one is used: each new connection finds the current
 	// primary.
@@ -99,6 +106,9 @@ func configure(c *pgconn.Config, o *Options) {
 // losing are settings of a server that lose acknowledged writes in a crash if they are off.
 var losing = []string{"fsync", "full_page_writes", "synchronous_commit"}
 
+// otherIsolation marks connections on which transactions are not READ COMMITTED unless they begin so.
+const otherIsolation = "other isolation"
+
 // inspect refuses a server that rouse cannot use, or that would lose acknowledged writes.
 func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	_, off, err := settingsOf(ctx, on)
@@ -112,14 +122,18 @@ func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 // rouse cannot use it.
 func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []string, err error) {
 	r := on.ExecParams(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text, current_setting('server_encoding'),
-		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`, nil, nil, nil, nil).Read()
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+		current_setting('default_transaction_isolation'), current_setting('default_transaction_read_only')`, nil, nil, nil, nil).Read()
 	if r.Err != nil {
 		return "", nil, r.Err
 	}
-	if len(r.Rows) != 1 || len(r.Rows[0]) != 4+len(losing) {
+	if len(r.Rows) != 1 || len(r.Rows[0]) != 6+len(losing) {
 		return "", nil, errShort
 	}
 	v := r.Rows[0]
+	if string(v[4+len(losing)]) != "read committed" {
+		on.CustomData()[otherIsolation] = true
+	}
 	version = string(v[1])
 	var number int
 	if _, err := fmt.Sscan(string(v[0]), &number); err != nil {
@@ -130,6 +144,8 @@ func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []s
 		return "", nil, fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", version)
 	case string(v[2]) != "false":
 		return "", nil, fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
+	case string(v[5+len(losing)]) == "on":
+		return "", nil, fmt.Errorf("default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off", on.ParameterStatus("session_authorization"))
 	case string(v[3]) != "UTF8":
 		return "", nil, fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}

@@ -28,6 +28,10 @@ func undone(err error) bool {
 	return false
 }
 
+// unsent reports whether the server has done nothing of what was sent: it was not sent, or the connection was
+// closed before, because its session was idle.
+func unsent(err error) bool { return pgconn.SafeToRetry(err) || state(err) == "57P05" }
+
 // demoted reports whether the error means that a server no longer accepts writes, as after a failover.
 func demoted(err error) bool { return state(err) == "25006" }
 

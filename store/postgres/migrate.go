@@ -8,9 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rousehq/rouse"
 )
 
 //go:embed migrations
@@ -146,20 +149,75 @@ func ready(ctx context.Context, url string, o *Options, steps []migration) error
 			return err
 		}
 	}
-	switch {
-	case have.version < len(steps):
-		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, have.version, len(steps))
-	case have.compatible > len(steps):
-		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
-			o.Schema, have.version, have.compatible, len(steps))
-	}
-	return nil
+	return have.check(o, len(steps))
 }
 
 // schemaState is the version of a schema.
 type schemaState struct {
 	version    int
 	compatible int // the oldest version that may use it
+}
+
+// check returns why a program that knows versions up to latest cannot use the schema.
+func (s schemaState) check(o *Options, latest int) error {
+	switch {
+	case s.version < latest:
+		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, s.version, latest)
+	case s.compatible > latest:
+		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
+			o.Schema, s.version, s.compatible, latest)
+	}
+	return nil
+}
+
+// misfit is why an open store does not work with the schema, which was migrated while it is used. Each call about
+// leases, which a node makes all the time, checks that: with such a schema it fails, so that the node loses its
+// leases, and calls about timers fail until the version is right again.
+type misfit struct{ err atomic.Pointer[error] }
+
+func (m *misfit) get() error {
+	if err := m.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (m *misfit) set(err error) {
+	switch {
+	case err != nil:
+		m.err.Store(&err)
+	case m.err.Load() != nil:
+		m.err.Store(nil)
+	}
+}
+
+// changed reports whether the error can mean that the schema was migrated: the check of its version failed, or
+// something is missing.
+func changed(err error) bool {
+	switch state(err) {
+	case "22012", "3F000", "42P01", "42883":
+		return true
+	}
+	return false
+}
+
+// checkSchema returns why the store does not work with the schema as it is now.
+func (s *Store) checkSchema(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.LeaseTimeout)
+	defer cancel()
+	on, err := s.leases.Acquire(ctx)
+	if err != nil {
+		return nil // the caller has an error
+	}
+	defer on.Release()
+	have, err := look(ctx, on.Conn().PgConn(), &s.o)
+	if err != nil {
+		return nil
+	}
+	if err = have.check(&s.o, s.latest); err != nil {
+		return fmt.Errorf("store %s: %w", s.name, err)
+	}
+	return nil
 }
 
 // look reads the version of the schema without changing anything.
@@ -195,7 +253,9 @@ func walk(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 // that is killed leaves neither the lock nor half a step behind.
 func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) (more bool, err error) {
 	run := func(text string) error { return on.Exec(ctx, text).Close() }
-	if err := run(`BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '1min';
+	// Not at a level whose snapshot is older than the lock: it would miss the steps of others.
+	if err := run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
+		SET LOCAL idle_in_transaction_session_timeout = '1min';
 		SELECT pg_advisory_xact_lock(hashtext('rouse migrations'), hashtext(` + literal(o.Schema) + `))`); err != nil {
 		return false, err
 	}
@@ -224,6 +284,11 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 			return false, err
 		}
 	} else {
+		if have.version == pausesVersion && to > 0 {
+			if err := checkPauses(ctx, on, o); err != nil {
+				return false, err
+			}
+		}
 		m := steps[have.version-1]
 		text, mark = m.down, fmt.Sprintf(`DELETE FROM %s WHERE version = %d`, at, m.version)
 	}
@@ -234,6 +299,41 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 		return false, err
 	}
 	return true, run(`COMMIT`)
+}
+
+// pausesVersion is the first version whose programs read all rows of timers that were paused with an occurrence
+// in progress.
+const pausesVersion = 6
+
+// checkPauses refuses to go below pausesVersion with rows that programs of the version below do not read.
+func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+	// The function progress has no beginning of the pause for all such rows, and for some others.
+	const text = `SELECT t.namespace, t.name, t.fire, t.state, t.body FROM {schema}.timers t WHERE (t.namespace, t.name, t.fire) > ($1, $2, $3)
+		AND t.state <> 8 AND (SELECT p.paused IS NULL AND p.attempts IS NOT NULL FROM {schema}.progress(t.body) p) ORDER BY t.namespace, t.name, t.fire LIMIT 1000`
+	n, first := 0, ""
+	for after := (rouse.Key{}); ; {
+		r := on.ExecParams(ctx, fill(text, o), [][]byte{[]byte(after.Namespace), []byte(after.Name), []byte(after.Fire)}, nil, nil, binaryResults).Read()
+		if r.Err != nil {
+			return r.Err
+		}
+		for _, row := range r.Rows {
+			after = rouse.Key{Namespace: string(row[0]), Name: string(row[1]), Fire: string(row[2])}
+			t, err := rouse.DecodeTimer(&rouse.Row{Key: after, State: rouse.State(readInt(row[3])), Body: row[4]})
+			if err == nil && !t.ReadBeforePauses() {
+				if n++; n == 1 {
+					first = after.Namespace + "/" + after.Name
+				}
+			}
+		}
+		if len(r.Rows) == 0 {
+			break
+		}
+	}
+	if n > 0 {
+		return fmt.Errorf("%d timers, such as %s, were paused with an occurrence in progress, and are in a form that version %d does not read: "+
+			"resume them with this version, and let their occurrences end", n, first, pausesVersion-1)
+	}
+	return nil
 }
 
 // makeSchema creates the schema if it does not exist. It checks first, because CREATE SCHEMA IF NOT EXISTS

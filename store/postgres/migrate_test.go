@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -82,6 +84,86 @@ func TestMixedVersions(t *testing.T) {
 	_, err := Open(t.Context(), url, unsafe)
 	refused(t, err, fmt.Sprintf("has version %d", last+2), fmt.Sprintf("this one knows %d", last), "run a newer one")
 	refused(t, Migrate(t.Context(), url, unsafe, 0), fmt.Sprintf("has version %d", last+2), "newer")
+}
+
+// TestASchemaChangesUnderAStore: an open store works only with a schema that it could be opened with.
+func TestASchemaChangesUnderAStore(t *testing.T) {
+	url := servers.Postgres(t)
+	s := openTest(t, url, unsafe)
+	defer s.Close()
+	create(t, s, timers("before", 1))
+	for _, c := range []struct {
+		to   int
+		want string
+	}{{last - 1, fmt.Sprintf("has version %d, this rouse needs %d", last-1, last)}, {0, "has version 0"}, {last + 2, "run a newer one"}} {
+		if err := migrate(t.Context(), url, unsafe, c.to, later); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Now(t.Context())
+		refused(t, err, c.want)
+		_, err = s.Lock(t.Context(), "me", time.Minute, []rouse.Want{{Name: "a"}})
+		refused(t, err, c.want)
+		_, err = s.Apply(t.Context(), timers("during", 1))
+		refused(t, err, c.want)
+		if err := migrate(t.Context(), url, unsafe, last, later); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Now(t.Context()); err != nil {
+			t.Error(err)
+		}
+		create(t, s, timers(fmt.Sprint("after", c.to), 1))
+		if leases, _, err := s.Leases(t.Context(), "a"); err != nil || len(leases) > 0 {
+			t.Errorf("a refused call has written %+v, %v", leases, err)
+		}
+	}
+}
+
+// TestTheStepBackFromPauses is refused for rows that the version below does not read, and only for those.
+func TestTheStepBackFromPauses(t *testing.T) {
+	url := servers.Postgres(t)
+	s := openTest(t, url, unsafe)
+	defer s.Close()
+	list := timers("t", 3)
+	for i := range list {
+		d := rouse.Timer{Key: list[i].Key, Spec: rouse.Spec{Schedule: "@every 1h", Target: "stream:x"}, Due: 1, Paused: i > 0, PausedAt: rouse.Instant(min(i, 1))}
+		if i == 2 {
+			d.Attempts, d.Began = 1, 1
+		}
+		row := d.Row()
+		list[i].To = &row
+	}
+	results := create(t, s, list)
+	if err := Migrate(t.Context(), url, unsafe, 6); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, Migrate(t.Context(), url, unsafe, 1), "1 timers, such as ns/t00002", "version 5 does not read", "resume them")
+	if err := Migrate(t.Context(), url, unsafe, last); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Now(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.Apply(t.Context(), []rouse.Change{{Key: list[2].Key, If: results[2].Revision}}); err != nil || !done[0].Applied {
+		t.Fatal(done, err)
+	}
+	if err := Migrate(t.Context(), url, unsafe, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProgramsThatDoNotReadRecords do not open the schema: those of before version 5 do not read today's.
+func TestProgramsThatDoNotReadRecords(t *testing.T) {
+	url := servers.Postgres(t)
+	openTest(t, url, unsafe).Close()
+	for known := 1; known <= last; known++ {
+		s, err := open(t.Context(), url, unsafe, embedded[:known])
+		if err == nil {
+			s.Close()
+		}
+		if (err == nil) != (known >= 5) {
+			t.Errorf("a program that knows version %d: %v", known, err)
+		}
+	}
 }
 
 // TestAStepIsWholeOrNot: a step that fails halfway leaves nothing behind, and the next attempt continues from

@@ -88,6 +88,8 @@ type Store struct {
 	careful atomic.Int64  // how many of the next statements check for existing rows before they create; none below 1
 	moved   atomic.Int64  // how many of the next statements search rows by their keys; none below 1
 	places  places
+	latest  int // the newest version of the schema that this store knows
+	misfit  misfit
 	writer  atomic.Int64 // the number under which this store writes; 0: the next write draws one
 
 	life    closing.Guard  // of calls and Close
@@ -113,7 +115,7 @@ func open(ctx context.Context, url string, o Options, steps []migration) (_ *Sto
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, url: url, name: redact(url), sql: newTexts(&o), closing: make(chan struct{})}
+	s := &Store{o: o, url: url, name: redact(url), sql: newTexts(&o, len(steps)), latest: len(steps), closing: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.closePools()
@@ -159,11 +161,24 @@ func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
 // timer makes calls on the connections for timers, in one transaction and one round trip; lease on those for
 // leases.
 func (s *Store) timer(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
+	if err := s.misfit.get(); err != nil {
+		return err
+	}
 	return s.do(ctx, s.timers, s.o.Timeout, s.sql.settings, calls, read)
 }
 
 func (s *Store) lease(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
-	return s.do(ctx, s.leases, s.o.LeaseTimeout, s.sql.leaseSettings, calls, read)
+	err := s.do(ctx, s.leases, s.o.LeaseTimeout, s.sql.leaseSettings, calls, read)
+	switch {
+	case err == nil:
+		s.misfit.set(nil)
+	case changed(err):
+		if wrong := s.checkSchema(ctx); wrong != nil {
+			s.misfit.set(wrong)
+			return wrong
+		}
+	}
+	return err
 }
 
 func (s *Store) do(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration, settings string, calls []*call,

@@ -19,7 +19,8 @@ type texts struct {
 	trimHour, trimTimer, hours     string
 }
 
-func newTexts(o *Options) texts {
+// newTexts returns the statements for a program that knows the schema's versions up to latest.
+func newTexts(o *Options, latest int) texts {
 	q := func(format string) string { return strings.ReplaceAll(format, "{schema}", quote(o.Schema)) }
 	settings := func(timeout time.Duration) string {
 		return fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true), set_config('lock_timeout', '%d', true),
@@ -28,7 +29,7 @@ func newTexts(o *Options) texts {
 	return texts{
 		schema:        quote(o.Schema),
 		settings:      settings(o.Timeout),
-		leaseSettings: settings(o.LeaseTimeout),
+		leaseSettings: settings(o.LeaseTimeout) + fmt.Sprintf(q(`, 1 / (SELECT COALESCE(max(version) >= %d AND max(compatible) <= %[1]d, false)::integer FROM {schema}.migrations)`), latest),
 		// Lists and counts are planned each time, and use an index whatever the statistics are.
 		plans: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 			set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`,

@@ -28,18 +28,18 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 
 const hourMillis = 3_600_000
 
-// doomed returns the hours that are too old, or too many, oldest first.
+// doomed returns the hours that are too old, or that begin more than most records ago, oldest first.
 func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, err error) {
-	left := int64(0) // the records of an hour and of all later ones
+	left := int64(0) // the records of all later hours
 	err = s.timer(ctx, []*call{newCall(s.sql.hours)}, func(_ int, row [][]byte) error {
 		if len(row) != 2 {
 			return errShort
 		}
 		hour := readInt(row[0])
-		left += readInt(row[1])
-		if hour < before || most > 0 && left > most {
+		if hour < before || most > 0 && left >= most {
 			gone = append(gone, hour)
 		}
+		left += readInt(row[1])
 		return nil
 	})
 	for i, j := 0, len(gone)-1; i < j; i, j = i+1, j-1 {

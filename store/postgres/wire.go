@@ -146,25 +146,40 @@ var binaryResults = []int16{1}
 
 // exchange sends calls after the settings of their transaction, in one round trip, and passes the rows of
 // call i to read, which must not keep them. They are one transaction, because the server commits at the one
-// Sync at their end. When it returns without an error, the transaction is committed.
+// Sync at their end. When it returns without an error, the transaction is committed. Calls for which the server
+// has done nothing, because it had closed the connection before, are sent again on another one.
 func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return err
+	for try := int32(0); ; try++ {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		err = send(ctx, conn.Conn().PgConn(), settings, calls, read)
+		conn.Release() // of a broken one, the pool makes another
+		if err == nil || !unsent(err) || try > pool.Stat().MaxConns() {
+			return err
+		}
 	}
-	defer conn.Release()
-	return send(ctx, conn.Conn().PgConn(), settings, calls, read)
 }
 
 func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call, read func(i int, row [][]byte) error) error {
 	var batch pgconn.Batch
+	first := 1 // the result of the first call
+	begin := on.CustomData()[otherIsolation] != nil
+	if begin { // every statement must see what was committed before it
+		batch.ExecParams(`BEGIN ISOLATION LEVEL READ COMMITTED`, nil, nil, nil, nil)
+		first++
+	}
 	batch.ExecParams(settings, nil, nil, nil, nil)
 	for _, c := range calls {
 		batch.ExecParams(c.text, c.args, c.oids, binaryResults, binaryResults)
 	}
+	if begin {
+		batch.ExecParams(`COMMIT`, nil, nil, nil, nil)
+	}
 	results := on.ExecBatch(ctx, &batch)
 	var bad error
-	for i := -1; results.NextResult(); i++ {
+	for i := -first; results.NextResult(); i++ {
 		for r := results.ResultReader(); r.NextRow(); {
 			if i >= 0 && bad == nil && read != nil {
 				bad = read(i, r.Values())
@@ -175,8 +190,11 @@ func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call
 	if err == nil {
 		return bad
 	}
-	if demoted(err) { // a new connection finds the current primary
+	switch {
+	case demoted(err): // a new connection finds the current primary
 		_ = on.Close(context.WithoutCancel(ctx))
+	case begin && !on.IsClosed():
+		_ = on.Exec(ctx, `ROLLBACK`).Close() // if it fails, the pool does not use the connection again
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 	}
 	var deleted atomic.Int64
 	for _, hour := range slices.Sorted(maps.Keys(hours)) {
-		if hour >= hourOf(before) && (most <= 0 || left <= most) {
+		if hour >= hourOf(before) && (most <= 0 || left-hours[hour] < most) {
 			break
 		}
 		left -= hours[hour]

@@ -43,19 +43,19 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 	return n, nil
 }
 
-// doomed returns the hours that are too old, or too many.
+// doomed returns the hours that are too old, or that begin more than most records ago.
 func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, err error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT hour, SUM(records) OVER (ORDER BY hour DESC) FROM hours ORDER BY hour`)
+	rows, err := s.readers.QueryContext(ctx, `SELECT hour, SUM(records) OVER (ORDER BY hour DESC) - records FROM hours ORDER BY hour`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var hour, left int64 // left is the number of records of this hour and all later ones
+		var hour, left int64 // left is the number of records of all later hours
 		if err := rows.Scan(&hour, &left); err != nil {
 			return nil, err
 		}
-		if hour >= before && (most <= 0 || left <= most) {
+		if hour >= before && (most <= 0 || left < most) {
 			break
 		}
 		gone = append(gone, hour)

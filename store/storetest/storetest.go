@@ -22,7 +22,7 @@ import (
 
 // Run tests a store against the contract. open returns an empty store; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
-	for _, c := range slices.Concat(claims, changes, lists, records, lives) {
+	for _, c := range slices.Concat(claims, changes, lists, records, retention, lives) {
 		t.Run(c.text, func(t *testing.T) {
 			s := open(t)
 			t.Cleanup(func() {
