@@ -327,13 +327,17 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, dir string) error
 }
 
-// Checked is a store that detects damage to its files. An operation that meets damage fails with ErrCorrupt.
+// Checked is a store that detects damage to its files, or that its server came back without its data. An
+// operation that meets damage fails with ErrCorrupt.
 type Checked interface {
-	// Corrupted returns the first damage that was met since the store was opened, or nil.
+	// Corrupted returns the first damage that was met since the store was opened, or nil. For data that is
+	// gone from a server, it returns that until the data is back.
 	Corrupted() error
 }
 
-// Shared is a store that several nodes can use at the same time.
+// Shared is a store that several nodes can use at the same time. If its server comes back empty, or with the
+// data of another store, all operations fail with ErrCorrupt until the data is back: none writes, and none
+// answers as if nothing had been there.
 type Shared interface {
 	Store
 	Locks

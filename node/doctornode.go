@@ -24,6 +24,10 @@ func (d doctor) health(_ context.Context, r *report) {
 		r.critical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
+	if err := d.n.timers.Degraded(); err != nil {
+		r.critical("look at this server and the network to it", "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
+	}
 	r.ok("the node makes progress")
 }
 

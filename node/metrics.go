@@ -153,7 +153,7 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 		func() float64 { return float64(e.Violations().Looks) }))
 	if c, ok := store.(rouse.Checked); ok {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_store_damaged",
-			Help: "1 if damage of the store's files was met since the start."}, func() float64 {
+			Help: "1 if damage of the store's files was met since the start, or the data is gone from the store's server."}, func() float64 {
 			if c.Corrupted() != nil {
 				return 1
 			}

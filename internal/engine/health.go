@@ -80,6 +80,16 @@ func (h *health) commit(err error) {
 // fullFor is how long all deliveries may be in progress, and none ends: what comes due then waits.
 const fullFor = 30 * time.Second
 
+// Degraded returns which parts of a store on several servers do not answer, or nil. It is no reason to be
+// unhealthy: all other timers fire, and other nodes lack the same parts, so that a load balancer would leave
+// none.
+func (e *Engine) Degraded() (err error) {
+	for _, p := range e.health.missingParts() {
+		err = errors.Join(err, fmt.Errorf("%s, a part of the store, is missing, and timers in it wait: %w", p.Part, p.Err))
+	}
+	return err
+}
+
 // Healthy returns why the engine makes no progress, or nil. It checks the loops that fire, not the process.
 func (e *Engine) Healthy() error { return e.health.check() }
 
@@ -109,9 +119,6 @@ func (h *health) check() error {
 	}
 	if at := h.full.Load(); at != 0 && now.Sub(time.Unix(0, at)) > fullFor {
 		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))
-	}
-	for _, p := range h.missingParts() {
-		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))
 	}
 	if h.runner != nil {
 		err = errors.Join(err, h.runner.Healthy())

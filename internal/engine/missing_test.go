@@ -120,8 +120,11 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 				store.away.Store(true)
 				gone := time.Now()
 				time.Sleep(2 * time.Second)
-				if err := h.Healthy(); err == nil || !strings.Contains(err.Error(), "server 2") {
+				if err := h.Healthy(); err != nil {
 					t.Errorf("health: %v", err)
+				}
+				if err := h.Degraded(); err == nil || !strings.Contains(err.Error(), "server 2") {
+					t.Errorf("degraded: %v", err)
 				}
 				h.put("new-1", "@after 1s")
 				if results, err := h.Put(t.Context(), []timers.Put{{Key: key("new-2"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}}); err == nil && results[0].Err == nil {
@@ -140,7 +143,7 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 				}
 				store.away.Store(false)
 				time.Sleep(20 * time.Second)
-				if err := h.Healthy(); err != nil {
+				if err := errors.Join(h.Healthy(), h.Degraded()); err != nil {
 					t.Errorf("health: %v", err)
 				}
 				fired := map[string]int{}

@@ -181,7 +181,7 @@ func (r *reader) missed(now []rouse.Missing) {
 	}
 	for _, p := range now {
 		if !among(p, was) {
-			r.opts.Events.failed("claim", fmt.Errorf("%s does not answer: %w", p.Part, p.Err))
+			r.opts.Events.failed("claim", fmt.Errorf("%s, a part of the store, is missing: %w", p.Part, p.Err))
 		}
 	}
 	r.health.missing.Store(&now)

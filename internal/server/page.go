@@ -93,7 +93,7 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 		}
 		view.tables = append(view.tables, t)
 	}
-	for _, check := range []func() error{s.opts.Live, s.opts.Ready} {
+	for _, check := range []func() error{s.opts.Live, s.opts.Ready, s.opts.Degraded} {
 		if err := check(); err != nil {
 			view.trouble = append(view.trouble, err.Error())
 			break // a node that is not alive is not ready either

@@ -47,6 +47,7 @@ type Options struct {
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never
 	Ready      func() error // why the node should get no requests; nil: never
+	Degraded   func() error // which parts of the store are missing while it is ready; nil: none
 	Version    string       // of the program
 	Log        *slog.Logger // for unexpected errors; nil: none
 	Traced     bool         // the spans of callers are read, from the header traceparent
@@ -119,6 +120,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Ready == nil {
 		o.Ready = well
+	}
+	if o.Degraded == nil {
+		o.Degraded = well
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxConns = cmp.Or(o.MaxConns, 2048)

@@ -113,7 +113,7 @@ func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) 
 		}
 		on = master
 	}
-	all := append([]any{"evalsha", s.sha, 2, sh.base, sh.base + "-"}, args...)
+	all := append(append([]any{"evalsha", s.sha, 2}, sh.keys()...), args...)
 	wrote, waited := command{goredis.NewCmd(ctx, all...)}, sh.ack.command(ctx)
 	once := func() error {
 		_, err := on.Pipelined(ctx, func(p goredis.Pipeliner) error {
@@ -138,8 +138,8 @@ func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) 
 		case noAnswer(err):
 			return nil, rouse.Unavailable(err)
 		case err != nil && !errors.Is(err, goredis.Nil):
-			return nil, explain(err)
+			return nil, sh.recognize(explain(err))
 		}
 	}
-	return wrote.Val(), sh.ack.reached(waited.Val())
+	return wrote.Val(), sh.recognize(sh.ack.reached(waited.Val()))
 }

@@ -1,11 +1,16 @@
--- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with; no key has that name
--- itself (script.go).
+-- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with, KEYS[2] that base, a dash
+-- and the id of the store; no key has these names itself (script.go).
 local base = KEYS[1]
 local rows, heads, entries = base .. 'rows', base .. 'journal', base .. 'journal:rows'
 local ARGV = ARGV
 local call, sub, byte, char, find, floor, min = redis.call, string.sub, string.byte, string.char, string.find, math.floor, math.min
 local pack, parse, unpacked = struct.pack, struct.unpack, cmsgpack.unpack
 local zero = '\0\0\0\0\0\0\0\0'
+
+-- The field id of the rows has the id of the store, which the caller appends to KEYS[2]. Without it, or with
+-- another one, the content of the store is gone, and the script must neither write nor answer: an answer
+-- would be that nothing is there.
+if call('HGET', rows, 'id') ~= sub(KEYS[2], #base + 2) then return redis.error_reply('-ROUSELOST') end
 
 -- Numbers in Lua are doubles: integers are exact up to this one.
 local exact = 9007199254740992

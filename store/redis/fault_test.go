@@ -110,7 +110,9 @@ func TestRevisionsDoNotGoBackWhenEverythingIsLost(t *testing.T) {
 	defer s.Close()
 	before := create(t, s, "a")
 	tell(t, server.Addr(), "flushall")
-	if after := create(t, s, "a"); after.Revision <= before.Revision {
+	again := openTest(t, server.URL(), Options{})
+	defer again.Close()
+	if after := create(t, again, "a"); after.Revision <= before.Revision {
 		t.Errorf("revision %d after %d", after.Revision, before.Revision)
 	}
 }

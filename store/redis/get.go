@@ -46,12 +46,18 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 
 // blobs reads rows; the blob of a key without a row is nil.
 func (sh *shard) blobs(ctx context.Context, members []any) ([]any, error) {
-	v, err := do(ctx, sh.server, 1, append([]any{"hmget", sh.base + "rows"}, members...))
+	v, err := do(ctx, sh.server, 1, append([]any{"hmget", sh.base + "rows", idField}, members...))
 	blobs, err := list(v, explain(err))
-	if err == nil && len(blobs) != len(members) {
+	if err != nil {
+		return nil, err
+	}
+	if len(blobs) != 1+len(members) {
 		return nil, errAnswer
 	}
-	return blobs, err
+	if blobs[0] != any(sh.id) {
+		err = errLost
+	}
+	return blobs[1:], sh.recognize(err)
 }
 
 // Revisions returns the revisions of the rows of the keys. It reads the rows with a plain command: a script

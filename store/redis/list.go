@@ -90,11 +90,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err error) {
 	var counts []string
 	if q.Namespace == "" {
-		v, err := do(ctx, sh.server, 1, []any{"hgetall", sh.base + "tally"})
-		if err != nil {
-			return 0, explain(err)
-		}
-		all, err := texts(v)
+		all, err := sh.texts(ctx, "hgetall", "tally")
 		if err != nil {
 			return 0, err
 		}
@@ -106,12 +102,11 @@ func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err er
 			}
 		}
 	} else {
-		args := []any{"hmget", sh.base + "tally"}
+		args := []any{"hmget", "tally"}
 		for _, state := range statesOf(q) {
 			args = append(args, strconv.Itoa(int(state))+":"+q.Namespace)
 		}
-		v, err := do(ctx, sh.server, 1, args)
-		all, err := list(v, explain(err))
+		all, err := list(sh.run(ctx, readScript, args...))
 		if err != nil {
 			return 0, err
 		}

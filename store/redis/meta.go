@@ -55,7 +55,8 @@ const (
 	metaServers = "servers" // the number of servers
 	metaServer  = "server"  // the index of this server, from 0
 	metaShards  = "shards"
-	metaReady   = "ready" // on the first server: all servers have their meta
+	metaReady   = "ready"  // on the first server: all servers have their meta
+	metaMarked  = "marked" // on the first server: all shards have the id of the store
 )
 
 // enter creates the store, or checks that its servers are the ones that it was created with, in the same
@@ -94,6 +95,7 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	if err := s.checkMeta(0, first, first[metaID]); err != nil {
 		return 0, false, err
 	}
+	s.id, s.marked = first[metaID], first[metaMarked] != ""
 	old = first[metaFormat] != strconv.Itoa(format)
 	shards, err = strconv.Atoi(first[metaShards])
 	if err != nil || shards < len(s.servers) || shards > maxShards {
@@ -170,9 +172,10 @@ func (s *Store) name(i int) string {
 	return "the server"
 }
 
-// part returns the name of a shard for messages: the name of its server, if there are several.
+// part returns the name of a shard for messages: the name of its server, if there are several, or if the
+// server has no other shards.
 func (s *Store) part(shard int) string {
-	if s.addr.kind == several {
+	if s.addr.kind == several || len(s.shards) == 1 {
 		return s.name(shard % len(s.servers))
 	}
 	return fmt.Sprintf("shard %d", shard)

@@ -22,7 +22,7 @@ func keysOf(names []string) (keys []rouse.Key) {
 // One of several independent servers is unavailable: the timers of the others are complete, and the missing
 // part is reported.
 func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
-	a, b := servers.StartRedis(t), servers.StartRedis(t)
+	a, b := servers.StartRedis(t), servers.StartRedis(t, "appendfsync=always") // with everysec, Redis delays writes while its disk is slow
 	s := openTest(t, a.URL()+","+b.URL(), Options{Timeout: 2 * time.Second})
 	defer s.Close()
 	var names []string

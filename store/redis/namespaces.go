@@ -22,11 +22,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	err = s.everyShard(func(n int, sh *shard) error {
 		found[n] = map[string]bool{}
 		for hour := range hours {
-			v, err := do(ctx, sh.server, 1, []any{"smembers", sh.base + "spaces:" + strconv.FormatInt(hour, 10)})
-			if err != nil {
-				return explain(err)
-			}
-			names, err := texts(v)
+			names, err := sh.texts(ctx, "smembers", "spaces:"+strconv.FormatInt(hour, 10))
 			if err != nil {
 				return err
 			}

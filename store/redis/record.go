@@ -248,12 +248,8 @@ func cutBytes(b []byte, size int) (cut, rest []byte, ok bool) {
 // hours returns the number of records of each hour in all shards.
 func (s *Store) hours(ctx context.Context) (map[int64]int64, error) {
 	parts := make([][]string, len(s.shards))
-	err := s.everyShard(func(n int, sh *shard) error {
-		v, err := do(ctx, sh.server, 1, []any{"hgetall", sh.base + "hours"})
-		if err != nil {
-			return explain(err)
-		}
-		parts[n], err = texts(v)
+	err := s.everyShard(func(n int, sh *shard) (err error) {
+		parts[n], err = sh.texts(ctx, "hgetall", "hours")
 		return err
 	})
 	if err != nil {

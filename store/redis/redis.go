@@ -44,6 +44,9 @@
 // whose clock is behind by more than the failover took, so synchronize the clocks of the servers. The epoch
 // of a lease that was taken during the lost period may be given a second time: leases are hints.
 //
+// A Redis that comes back empty, or with the data of another store, is not served: each call compares the id
+// of the store, and fails with rouse.ErrCorrupt until the data is back (identity.go).
+//
 // The changes of one call are atomic in each shard, up to a thousand of them, but not across shards: when a
 // call fails, each change was either made or not. A server that reached maxmemory refuses changes that add
 // rows (rouse.ErrFull), and does everything else. The records of firing timers then still grow, so set
@@ -70,6 +73,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -114,6 +118,8 @@ type Store struct {
 	shards   []shard
 	settings settings
 	writes   *writes
+	id       string // from the meta
+	marked   bool   // all shards have the id
 
 	life closing.Guard // of calls and Close
 }
@@ -123,6 +129,10 @@ type shard struct {
 	server goredis.UniversalClient
 	base   string
 	ack    ack
+
+	id   string       // of the store, as in the shard
+	part string       // its name for messages
+	lost *atomic.Bool // the last script found that the shard is not that of the store
 }
 
 // Open connects to a store, checks that its servers are suitable for timers, and creates the store if it does
@@ -159,9 +169,10 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	}
 	s.shards = make([]shard, shards)
 	for i := range s.shards {
-		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards), ack: a.ack}
+		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards), ack: a.ack,
+			id: s.id, part: s.part(i), lost: new(atomic.Bool)}
 	}
-	if old {
+	if err = s.identify(ctx); err == nil && old {
 		err = s.upgrade(ctx)
 	}
 	return s, err

@@ -97,9 +97,25 @@ func (command) NoRetry() bool { return true }
 //
 // The script declares two keys that never exist. While the shard's slot moves to another server of a Cluster,
 // one server redirects to the other, and the other refuses calls with several keys. So neither runs the
-// script with only a part of the shard's keys. With a single key, the other server would.
+// script with only a part of the shard's keys. With a single key, the other server would. The second key
+// carries the id of the store (common.lua).
 func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
-	return run(ctx, sh.server, s, []any{sh.base, sh.base + "-"}, args)
+	v, err := run(ctx, sh.server, s, sh.keys(), args)
+	return v, sh.recognize(err)
+}
+
+func (sh *shard) keys() []any { return []any{sh.base, sh.base + "-" + sh.id} }
+
+// readScript runs a command that only reads a key of the shard.
+var readScript = newScript(commonText, `return call(ARGV[1], base .. ARGV[2], unpack(ARGV, 3))`)
+
+// texts reads a list of texts from a key of the shard.
+func (sh *shard) texts(ctx context.Context, command, key string) ([]string, error) {
+	v, err := sh.run(ctx, readScript, command, key)
+	if err != nil {
+		return nil, err
+	}
+	return texts(v)
 }
 
 // runIndexed calls a script that needs the indexes. The script answers with a text, the argument at a place
@@ -182,6 +198,8 @@ func explain(err error) error {
 	switch {
 	case !errors.As(err, &ours):
 		return err
+	case contains("ROUSELOST"):
+		return errLost
 	case contains("OOM command not allowed"): // before anything was written
 		return rouse.ErrFull
 	case contains("NOPERM"):
