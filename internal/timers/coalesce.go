@@ -2,15 +2,15 @@ package timers
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
-	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into
-// the existing one. The newest call's spec wins, and begins a new generation. The spec has no schedule.
+// the existing one. The newest call's spec wins, and begins a new generation. The spec has no schedule. Calls
+// of one name that come at the same time may be one write: then all are answered with the timer that they
+// made.
 func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (res PutResult, err error) {
 	var span *rouse.TraceContext
 	if begin := ts.opts.Engine.Created; begin != nil {
@@ -36,69 +36,8 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		return PutResult{}, err
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
-	defer ts.Engine.Freeze(key)()
-	o := asks(ctx, key.Namespace, "coalesce", c, contents(&rouse.Timer{Spec: spec}))
-	for range maxTries {
-		rows, err := ts.store.Get(ctx, []rouse.Key{key})
-		if err != nil {
-			return PutResult{}, err
-		}
-		if o != nil {
-			if was, err := o.done(ctx, ts, key); err != nil || was != nil {
-				return there(ctx, ts, key, &rows[0], err)
-			}
-		}
-		var old *rouse.Timer
-		if rows[0].Revision != 0 {
-			t, err := ts.Read(&rows[0])
-			if err != nil {
-				return PutResult{}, err
-			}
-			if err := ts.mayTouch(ctx, access.TimersCreate, &t); err != nil {
-				return PutResult{}, err
-			}
-			old = &t
-			if old.Spec.Recurring() {
-				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
-			}
-		}
-		if err := ts.admission.one(ctx, key.Namespace, old == nil); err != nil {
-			return PutResult{}, err
-		}
-		busy, mayBeOut := old != nil && ts.Engine.Busy(old), old != nil && ts.Engine.MayBeOut(old)
-		if mayBeOut && !busy {
-			busy = !ts.Engine.HolderOf(old).Mine // with another node
-		}
-		t := c.Merge(key, spec, old, busy, ts.Engine.Latest())
-		t.Bucket, t.Trace = ts.placed(key, spec.Target), span
-		row := t.Row()
-		if err := ts.admission.grows(key.Namespace, &rows[0], &row); err != nil {
-			return PutResult{}, err
-		}
-		step := rouse.Step{To: &t}
-		if old != nil {
-			ts.cutOff(&step, old, cut{rouse.CauseReplaced, "replaced by a newer call"})
-		}
-		w := &engine.Write{Change: ts.Engine.StepChange(key, rows[0].Revision, step)}
-		if o != nil {
-			if err := o.leave(ts, &w.Change, t.Bucket); err != nil {
-				return PutResult{}, err
-			}
-		}
-		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
-		if err != nil {
-			return PutResult{}, err
-		}
-		if out[0].Err != nil {
-			return PutResult{}, out[0].Err
-		}
-		if out[0].Applied {
-			t.Revision, t.Generation = out[0].Revision, out[0].Revision
-			touched(ctx, key, rows[0].Revision, t.Revision)
-			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.InFlight || mayBeOut}, nil
-		}
-	}
-	return PutResult{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
+	return ts.lines.await(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span,
+		asks: asks(ctx, key.Namespace, "coalesce", c, contents(&rouse.Timer{Spec: spec}))})
 }
 
 // plain refuses what a coalesced timer cannot have, because its schedule is derived.

@@ -381,9 +381,16 @@ func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o
 	return last, err
 }
 
-// maxTries bounds the retries of an edit whose row another client changed concurrently. If a timer changes
-// that often, the edit fails.
+// maxTries bounds the retries of writes of several rows, of which others changed one concurrently. If a row
+// changes that often, the write fails. An edit of one timer has no such bound.
 const maxTries = 16
+
+// Bounds of how long an edit waits after another client changed its row. It is tried as long as its context
+// lasts: each failure is the success of another one.
+const (
+	firstEditPause = time.Millisecond
+	nextEditPause  = 50 * time.Millisecond
+)
 
 // edited is the result of an edit.
 type edited struct {
@@ -393,15 +400,15 @@ type edited struct {
 	timer    *rouse.Timer // with before: the timer as it is now, unless the error is rouse.ErrNotFound
 }
 
-// edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless it has
-// changed since, or o, which may be nil, was done before. fn may be called several times, and must change
-// nothing but its result.
+// edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless o, which
+// may be nil, was done before. If it has changed since, it begins again. fn may be called several times, and
+// must change nothing but its result.
 func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *once, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}
 	var fenced uint64 // the revision by which this node has taken it over
-	for range maxTries {
+	for b := backoff.New(firstEditPause, nextEditPause); ; {
 		t, err := ts.get(ctx, v, key)
 		if o != nil && (err == nil || errors.Is(err, rouse.ErrNotFound)) {
 			if was, failed := o.done(ctx, ts, key); failed != nil || was != nil {
@@ -454,6 +461,8 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 			touched(ctx, key, read, out.Revision)
 			return edited{revision: out.Revision, inFlight: w.InFlight || ts.Engine.MayBeOut(&was)}, nil
 		}
+		if !b.Pause(ctx) {
+			return edited{}, ctx.Err()
+		}
 	}
-	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -73,21 +72,7 @@ func (s *jobStore) List(ctx context.Context, q rouse.Query) (rouse.Page, error) 
 // running runs timers with options until the test ends.
 func running(t *testing.T, s rouse.Store, sink rouse.Sink, o Options) *Timers {
 	t.Helper()
-	o.Compile, o.Engine.Look, o.Engine.DeadAge = schedule.Compile, -1, -1
-	ts := New(s, claim.NewSole(1), sink, o)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- ts.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if err := ts.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return ts
+	return runningBy(t, s, claim.NewSole(1), sink, o)
 }
 
 // manyTimers creates timers, t0000 and so on.
