@@ -116,11 +116,11 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 	l.mu.Lock()
 	l.touched[key] = true
 	l.mu.Unlock()
-	l.call(ctx, func(ctx context.Context) func() {
-		err := f(ctx)
+	l.call(ctx, func(calling context.Context) func() {
+		err := f(calling)
 		return func() {
 			c.busy, c.since, l.relist = false, l.lists, true
-			l.outcome(key, err)
+			l.outcome(ctx, key, what, err)
 			if err == nil {
 				if what == "start" && l.plans[key] == run {
 					l.ensured[key] = true
@@ -130,21 +130,22 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 			l.told(c)
 			c.retry = time.Now().Add(l.timing.Interval)
 			l.sleep(key, c.retry)
-			if ctx.Err() == nil {
-				l.log.Warn("cannot "+what+" the workers of a key", "key", key, "error", err)
-			}
 			l.metrics.failures.WithLabelValues(what).Inc()
 		}
 	})
 }
 
-// outcome publishes why the last call for a key failed, if it did.
-func (l *groupLoop) outcome(key string, err error) {
+// outcome publishes and logs why the last call for a key failed, if it did.
+func (l *groupLoop) outcome(ctx context.Context, key, what string, err error) {
+	l.mu.Lock()
+	before := l.failed[key]
+	l.mu.Unlock()
+	now := l.failing.note(ctx, before, err, "cannot "+what+" the workers of a key", "key", GroupName(key))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
+	if now == nil {
 		delete(l.failed, key)
 	} else {
-		l.failed[key] = err
+		l.failed[key] = now
 	}
 }

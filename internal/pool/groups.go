@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,7 @@ type groupLoop struct {
 	size    int                    // how many workers a group has
 	news    func() map[string]plan // returns the keys whose plan may have changed since the last call
 	group   func(key string) driver.Group
-	log     *slog.Logger
+	failing failureLog
 	metrics *Metrics
 	moved   *signal // the queue loop's signal: a group may be gone
 	reached func()  // a limit is; may be nil
@@ -33,6 +32,7 @@ type groupLoop struct {
 	took       time.Duration         // and how long that took
 	retry      time.Time             // no list before, as the last one failed
 	lists      uint64                // how many were begun
+	unlisted   *trouble              // of the last list
 	plans      map[string]plan       // all but those that are to end
 	pending    map[string]bool       // keys to be looked at in the next pass
 	asleep     map[string]time.Time  // keys to be looked at when their time has come
@@ -44,10 +44,10 @@ type groupLoop struct {
 	mu      sync.Mutex // guards the fields below, which other goroutines read
 	have    bool       // there was a list in this term
 	running map[string]*groupState
-	touched map[string]bool   // keys with a call that no list shows yet: their cached state is outdated
-	stalled map[string]bool   // keys whose workers must be replaced
-	limited map[string]string // keys whose workers wait for a limit, with the limit
-	failed  map[string]error  // keys whose last call failed
+	touched map[string]bool     // keys with a call that no list shows yet: their cached state is outdated
+	stalled map[string]bool     // keys whose workers must be replaced
+	limited map[string]string   // keys whose workers wait for a limit, with the limit
+	failed  map[string]*trouble // keys whose last call failed
 }
 
 // groupState is the workers of a key as in the last list.
@@ -58,7 +58,7 @@ type groupState struct {
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]error{},
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]*trouble{},
 		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
@@ -143,7 +143,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 		delete(l.asleep, key)
 		if c := l.inProgress[key]; c != nil && c.told {
 			delete(l.inProgress, key)
-			l.outcome(key, nil)
+			l.outcome(ctx, key, c.what, nil)
 		}
 	}
 }
@@ -176,15 +176,13 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	l.listing, l.relist = true, false
 	l.lists++
 	number := l.lists
-	l.call(ctx, func(ctx context.Context) func() {
-		workers, err := l.driver.List(ctx)
+	l.call(ctx, func(calling context.Context) func() {
+		workers, err := l.driver.List(calling)
 		return func() {
 			l.listing = false
+			l.unlisted = l.failing.note(ctx, l.unlisted, err, "cannot list the running workers")
 			if err != nil {
 				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
-				if ctx.Err() == nil {
-					l.log.Warn("cannot list the running workers", "error", err)
-				}
 				l.metrics.failures.WithLabelValues("list").Inc()
 				return
 			}
@@ -275,7 +273,11 @@ func (l *groupLoop) limits() map[string]string {
 func (l *groupLoop) failures() map[string]error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.failed)
+	failed := make(map[string]error, len(l.failed))
+	for key, f := range l.failed {
+		failed[key] = f.err
+	}
+	return failed
 }
 
 // workers returns the workers of the last list, by key.

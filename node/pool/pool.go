@@ -138,6 +138,9 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 	if c.Requests == nil {
 		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
 	}
+	if c.Namespaces == "" && p.core.Config().AccessOn() {
+		c.Namespaces = pool.Apart
+	}
 	c.Driver, c.Log, c.Metrics, c.Limits.Owned = d, log, registry.Pool(c.Name), &p.owned
 	if spaces := p.core.Quotas(); spaces != nil {
 		c.Limits.Room = spaces.GroupRoom
