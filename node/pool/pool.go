@@ -189,8 +189,8 @@ func (p *part) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 // address is where workers reach the API: what is advertised, or where it listens, on loopback if that is
 // every address.
 func (p *part) address() string {
-	if at := p.core.Config().Advertise; at != "" {
-		return at
+	if p.core.Config().Advertise != "" {
+		return p.core.Advertised()
 	}
 	addr := p.core.Addr()
 	host, port, err := net.SplitHostPort(addr)
