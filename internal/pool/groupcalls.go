@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -22,6 +23,19 @@ type groupCall struct {
 
 // longestAsk is the longest backoff between two calls for a key that have no effect.
 const longestAsk = time.Minute
+
+// longestFailing is the longest backoff between two calls for a key that fail.
+const longestFailing = 15 * time.Second
+
+// askedPause returns how long an error asks to wait before the next call, as a busy server does; at most
+// longestAsk.
+func askedPause(err error) time.Duration {
+	var asks interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &asks) {
+		return 0
+	}
+	return min(asks.RetryAfter(), longestAsk)
+}
 
 // tell reads the effect of a call from a list: left is how many workers still differ from the goal. If the
 // number went down, the next call may follow immediately, otherwise after a backoff.
@@ -128,7 +142,8 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 				return
 			}
 			l.told(c)
-			c.retry = time.Now().Add(l.timing.Interval)
+			c.pause = min(max(2*c.pause, l.timing.Interval), max(longestFailing, l.timing.Interval))
+			c.retry = time.Now().Add(max(c.pause, askedPause(err)))
 			l.sleep(key, c.retry)
 			l.metrics.failures.WithLabelValues(what).Inc()
 		}

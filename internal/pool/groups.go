@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,6 @@ type groupLoop struct {
 	took       time.Duration         // and how long that took
 	retry      time.Time             // no list before, as the last one failed
 	lists      uint64                // how many were begun
-	unlisted   *trouble              // of the last list
 	plans      map[string]plan       // all but those that are to end
 	pending    map[string]bool       // keys to be looked at in the next pass
 	asleep     map[string]time.Time  // keys to be looked at when their time has come
@@ -41,13 +41,14 @@ type groupLoop struct {
 	ensured    map[string]bool       // keys that the driver has ensured since their plan is to run
 	starts     startLine
 
-	mu      sync.Mutex // guards the fields below, which other goroutines read
-	have    bool       // there was a list in this term
-	running map[string]*groupState
-	touched map[string]bool     // keys with a call that no list shows yet: their cached state is outdated
-	stalled map[string]bool     // keys whose workers must be replaced
-	limited map[string]string   // keys whose workers wait for a limit, with the limit
-	failed  map[string]*trouble // keys whose last call failed
+	mu       sync.Mutex // guards the fields below, which other goroutines read
+	have     bool       // there was a list in this term
+	running  map[string]*groupState
+	touched  map[string]bool     // keys with a call that no list shows yet: their cached state is outdated
+	stalled  map[string]bool     // keys whose workers must be replaced
+	limited  map[string]string   // keys whose workers wait for a limit, with the limit
+	failed   map[string]*trouble // keys whose last call failed
+	unlisted *trouble            // of the last list: what it would show is not known
 }
 
 // groupState is the workers of a key as in the last list.
@@ -180,7 +181,9 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 		workers, err := l.driver.List(calling)
 		return func() {
 			l.listing = false
+			l.mu.Lock()
 			l.unlisted = l.failing.note(ctx, l.unlisted, err, "cannot list the running workers")
+			l.mu.Unlock()
 			if err != nil {
 				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
 				l.metrics.failures.WithLabelValues("list").Inc()
@@ -278,6 +281,16 @@ func (l *groupLoop) failures() map[string]error {
 		failed[key] = f.err
 	}
 	return failed
+}
+
+// listFailure returns why the running workers are not known, if that is so.
+func (l *groupLoop) listFailure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.unlisted.cause(); err != nil {
+		return fmt.Errorf("the running workers cannot be listed: %w", err)
+	}
+	return nil
 }
 
 // workers returns the workers of the last list, by key.

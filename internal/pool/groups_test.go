@@ -186,7 +186,8 @@ func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {
 // failingDriver fails with an error that the test changes.
 type failingDriver struct {
 	lazyDriver
-	err error
+	err   error
+	lists bool // only starts fail
 }
 
 func (d *failingDriver) Ensure(ctx context.Context, g driver.Group) error {
@@ -203,6 +204,9 @@ func (d *failingDriver) List(ctx context.Context) ([]driver.Worker, error) {
 	list, _ := d.lazyDriver.List(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.lists {
+		return list, nil
+	}
 	return list, d.err
 }
 
@@ -254,5 +258,58 @@ func TestFailuresAreLogged(t *testing.T) {
 			t.Errorf("the end of the term is logged: %s", more)
 		}
 		fails(nil, 0)
+	})
+}
+
+// busyError is an error of a server that asks for some time.
+type busyError struct{ after time.Duration }
+
+func (e busyError) Error() string             { return "too many requests" }
+func (e busyError) RetryAfter() time.Duration { return e.after }
+
+// TestFailingCallsBackOff checks that the pauses between failing calls for a key grow, and are as long as the
+// server asks.
+func TestFailingCallsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}}
+		w := newSimulation(t, 1)
+		w.config = func(c *Config) { c.Driver = d }
+		stop := w.start(Delays{time.Hour, time.Hour}, Timing{})
+		time.Sleep(time.Second)
+		d.mu.Lock()
+		d.err, d.lists = errors.New("no image"), true
+		d.mu.Unlock()
+		go w.publish("k", 1)
+		time.Sleep(2 * time.Minute)
+		if n := len(d.times("ensure")); n < 8 || n > 14 {
+			t.Errorf("a start was tried %d times in two minutes", n)
+		}
+		d.mu.Lock()
+		d.err = fmt.Errorf("create it: %w", busyError{40 * time.Second})
+		d.mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		times := d.times("ensure")
+		if pause := times[len(times)-1].Sub(times[len(times)-2]); pause < 40*time.Second || pause > 41*time.Second {
+			t.Errorf("the last two starts are %v apart", pause)
+		}
+		stop()
+	})
+}
+
+// TestUnknownWorkersAreTrouble checks that groups show why their workers are not known, if the driver cannot
+// list them: nothing is started before.
+func TestUnknownWorkersAreTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}, err: errors.New("pods is forbidden")}
+		w := newSimulation(t, 1)
+		w.config = func(c *Config) { c.Driver = d }
+		stop := w.start(Delays{time.Hour, time.Hour}, Timing{})
+		go w.publish("k", 1)
+		time.Sleep(time.Minute)
+		groups := w.term.manager.View().Groups
+		if len(groups) != 1 || !strings.Contains(groups[0].Error, "cannot be listed: pods is forbidden") {
+			t.Errorf("the groups are %+v", groups)
+		}
+		stop()
 	})
 }

@@ -80,7 +80,7 @@ func (m *Manager) View() View {
 		namespace, key := SplitGroup(w.key)
 		v.Waiting = append(v.Waiting, WaitView{namespace, key, w.limit, w.since})
 	}
-	limited, failed := t.groups.limits(), t.groups.failures()
+	limited, failed, unlisted := t.groups.limits(), t.groups.failures(), t.groups.listFailure()
 	t.mu.Lock()
 	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *Manager) View() View {
 		if q.closing {
 			g.Queue = "closing"
 		}
-		if err := cmp.Or(q.failed, failed[key]); err != nil {
+		if err := cmp.Or(q.failed, failed[key], unlisted); err != nil {
 			g.Error = err.Error()
 		}
 		for i := range g.Workers {
