@@ -2,11 +2,12 @@ package rouse
 
 // PoolStatus is a pool of workers, as a node manages it.
 type PoolStatus struct {
-	Pool   string
-	Node   string
-	State  string  // connecting, standing by or leading
-	Leader string  // the process that leads it, if known
-	Since  Instant // when this node began to lead it; 0: it does not
+	Pool       string
+	Node       string
+	Namespaces string  // shared, or apart: each namespace has groups of its own
+	State      string  // connecting, standing by or leading
+	Leader     string  // the process that leads it, if known
+	Since      Instant // when this node began to lead it; 0: it does not
 
 	// Counts of all groups.
 	GroupCount int
@@ -20,6 +21,7 @@ type PoolStatus struct {
 
 // PoolGroup is the workers of a key.
 type PoolGroup struct {
+	Namespace  string // whose group it is; empty: namespaces share it
 	Key        string
 	Status     string  // that it should have
 	Queue      string  // what its queue is, in the same words, or closing
@@ -39,6 +41,14 @@ type PoolWorker struct {
 	Since    Instant // of the state
 	Starts   int     // how often it was started
 	LastExit string  // how it ended the last time
+}
+
+// Name returns the name of a group in commands: its key, or NAMESPACE/KEY.
+func (g *PoolGroup) Name() string {
+	if g.Namespace == "" {
+		return g.Key
+	}
+	return g.Namespace + "/" + g.Key
 }
 
 // Trouble returns why a group does not do all of its work; empty: it does.

@@ -115,9 +115,10 @@ type PoolList struct {
 type Pool struct {
 	Pool       string      `json:"pool"`
 	Node       string      `json:"node"`
-	State      string      `json:"state"`           // connecting, standing by or leading
-	Leader     string      `json:"leader,omitzero"` // the process that leads it, if known
-	Since      Time        `json:"since,omitzero"`  // when this node began to lead it; left out: it does not
+	Namespaces string      `json:"namespaces" schema:"enum=shared|apart"` // apart: each namespace has groups of its own
+	State      string      `json:"state"`                                 // connecting, standing by or leading
+	Leader     string      `json:"leader,omitzero"`                       // the process that leads it, if known
+	Since      Time        `json:"since,omitzero"`                        // when this node began to lead it; left out: it does not
 	GroupCount int         `json:"group_count"`
 	Workers    int         `json:"workers"`
 	Ready      int         `json:"ready"`   // requests in the queues
@@ -128,6 +129,7 @@ type Pool struct {
 
 // PoolGroup is the workers of a key.
 type PoolGroup struct {
+	Namespace  string       `json:"namespace,omitzero"` // whose group it is; left out: namespaces share it
 	Key        string       `json:"key"`
 	Status     string       `json:"status"`               // that it should have
 	Queue      string       `json:"queue"`                // what its queue is, in the same words, or closing
@@ -152,10 +154,10 @@ type PoolWorker struct {
 
 // PoolOf returns the JSON form.
 func PoolOf(p *rouse.PoolStatus) Pool {
-	out := Pool{p.Pool, p.Node, p.State, p.Leader, TimeOf(p.Since), p.GroupCount, p.Workers, p.Ready, p.Held, p.Waiting, make([]PoolGroup, len(p.Groups))}
+	out := Pool{p.Pool, p.Node, p.Namespaces, p.State, p.Leader, TimeOf(p.Since), p.GroupCount, p.Workers, p.Ready, p.Held, p.Waiting, make([]PoolGroup, len(p.Groups))}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		group := PoolGroup{g.Key, g.Status, g.Queue, g.Error, g.Limit, g.Trouble(), g.Pinned, TimeOf(g.LastReport), g.Ready, g.Held, make([]PoolWorker, len(g.Workers))}
+		group := PoolGroup{g.Namespace, g.Key, g.Status, g.Queue, g.Error, g.Limit, g.Trouble(), g.Pinned, TimeOf(g.LastReport), g.Ready, g.Held, make([]PoolWorker, len(g.Workers))}
 		for j := range g.Workers {
 			w := &g.Workers[j]
 			group.Workers[j] = PoolWorker{w.ID, w.State, TimeOf(w.Since), w.Starts, w.LastExit}

@@ -10,9 +10,13 @@ import (
 
 // Worker is the environment of a worker of a pool, when its pool is one of rouse's own store.
 type Worker struct {
-	ID    string // WORKER_ID
-	Pool  string // WORKER_POOL
-	Key   string // WORKER_KEY: the key whose requests it gets
+	ID   string // WORKER_ID
+	Pool string // WORKER_POOL
+	Key  string // WORKER_KEY: the key whose requests it gets
+
+	// Namespace is WORKER_NAMESPACE: the namespace whose requests it gets; empty if it gets those of all.
+	Namespace string
+
 	Queue string // WORKER_REQUESTS_QUEUE: the channel that it subscribes to
 
 	Address string // WORKER_ROUSE_ADDRESS: where it reaches rouse
@@ -20,7 +24,7 @@ type Worker struct {
 
 // ThisWorker reads the environment of a process that a pool has started.
 func ThisWorker() (Worker, error) {
-	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
+	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"), Namespace: os.Getenv("WORKER_NAMESPACE"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
 		Address: os.Getenv("WORKER_ROUSE_ADDRESS")}
 	if w.Queue == "" || w.Address == "" {
 		return Worker{}, errors.New("WORKER_REQUESTS_QUEUE or WORKER_ROUSE_ADDRESS is not set: this process is no worker that a pool of rouse has started")

@@ -75,7 +75,7 @@ func (c *Config) checkCluster() error {
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad.Wrong("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
+			bad.Wrong("advertise", "%q is no address: give HOST:PORT as clients reach this node, with an IPv6 address in brackets, or nothing", c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
@@ -281,8 +281,14 @@ func (c *Config) advertised(addr string) string {
 	switch {
 	case !c.Has("api"):
 		return ""
-	case c.Advertise != "" || addr == "":
-		return c.Advertise
+	case c.Advertise == "" && addr == "":
+		return ""
+	case c.Advertise != "": // brackets around what needs none are left out: not every client takes them
+		host, port, err := net.SplitHostPort(c.Advertise)
+		if err != nil {
+			return c.Advertise
+		}
+		return net.JoinHostPort(host, port)
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {

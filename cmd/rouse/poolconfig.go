@@ -58,6 +58,7 @@ type poolEntry struct {
 	MaxNamespace    int           `yaml:"max_groups_per_namespace"`
 	MaxWorkers      int           `yaml:"max_workers"`
 	MaxStarts       int           `yaml:"max_starts_per_second"`
+	Namespaces      string        `yaml:"namespaces"`
 	Pinned          []string      `yaml:"pinned"`
 	Prefetch        int           `yaml:"prefetch"`
 	Prewarm         time.Duration `yaml:"prewarm"` // of the transport store
@@ -250,6 +251,6 @@ func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry)
 
 // managed returns the configuration of a pool.
 func (e *poolEntry) managed() pool.Config {
-	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Workers: e.Workers,
+	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
 		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
 }

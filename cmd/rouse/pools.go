@@ -89,5 +89,5 @@ func poolGroupRow(g *rouse.PoolGroup) []string {
 	for i := range g.Workers {
 		states[i] = g.Workers[i].State
 	}
-	return []string{fmt.Sprintf("%q", g.Key), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
+	return []string{fmt.Sprintf("%q", g.Name()), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
 }

@@ -15,6 +15,7 @@ import pika
 from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, ConnectionWrongStateError
 
 KEY = os.environ.get("WORKER_KEY", "")
+REPORTS = os.environ.get("WORKER_ACTIVITY_KEY", KEY)
 QUEUE = os.environ["WORKER_REQUESTS_QUEUE"]
 ACTIVITY = os.environ["WORKER_ACTIVITY_EXCHANGE"]
 PREFETCH = int(os.environ["WORKER_PREFETCH"])
@@ -49,7 +50,7 @@ class Worker:
 
     def report(self, event: str) -> None:
         """Tells rouse that this worker is in use."""
-        self.reports.basic_publish(ACTIVITY, KEY, b"", pika.BasicProperties(headers={"x-event": event}))
+        self.reports.basic_publish(ACTIVITY, REPORTS, b"", pika.BasicProperties(headers={"x-event": event}))
 
     def on_cancel(self, _frame) -> None:
         sys.exit("the queue is gone")

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type ChannelModel, type ConfirmChannel, type ConsumeMessage } from "amqplib";
 
 const key = process.env.WORKER_KEY ?? "";
+const reports = process.env.WORKER_ACTIVITY_KEY ?? key;
 const queue = needed("WORKER_REQUESTS_QUEUE");
 const activity = needed("WORKER_ACTIVITY_EXCHANGE");
 const prefetch = Number(needed("WORKER_PREFETCH"));
@@ -65,7 +66,7 @@ class Worker {
 
   /** Tells rouse that this worker is in use. */
   private report(event: string): void {
-    this.channel.publish(activity, key, Buffer.alloc(0), { headers: { "x-event": event } });
+    this.channel.publish(activity, reports, Buffer.alloc(0), { headers: { "x-event": event } });
   }
 
   private take(request: ConsumeMessage | null): void {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func run(ctx context.Context) error {
 	if err := ch.Confirm(false); err != nil {
 		return err
 	}
-	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"), activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
+	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"), reports: cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), os.Getenv("WORKER_KEY")), activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
 	if err := w.report(ctx, "started"); err != nil {
 		return err
 	}
@@ -79,13 +80,13 @@ func run(ctx context.Context) error {
 }
 
 type worker struct {
-	ch            *amqp.Channel
-	key, activity string
+	ch                     *amqp.Channel
+	key, reports, activity string
 }
 
 // report tells rouse that this worker is in use.
 func (w *worker) report(ctx context.Context, event string) error {
-	return w.ch.PublishWithContext(ctx, w.activity, w.key, false, false, amqp.Publishing{Headers: amqp.Table{"x-event": event}})
+	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false, amqp.Publishing{Headers: amqp.Table{"x-event": event}})
 }
 
 // serve answers a request. It is acknowledged when the broker has the answer; if this worker dies before,

@@ -209,7 +209,7 @@ func (m *memory) near(row *rouse.Row) {
 		return
 	}
 	if t, err := m.opts.Read(row); err == nil {
-		m.opts.Near(t.Spec.Target, row.Visible)
+		m.opts.Near(row.Key.Namespace, t.Spec.Target, row.Visible)
 	}
 }
 

@@ -105,7 +105,7 @@ type Options struct {
 	// Near is called for each row that begins to wait in memory, with its target and the time at which it
 	// needs attention. The engine is locked during the call, so it must be quick and must not call the
 	// engine. May be nil.
-	Near func(target string, visible rouse.Instant)
+	Near func(namespace, target string, visible rouse.Instant)
 
 	// Look is the interval of the invariant checks; default 1 min; negative disables them.
 	Look time.Duration

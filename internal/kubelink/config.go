@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -31,10 +32,13 @@ type config struct {
 		Name    string
 		Cluster json.RawMessage
 	}
-	Users []struct {
-		Name string
-		User json.RawMessage
-	}
+	Users []namedUser
+}
+
+// namedUser is a user of a kubeconfig, which is not decoded.
+type namedUser struct {
+	Name string
+	User json.RawMessage
 }
 
 // cluster is a cluster of a kubeconfig.
@@ -130,6 +134,9 @@ func fromFile(file string) (*Link, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if at.Context.User != "" && !slices.ContainsFunc(c.Users, func(u namedUser) bool { return u.Name == at.Context.User }) {
+			return nil, fmt.Errorf("its context %q names the user %q, which it does not have", at.Name, at.Context.User)
 		}
 		for _, name := range []*string{&to.CA, &as.Certificate, &as.Key, &as.TokenFile} {
 			if *name != "" && !filepath.IsAbs(*name) {

@@ -79,6 +79,9 @@ func Follow[T any, P Versioned[T]](ctx context.Context, l *Link, at, selector st
 			b.Reset()
 			continue
 		}
+		if told, ok := errors.AsType[*StatusError](err); ok && told.After > 0 {
+			backoff.Sleep(ctx, told.After)
+		}
 		b.Pause(ctx)
 	}
 }

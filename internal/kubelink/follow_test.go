@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 type thing struct {
@@ -52,6 +53,7 @@ func TestFollow(t *testing.T) {
 		status  int
 		body    string
 	}{
+		{"list", 429, `{"message":"too many requests"}`},
 		{"list", 500, `{"message":"etcd is away"}`},
 		{"list", 200, list("5", "more", object("a", "1"))},
 		{"list more", 410, `{"message":"The provided continue parameter is too old"}`},
@@ -65,10 +67,11 @@ func TestFollow(t *testing.T) {
 		{"list", 200, list("30", "")},
 		{"watch 30", 200, `{"type": 7}`},
 	}
+	after := map[int]http.Header{http.StatusTooManyRequests: {"Retry-After": {"7"}}}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		at := 0
+		at, began := 0, time.Now()
 		answer := func(r *http.Request) (*http.Response, error) {
 			q := r.URL.Query()
 			got := strings.TrimSpace("list " + q.Get("continue"))
@@ -86,15 +89,18 @@ func TestFollow(t *testing.T) {
 				return nil, ctx.Err()
 			}
 			step := script[at]
+			if at == 1 && time.Since(began) < 7*time.Second {
+				t.Errorf("the next request comes after %v, not after the seven seconds that the answer asked for", time.Since(began))
+			}
 			if at++; got != step.request {
 				t.Errorf("request %d is %q, not %q", at, got, step.request)
 			}
-			return &http.Response{StatusCode: step.status, Body: io.NopCloser(strings.NewReader(step.body))}, nil
+			return &http.Response{StatusCode: step.status, Header: after[step.status], Body: io.NopCloser(strings.NewReader(step.body))}, nil
 		}
 		l := &Link{base: &url.URL{Scheme: "https", Host: "api.example"}, client: &http.Client{Transport: transport(answer)}, user: &user{}}
 		h := &heard{}
 		Follow(ctx, l, l.At("things"), "a=b", h)
-		want := []string{"failed: the API server answers 500 Internal Server Error: etcd is away", "listed a,b at 6", "watching", "ADDED c", "watching", "DELETED a",
+		want := []string{"failed: the API server answers 429 Too Many Requests: too many requests", "failed: the API server answers 500 Internal Server Error: etcd is away", "listed a,b at 6", "watching", "ADDED c", "watching", "DELETED a",
 			"failed: the API server answers 500 Internal Server Error: broken", "watching", "MODIFIED b", "listed b at 20", "listed  at 30", "watching",
 			"failed: json: cannot unmarshal number into Go struct field .Type of type string"}
 		if !slices.Equal(h.lines, want) {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +82,26 @@ func (l *Link) Collection(apiVersion, namespace, plural string) string {
 type StatusError struct {
 	Code    int
 	Message string
+	After   time.Duration // how long the API server asks to wait before the next request; 0: it does not
+}
+
+// RetryAfter returns how long to wait before the next request, at least.
+func (e *StatusError) RetryAfter() time.Duration { return e.After }
+
+// longestAfter bounds how long an API server may ask to wait.
+const longestAfter = time.Minute
+
+// retryAfter returns how long a response asks to wait before the next request: as a number of seconds, which is
+// what API servers send, or as a date, which proxies may send.
+func retryAfter(res *http.Response) time.Duration {
+	text := res.Header.Get("Retry-After")
+	wait := time.Duration(0)
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		wait = time.Duration(n) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		wait = time.Until(at)
+	}
+	return min(max(0, wait), longestAfter)
 }
 
 func (e *StatusError) Error() string {
@@ -145,7 +166,7 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 	if json.Unmarshal(text, &told) != nil || told.Message == "" {
 		told.Message = strings.TrimSpace(string(text)) // not from the API server, but from a proxy in front of it
 	}
-	return nil, &StatusError{res.StatusCode, told.Message}
+	return nil, &StatusError{res.StatusCode, told.Message, retryAfter(res)}
 }
 
 // Do makes a request, and decodes the response.

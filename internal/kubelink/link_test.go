@@ -235,6 +235,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		"no certificate in PEM form":      kubeconfig(server+", certificate-authority: nonsense", ""),
 		"client-certificate":              kubeconfig(server, "client-certificate: nonsense, client-key: nonsense"),
 		"no such file":                    kubeconfig(server+", certificate-authority: missing", ""),
+		`names the user "u"`:              strings.Replace(kubeconfig(server, ""), "name: u", "name: w", 1),
 	} {
 		files["config"] = config
 		file := filepath.Join(write(t, files), "config")

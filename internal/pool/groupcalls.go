@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -22,6 +23,19 @@ type groupCall struct {
 
 // longestAsk is the longest backoff between two calls for a key that have no effect.
 const longestAsk = time.Minute
+
+// longestFailing is the longest backoff between two calls for a key that fail.
+const longestFailing = 15 * time.Second
+
+// askedPause returns how long an error asks to wait before the next call, as a busy server does; at most
+// longestAsk.
+func askedPause(err error) time.Duration {
+	var asks interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &asks) {
+		return 0
+	}
+	return min(asks.RetryAfter(), longestAsk)
+}
 
 // tell reads the effect of a call from a list: left is how many workers still differ from the goal. If the
 // number went down, the next call may follow immediately, otherwise after a backoff.
@@ -116,11 +130,11 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 	l.mu.Lock()
 	l.touched[key] = true
 	l.mu.Unlock()
-	l.call(ctx, func(ctx context.Context) func() {
-		err := f(ctx)
+	l.call(ctx, func(calling context.Context) func() {
+		err := f(calling)
 		return func() {
 			c.busy, c.since, l.relist = false, l.lists, true
-			l.outcome(key, err)
+			l.outcome(ctx, key, what, err)
 			if err == nil {
 				if what == "start" && l.plans[key] == run {
 					l.ensured[key] = true
@@ -128,23 +142,25 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 				return
 			}
 			l.told(c)
-			c.retry = time.Now().Add(l.timing.Interval)
+			c.pause = min(max(2*c.pause, l.timing.Interval), max(longestFailing, l.timing.Interval))
+			c.retry = time.Now().Add(max(c.pause, askedPause(err)))
 			l.sleep(key, c.retry)
-			if ctx.Err() == nil {
-				l.log.Warn("cannot "+what+" the workers of a key", "key", key, "error", err)
-			}
 			l.metrics.failures.WithLabelValues(what).Inc()
 		}
 	})
 }
 
-// outcome publishes why the last call for a key failed, if it did.
-func (l *groupLoop) outcome(key string, err error) {
+// outcome publishes and logs why the last call for a key failed, if it did.
+func (l *groupLoop) outcome(ctx context.Context, key, what string, err error) {
+	l.mu.Lock()
+	before := l.failed[key]
+	l.mu.Unlock()
+	now := l.failing.note(ctx, before, err, "cannot "+what+" the workers of a key", "key", GroupName(key))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
+	if now == nil {
 		delete(l.failed, key)
 	} else {
-		l.failed[key] = err
+		l.failed[key] = now
 	}
 }

@@ -2,7 +2,7 @@ package pool
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -19,7 +19,7 @@ type groupLoop struct {
 	size    int                    // how many workers a group has
 	news    func() map[string]plan // returns the keys whose plan may have changed since the last call
 	group   func(key string) driver.Group
-	log     *slog.Logger
+	failing failureLog
 	metrics *Metrics
 	moved   *signal // the queue loop's signal: a group may be gone
 	reached func()  // a limit is; may be nil
@@ -41,13 +41,14 @@ type groupLoop struct {
 	ensured    map[string]bool       // keys that the driver has ensured since their plan is to run
 	starts     startLine
 
-	mu      sync.Mutex // guards the fields below, which other goroutines read
-	have    bool       // there was a list in this term
-	running map[string]*groupState
-	touched map[string]bool   // keys with a call that no list shows yet: their cached state is outdated
-	stalled map[string]bool   // keys whose workers must be replaced
-	limited map[string]string // keys whose workers wait for a limit, with the limit
-	failed  map[string]error  // keys whose last call failed
+	mu       sync.Mutex // guards the fields below, which other goroutines read
+	have     bool       // there was a list in this term
+	running  map[string]*groupState
+	touched  map[string]bool     // keys with a call that no list shows yet: their cached state is outdated
+	stalled  map[string]bool     // keys whose workers must be replaced
+	limited  map[string]string   // keys whose workers wait for a limit, with the limit
+	failed   map[string]*trouble // keys whose last call failed
+	unlisted *trouble            // of the last list: what it would show is not known
 }
 
 // groupState is the workers of a key as in the last list.
@@ -58,7 +59,7 @@ type groupState struct {
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]error{},
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]*trouble{},
 		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
@@ -143,7 +144,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 		delete(l.asleep, key)
 		if c := l.inProgress[key]; c != nil && c.told {
 			delete(l.inProgress, key)
-			l.outcome(key, nil)
+			l.outcome(ctx, key, c.what, nil)
 		}
 	}
 }
@@ -176,15 +177,15 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	l.listing, l.relist = true, false
 	l.lists++
 	number := l.lists
-	l.call(ctx, func(ctx context.Context) func() {
-		workers, err := l.driver.List(ctx)
+	l.call(ctx, func(calling context.Context) func() {
+		workers, err := l.driver.List(calling)
 		return func() {
 			l.listing = false
+			l.mu.Lock()
+			l.unlisted = l.failing.note(ctx, l.unlisted, err, "cannot list the running workers")
+			l.mu.Unlock()
 			if err != nil {
 				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
-				if ctx.Err() == nil {
-					l.log.Warn("cannot list the running workers", "error", err)
-				}
 				l.metrics.failures.WithLabelValues("list").Inc()
 				return
 			}
@@ -275,7 +276,21 @@ func (l *groupLoop) limits() map[string]string {
 func (l *groupLoop) failures() map[string]error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.failed)
+	failed := make(map[string]error, len(l.failed))
+	for key, f := range l.failed {
+		failed[key] = f.err
+	}
+	return failed
+}
+
+// listFailure returns why the running workers are not known, if that is so.
+func (l *groupLoop) listFailure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.unlisted.cause(); err != nil {
+		return fmt.Errorf("the running workers cannot be listed: %w", err)
+	}
+	return nil
 }
 
 // workers returns the workers of the last list, by key.

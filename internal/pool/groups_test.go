@@ -2,9 +2,11 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -178,5 +180,136 @@ func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {
 				t.Errorf("a worker that has gone was asked for again at %v, not with the next list", again[len(asked):])
 			}
 		}
+	})
+}
+
+// failingDriver fails with an error that the test changes.
+type failingDriver struct {
+	lazyDriver
+	err   error
+	lists bool // only starts fail
+}
+
+func (d *failingDriver) Ensure(ctx context.Context, g driver.Group) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls["ensure"] = append(d.calls["ensure"], time.Now())
+	if d.err == nil {
+		d.workers[g.Key] = driver.Running
+	}
+	return d.err
+}
+
+func (d *failingDriver) List(ctx context.Context) ([]driver.Worker, error) {
+	list, _ := d.lazyDriver.List(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lists {
+		return list, nil
+	}
+	return list, d.err
+}
+
+// TestFailuresAreLogged checks that a failure of the driver is logged once, then when its error changes, every
+// ten minutes, and when it ends, however many calls fail; and that the end of the term is none.
+func TestFailuresAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}}
+		w := newSimulation(t, 1)
+		var log strings.Builder
+		w.config = func(c *Config) { c.Driver, c.Log = d, slog.New(slog.NewTextHandler(&log, nil)) }
+		stop := w.start(Delays{time.Hour, time.Hour}, Timing{})
+		time.Sleep(time.Second)
+		fails := func(err error, wait time.Duration) {
+			d.mu.Lock()
+			d.err = err
+			d.mu.Unlock()
+			time.Sleep(wait)
+		}
+		lines := func(part string) int { synctest.Wait(); return strings.Count(log.String(), part) }
+		fails(errors.New("no image"), 0)
+		go w.publish("k", 1)
+		time.Sleep(9 * time.Minute)
+		if n := len(d.times("ensure")); n < 20 {
+			t.Errorf("a start was tried %d times", n)
+		}
+		if start, list := lines("cannot start the workers"), lines("cannot list"); start != 1 || list != 1 {
+			t.Errorf("starts gave %d lines, lists %d; want one each", start, list)
+		}
+		if n := w.metric("rouse_pool_failing"); n != 1 {
+			t.Errorf("%v groups fail", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := lines("cannot start the workers"); n != 2 {
+			t.Errorf("after ten minutes there are %d lines", n)
+		}
+		fails(errors.New("no memory"), 2*time.Minute)
+		if n := lines(`error="no memory"`); n != 2 {
+			t.Errorf("another error gave %d lines", n)
+		}
+		fails(nil, time.Minute)
+		if n := lines("succeed again"); n != 2 {
+			t.Errorf("the end gave %d lines", n)
+		}
+		fails(context.Canceled, 0)
+		before := log.Len()
+		stop()
+		if more := log.String()[before:]; more != "" {
+			t.Errorf("the end of the term is logged: %s", more)
+		}
+		fails(nil, 0)
+	})
+}
+
+// busyError is an error of a server that asks for some time.
+type busyError struct{ after time.Duration }
+
+func (e busyError) Error() string             { return "too many requests" }
+func (e busyError) RetryAfter() time.Duration { return e.after }
+
+// TestFailingCallsBackOff checks that the pauses between failing calls for a key grow, and are as long as the
+// server asks.
+func TestFailingCallsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}}
+		w := newSimulation(t, 1)
+		w.config = func(c *Config) { c.Driver = d }
+		stop := w.start(Delays{time.Hour, time.Hour}, Timing{})
+		time.Sleep(time.Second)
+		d.mu.Lock()
+		d.err, d.lists = errors.New("no image"), true
+		d.mu.Unlock()
+		go w.publish("k", 1)
+		time.Sleep(2 * time.Minute)
+		if n := len(d.times("ensure")); n < 8 || n > 14 {
+			t.Errorf("a start was tried %d times in two minutes", n)
+		}
+		d.mu.Lock()
+		d.err = fmt.Errorf("create it: %w", busyError{40 * time.Second})
+		d.mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		times := d.times("ensure")
+		if pause := times[len(times)-1].Sub(times[len(times)-2]); pause < 40*time.Second || pause > 41*time.Second {
+			t.Errorf("the last two starts are %v apart", pause)
+		}
+		stop()
+	})
+}
+
+// TestUnknownWorkersAreTrouble checks that groups show why their workers are not known, if the driver cannot
+// list them: nothing is started before.
+func TestUnknownWorkersAreTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}, err: errors.New("pods is forbidden")}
+		w := newSimulation(t, 1)
+		w.config = func(c *Config) { c.Driver = d }
+		stop := w.start(Delays{time.Hour, time.Hour}, Timing{})
+		go w.publish("k", 1)
+		time.Sleep(time.Minute)
+		groups := w.term.manager.View().Groups
+		if len(groups) != 1 || !strings.Contains(groups[0].Error, "cannot be listed: pods is forbidden") {
+			t.Errorf("the groups are %+v", groups)
+		}
+		stop()
 	})
 }

@@ -58,7 +58,7 @@ func NewHandler(pools []Served) http.Handler {
 	} {
 		mux.HandleFunc("POST /pools/{pool}/"+verb, h.with(func(p Served, r *http.Request) (any, error) {
 			if !r.URL.Query().Has("key") {
-				return nil, rouse.Refuse("key", "", "is missing", "name the key of a group; it may be empty")
+				return nil, rouse.Refuse("key", "", "is missing", "name a group by its key, which may be empty, or by NAMESPACE/KEY if namespaces are apart")
 			}
 			key := r.URL.Query().Get("key")
 			return Operated{p.Manager.config.Name, key, verb}, do(p.Manager, key, r)
@@ -84,13 +84,14 @@ type handler struct {
 
 // Summary is one line in the list of pools.
 type Summary struct {
-	Pool    string    `json:"pool"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since,omitzero"` // when this process became its leader
-	Groups  int       `json:"groups"`
-	Workers int       `json:"workers"`
-	Waiting int       `json:"waiting"`          // groups and starts that wait for a limit
-	Leader  string    `json:"leader,omitempty"` // the process that leads it, if known
+	Pool       string    `json:"pool"`
+	Namespaces string    `json:"namespaces"` // shared or apart
+	State      string    `json:"state"`
+	Since      time.Time `json:"since,omitzero"` // when this process became its leader
+	Groups     int       `json:"groups"`
+	Workers    int       `json:"workers"`
+	Waiting    int       `json:"waiting"`          // groups and starts that wait for a limit
+	Leader     string    `json:"leader,omitempty"` // the process that leads it, if known
 }
 
 // Operated is the answer to an operation on the group of a key.
@@ -105,7 +106,7 @@ func Summaries(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: v.Pool, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups), Waiting: v.Waits,
+		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups), Waiting: v.Waits,
 			Leader: p.Transport.Leader()}
 		for _, g := range v.Groups {
 			if g.Limit != "" {

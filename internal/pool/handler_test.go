@@ -64,8 +64,8 @@ func TestHandler(t *testing.T) {
 		status       int
 		contains     string
 	}{
-		{"GET", "/pools", 200, `[{"pool":"core","state":"leading","groups":0,"workers":0,"waiting":0,"leader":"other"}]`},
-		{"GET", "/pools/core", 200, `{"pool":"core","leads":false,"groups":[],"leader":"other"}`},
+		{"GET", "/pools", 200, `[{"pool":"core","namespaces":"shared","state":"leading","groups":0,"workers":0,"waiting":0,"leader":"other"}]`},
+		{"GET", "/pools/core", 200, `{"pool":"core","namespaces":"shared","leads":false,"groups":[],"leader":"other"}`},
 		{"POST", "/pools/core/stop?key=k", 503, "does not lead"},
 		{"POST", "/pools/core/restart?key=", 503, "does not lead"},
 		{"POST", "/pools/core/pin?key=k&off=true", 503, "does not lead"},

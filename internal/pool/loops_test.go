@@ -93,7 +93,7 @@ func TestBacklogKeepsItsWorkers(t *testing.T) {
 // TestAwaitWaitsForItsGeneration checks that Await does not return before the loop has reached the
 // generation, as the loop may be about to unbind the queue.
 func TestAwaitWaitsForItsGeneration(t *testing.T) {
-	l := newQueueLoop(nil, Timing{}.withDefaults(), []Queue{{Key: "k", Bound: true}})
+	l := newQueueLoop(nil, &Config{Timing: Timing{}.withDefaults()}, []Queue{{Key: "k", Bound: true}})
 	l.moved = newSignal()
 	l.adopt(Target{5, map[string]Status{"k": Unbound}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +141,7 @@ func TestGoneIsCertain(t *testing.T) {
 
 // TestPlans checks the plan for workers in each state of a queue.
 func TestPlans(t *testing.T) {
-	l := newQueueLoop(nil, Timing{}.withDefaults(), nil)
+	l := newQueueLoop(nil, &Config{Timing: Timing{}.withDefaults()}, nil)
 	for _, c := range []struct {
 		is   string
 		want Status

@@ -26,9 +26,12 @@ type Config struct {
 	// call Term.Loads with current numbers, several times in the unbind delay.
 	MaxWork time.Duration
 
+	// Namespaces is Shared or Apart: whether namespaces share the group of a key; Shared if empty.
+	Namespaces string
+
 	Workers int // of a group; 1 if zero
 	Limits  Limits
-	Pinned  []string // keys whose groups are always there
+	Pinned  []string // names of the groups that are always there
 	Timing  Timing
 	Driver  driver.Driver
 	Log     *slog.Logger // slog.Default if nil
@@ -56,13 +59,16 @@ func (c *Config) check() error {
 		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
 	case len(c.Pinned) > maxPinned:
 		return rouse.Refuse("pinned", fmt.Sprint(len(c.Pinned)), "are too many keys", fmt.Sprintf("name up to %d", maxPinned))
+	case c.Namespaces != Shared && c.Namespaces != Apart:
+		return rouse.Refuse("namespaces", c.Namespaces, "is neither shared nor apart",
+			"write shared for one group of all namespaces, or apart for a group of each")
 	case c.Driver == nil:
 		return rouse.Refuse("driver", "", "is missing", "name what starts the workers")
 	case c.Metrics == nil:
 		return rouse.Refuse("metrics", "", "is missing", "make them with NewRegistry")
 	}
-	for _, key := range c.Pinned {
-		if err := CheckKey(key); err != nil {
+	for _, name := range c.Pinned {
+		if _, err := c.ParseGroup(name); err != nil {
 			return rouse.Under("pinned", err)
 		}
 	}
@@ -76,7 +82,7 @@ type Manager struct {
 
 	mu     sync.Mutex
 	term   *Term           // nil while there is none
-	pinned map[string]bool // keys that have a group in each term
+	pinned map[string]bool // groups of each term
 }
 
 // maxPinned is the maximum number of pinned keys of a pool.
@@ -84,6 +90,7 @@ const maxPinned = 1000
 
 // NewManager returns a manager, which is idle until Begin starts a term.
 func NewManager(c Config) (*Manager, error) {
+	c.Namespaces = cmp.Or(c.Namespaces, Shared)
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", c.Name, err)
 	}
@@ -92,8 +99,12 @@ func NewManager(c Config) (*Manager, error) {
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Timing, c.Limits = c.Timing.withDefaults(), c.Limits.withDefaults()
 	m := &Manager{config: c, log: c.Log.With("pool", c.Name), pinned: map[string]bool{}}
-	for _, key := range c.Pinned {
-		m.pinned[key] = true
+	for _, name := range c.Pinned {
+		group, err := c.ParseGroup(name)
+		if err != nil {
+			return nil, fmt.Errorf("pool %q: %w", c.Name, err)
+		}
+		m.pinned[group] = true
 	}
 	return m, nil
 }

@@ -41,6 +41,7 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 	gauge("workers", "Workers by state.", "state")
 	gauge("waiting", "Groups and starts that wait for a limit, by the limit.", "limit")
 	gauge("poison_requests", "Requests in the poison inventory.")
+	gauge("failing", "Groups whose last call of the driver or the transport failed.")
 	gauge("leads", "1 while this process leads the pool.")
 	seconds("first_worker_seconds", "From the request that made a group to the first report of one of its workers.")
 	seconds("orphan_seconds", "From the arrival of an orphan until its queue has it.")
@@ -54,7 +55,7 @@ type Metrics struct {
 	requests, groups, workers, waiting                 *prometheus.GaugeVec
 	lag                                                prometheus.ObserverVec
 	cold, lost, stalls, overMaxWork                    prometheus.Counter
-	poison, leads                                      prometheus.Gauge
+	poison, leads, failing                             prometheus.Gauge
 	firstWorker, orphanWait                            prometheus.Observer
 }
 
@@ -86,6 +87,7 @@ func (r *Registry) Pool(name string) *Metrics {
 		lost:        r.counters["lost_on_delete_total"].With(is),
 		poison:      r.gauges["poison_requests"].With(is),
 		leads:       r.gauges["leads"].With(is),
+		failing:     r.gauges["failing"].With(is),
 		firstWorker: r.histograms["first_worker_seconds"].With(is),
 		orphanWait:  r.histograms["orphan_seconds"].With(is),
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Operations on the group of a key. They fail with rouse.ErrUnavailable in a process that does not lead the
+// Operations on a group, by its name. They fail with rouse.ErrUnavailable in a process that does not lead the
 // pool.
 
 // leading returns the current term.
@@ -20,14 +20,22 @@ func (m *Manager) leading() (*Term, error) {
 	return nil, fmt.Errorf("pool %s: %w: this process does not lead it", m.config.Name, rouse.ErrUnavailable)
 }
 
-func (m *Manager) noGroup(key string) error {
-	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(key, 64), rouse.ErrNotFound)
+// leadingGroup returns the current term, and the group with a name.
+func (m *Manager) leadingGroup(name string) (t *Term, group string, err error) {
+	if t, err = m.leading(); err == nil {
+		group, err = m.config.ParseGroup(name)
+	}
+	return t, group, err
+}
+
+func (m *Manager) noGroup(name string) error {
+	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(name, 64), rouse.ErrNotFound)
 }
 
 // Stop ends the group of a key as if it had been idle for long: its workers finish their requests, and the
 // key is unpinned. A request in its queue, or a new one, starts the group again.
-func (m *Manager) Stop(key string) error {
-	t, err := m.leading()
+func (m *Manager) Stop(name string) error {
+	t, key, err := m.leadingGroup(name)
 	if err != nil {
 		return err
 	}
@@ -37,34 +45,31 @@ func (m *Manager) Stop(key string) error {
 	found := false
 	t.tracker.do(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
 	if !found {
-		return m.noGroup(key)
+		return m.noGroup(name)
 	}
-	m.log.Info("the group of a key is stopped on request", "key", key)
+	m.log.Info("the group of a key is stopped on request", "key", name)
 	return nil
 }
 
 // Restart replaces the workers of a key: existing ones finish their requests, new ones are started.
-func (m *Manager) Restart(key string) error {
-	t, err := m.leading()
+func (m *Manager) Restart(name string) error {
+	t, key, err := m.leadingGroup(name)
 	if err != nil {
 		return err
 	}
 	if !t.tracker.known(key) {
-		return m.noGroup(key)
+		return m.noGroup(name)
 	}
-	m.log.Info("the workers of a key are replaced on request", "key", key)
+	m.log.Info("the workers of a key are replaced on request", "key", name)
 	t.groups.stall(key)
 	return nil
 }
 
 // Pin keeps the group of a key Active, even without requests, until it is unpinned or stopped, or this
 // process ends.
-func (m *Manager) Pin(key string, on bool) error {
-	t, err := m.leading()
+func (m *Manager) Pin(name string, on bool) error {
+	t, key, err := m.leadingGroup(name)
 	if err != nil {
-		return err
-	}
-	if err := CheckKey(key); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -78,7 +83,7 @@ func (m *Manager) Pin(key string, on bool) error {
 		delete(m.pinned, key)
 	}
 	t.tracker.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
-	m.log.Info("the pin of the group of a key was changed on request", "key", key, "pinned", on)
+	m.log.Info("the pin of the group of a key was changed on request", "key", name, "pinned", on)
 	return nil
 }
 

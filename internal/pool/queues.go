@@ -38,6 +38,7 @@ type queueLoop struct {
 	queues  Queues
 	tracker *liveTracker
 	log     *slog.Logger
+	failing failureLog
 	metrics *Metrics
 	gone    func(key string) bool // reports whether the key has no workers left
 	moved   *signal               // of the group loop: a phase may be another one
@@ -47,6 +48,10 @@ type queueLoop struct {
 	free func(key string, unbound time.Time) bool
 
 	pending map[string]bool // keys whose queue may differ from the target; owned by the loop's goroutine
+
+	// old has the groups that the pool would not make any more, by their names, which may be routing keys of
+	// others.
+	old map[string]string
 
 	mu      sync.Mutex // guards the fields below; only the loop's goroutine writes states and target
 	target  Target
@@ -60,7 +65,7 @@ type queueLoop struct {
 type queueState struct {
 	phase  phase
 	busy   bool      // a call is in flight that may have changed it already
-	failed error     // the last call, if it did
+	failed *trouble  // of the last call, if it did
 	retry  time.Time // no call before, as the last one failed
 	since  time.Time // since when an unbound queue certainly is
 	look   time.Time // no inspection of an unwanted queue before
@@ -68,6 +73,10 @@ type queueState struct {
 	rest   time.Time // the name is not used before
 
 	suspect bool // whether it exists must be verified first
+
+	// old means that its group is one that the pool would not make any more: it is not bound again. left, that
+	// requests were found in it, for which its workers have to run.
+	old, left bool
 }
 
 // waiter waits until the loop has reached a generation and the queue of a key is bound.
@@ -76,13 +85,17 @@ type waiter struct {
 	released   chan struct{}
 }
 
-func newQueueLoop(q Queues, t Timing, there []Queue) *queueLoop {
-	l := &queueLoop{loop: newLoop(t), queues: q, pending: map[string]bool{}, states: map[string]*queueState{},
+func newQueueLoop(q Queues, c *Config, there []Queue) *queueLoop {
+	l := &queueLoop{loop: newLoop(c.Timing), queues: q, old: map[string]string{}, pending: map[string]bool{}, states: map[string]*queueState{},
 		waiting: map[string][]*waiter{}, doubted: map[string]bool{}, touched: map[string]bool{}}
 	for _, queue := range there {
 		st := &queueState{phase: unbound, since: time.Now()}
 		if queue.Bound {
 			st.phase = bound
+		}
+		if !c.owns(queue.Key) {
+			st.old = true
+			l.old[GroupName(queue.Key)] = queue.Key
 		}
 		l.states[queue.Key] = st
 		l.pending[queue.Key], l.touched[queue.Key] = true, true
@@ -125,6 +138,8 @@ func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operat
 	switch {
 	case st.suspect:
 		return l.verify, st.retry
+	case want == Active && st.phase != bound && l.takenBy(key):
+		return l.open, now.Add(l.timing.Interval) // or when the other one is unbound
 	case want == Active && st.phase == absent:
 		return l.open, latest(st.retry, st.rest)
 	case want == Active && st.phase != bound:
@@ -142,6 +157,21 @@ func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operat
 		return nil, st.rest
 	}
 	return nil, time.Time{}
+}
+
+// takenBy reports whether an old group still gets the requests that are routed by the name of a group, which
+// would go to both.
+func (l *queueLoop) takenBy(key string) bool {
+	old, ok := l.old[GroupName(key)]
+	return ok && l.states[old] != nil && l.states[old].phase == bound
+}
+
+// oldGroup returns the group with a name that is to end, while it is there.
+func (l *queueLoop) oldGroup(name string) (group string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, ok := l.old[name]
+	return old, ok && l.states[old] != nil
 }
 
 func latest(a, b time.Time) time.Time {
@@ -192,13 +222,18 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 	st.busy = true
 	l.touched[key] = true
 	l.mu.Unlock()
-	l.call(ctx, func(ctx context.Context) func() {
-		outcome, err := f(ctx, key)
+	l.call(ctx, func(calling context.Context) func() {
+		outcome, err := f(calling, key)
 		return func() {
 			now := time.Now()
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			st.busy, st.failed = false, err
+			st.busy = false
+			if errors.Is(err, ErrNoQueue) || errors.Is(err, ErrInUse) {
+				st.failed = &trouble{err: err} // which is the answer
+			} else {
+				st.failed = l.failing.note(ctx, st.failed, err, "a call for a request queue failed and is retried", "key", GroupName(key))
+			}
 			switch {
 			case err == nil:
 				outcome(st, now)
@@ -209,9 +244,6 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 				st.retry = now.Add(l.timing.Interval)
 			default:
 				st.retry = now.Add(l.timing.Interval)
-				if ctx.Err() == nil {
-					l.log.Warn("a call for a request queue failed and is retried", "key", key, "error", err)
-				}
 				l.metrics.failures.WithLabelValues("queue").Inc()
 			}
 			l.pending[key], l.touched[key] = true, true
@@ -244,8 +276,10 @@ func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, 
 	return func(st *queueState, now time.Time) {
 		switch {
 		case l.target.Groups[key] != Inactive: // it was requested in the meantime
+		case load.Ready > 0 && st.old:
+			st.phase, st.left, st.look = unbound, true, l.again(now)
 		case load.Ready > 0:
-			l.log.Info("requests are left in a queue that was to be stopped", "key", key, "requests", load.Ready)
+			l.log.Info("requests are left in a queue that was to be stopped", "key", GroupName(key), "requests", load.Ready)
 			l.tracker.require(key, 0)
 		case st.phase == unbound && !l.free(key, st.since):
 			st.look = l.again(now)
@@ -273,7 +307,7 @@ func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, t
 	return func(st *queueState, now time.Time) {
 		st.phase, st.rest, st.quiet = absent, now.Add(l.timing.Rest), time.Time{}
 		if l.metrics.lost.Add(float64(lost)); lost > 0 {
-			l.log.Error("requests were lost with the queue that they were in", "key", key, "requests", lost)
+			l.log.Error("requests were lost with the queue that they were in", "key", GroupName(key), "requests", lost)
 		}
 	}, err
 }
@@ -327,7 +361,7 @@ func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
 		delete(l.waiting, key)
 	}
 	if st := l.states[key]; st != nil && st.failed != nil {
-		return fmt.Errorf("%w; its queue: %w", ctx.Err(), st.failed)
+		return fmt.Errorf("%w; its queue: %w", ctx.Err(), st.failed.err)
 	}
 	return ctx.Err()
 }
@@ -368,6 +402,8 @@ func (l *queueLoop) plan(key string) plan {
 		return end
 	case wanted && st.phase != absent && !(st.phase == closing && st.busy): // a closing queue with a call in flight may be about to be deleted
 		return run
+	case st.phase == unbound && st.left:
+		return run
 	case wanted || st.phase == bound || st.phase == unbound:
 		return keep
 	}
@@ -400,7 +436,7 @@ func (l *queueLoop) status() (Generation, map[string]queueStatus) {
 	defer l.mu.Unlock()
 	list := make(map[string]queueStatus, len(l.states))
 	for key, st := range l.states {
-		list[key] = queueStatus{st.phase.status(), st.phase == closing, st.failed}
+		list[key] = queueStatus{st.phase.status(), st.phase == closing, st.failed.cause()}
 	}
 	return l.target.Generation, list
 }

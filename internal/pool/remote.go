@@ -17,9 +17,9 @@ type Controller interface {
 type Caller interface {
 	Run(ctx context.Context)
 	Deliver(ctx context.Context, key string, fires []rouse.Fire, settle func(i int, o rouse.Outcome))
-	Obstacle() string                  // what keeps requests from the broker; "" if nothing does
-	Near(key string, in time.Duration) // a fire for the key is due soon
-	Drain()                            // defers all fires from now on
+	Obstacle() string                             // what keeps requests from the broker; "" if nothing does
+	Near(namespace, key string, in time.Duration) // a fire of a namespace for the key is due soon
+	Drain()                                       // defers all fires from now on
 }
 
 // CallerOptions configure a caller. Zero fields mean the default.

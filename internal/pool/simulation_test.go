@@ -434,7 +434,7 @@ func (w *simulation) answers(id int) int {
 	return w.answered[id]
 }
 
-// metric returns the value of a counter of the last term.
+// metric returns the value of a counter or gauge of the last term.
 func (w *simulation) metric(name string) float64 {
 	w.t.Helper()
 	families, err := w.registry.Gather()
@@ -443,7 +443,7 @@ func (w *simulation) metric(name string) float64 {
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
 	w.t.Fatalf("there is no metric %s", name)

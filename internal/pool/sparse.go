@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,8 +19,13 @@ type Sparse struct {
 // mostLines is the maximum number of lines per second.
 const mostLines = 10
 
-// Warn writes a line, or counts it as dropped.
+// Warn writes a warning, or counts it as dropped.
 func (s *Sparse) Warn(log *slog.Logger, text string, args ...any) {
+	s.Write(log, slog.LevelWarn, text, args...)
+}
+
+// Write writes a line, or counts it as dropped.
+func (s *Sparse) Write(log *slog.Logger, level slog.Level, text string, args ...any) {
 	s.mu.Lock()
 	now, left := time.Now(), 0
 	if now.Sub(s.second) >= time.Second {
@@ -36,6 +42,6 @@ func (s *Sparse) Warn(log *slog.Logger, text string, args ...any) {
 		log.Warn("similar log lines were dropped", "lines", left)
 	}
 	if !over {
-		log.Warn(text, args...)
+		log.Log(context.Background(), level, text, args...)
 	}
 }

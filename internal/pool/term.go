@@ -38,14 +38,16 @@ type Term struct {
 
 func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	c := &m.config
-	keys := make([]string, len(there))
-	for i, q := range there {
-		keys[i] = q.Key
+	var keys []string
+	for _, q := range there {
+		if c.owns(q.Key) {
+			keys = append(keys, q.Key)
+		}
 	}
 	t := &Term{manager: m, metrics: c.Metrics, debounce: newDebouncer(c.ExtraLifetime), began: time.Now(),
 		cold: map[string]time.Time{}, seen: map[string]time.Time{}, served: map[string]time.Time{},
 		stopped: map[string]*stop{}}
-	t.queues = newQueueLoop(queues, c.Timing, there)
+	t.queues = newQueueLoop(queues, c, there)
 	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
 	t.groups.starts.limits = c.Limits
 	tracker := NewTracker(c.Delays, t.began, keys)
@@ -56,14 +58,18 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	t.tracker = newLiveTracker(tracker, t.queues.wake.send)
 
 	t.queues.tracker, t.queues.log, t.queues.metrics = t.tracker, m.log, c.Metrics
-	t.groups.log, t.groups.metrics = m.log, c.Metrics
+	t.queues.failing.log, t.groups.failing.log, t.groups.metrics = m.log, m.log, c.Metrics
 	t.groups.reached = func() { t.limits.reached(m.log) }
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
 	t.queues.gone, t.queues.free, t.queues.moved = t.groups.gone, t.free, t.groups.wake
 	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
 	t.groups.group = func(key string) driver.Group {
 		vars := maps.Clone(queues.Vars(key))
-		vars["WORKER_POOL"], vars["WORKER_KEY"], vars["WORKER_KEY_ENCODED"] = c.Name, key, Encode(key, 3*MaxKey)
+		namespace, plain := SplitGroup(key)
+		vars["WORKER_POOL"], vars["WORKER_KEY"], vars["WORKER_KEY_ENCODED"] = c.Name, plain, Encode(plain, 3*MaxKey)
+		if namespace != "" {
+			vars["WORKER_NAMESPACE"] = namespace
+		}
 		return driver.Group{Key: key, Workers: c.Workers, Vars: vars}
 	}
 	return t
@@ -131,9 +137,6 @@ func (t *Term) Note(key, event string) {
 	default:
 		return // of a newer protocol version
 	}
-	if CheckKey(key) != nil {
-		return
-	}
 	t.metrics.reports.WithLabelValues(event).Inc()
 	if event == Wanted {
 		t.require(key, 0)
@@ -154,11 +157,31 @@ func (t *Term) Note(key, event string) {
 	if p, ok := t.manager.config.Driver.(driver.Pauser); ok && event != Started {
 		p.Proved(key)
 	}
+	if !t.manager.config.owns(key) {
+		return // its group is to end
+	}
 	starts := event == Started || event == Ready
 	if starts && t.tracker.known(key) || !starts && !t.debounce.admit(now, key) {
 		return
 	}
 	t.require(key, t.manager.config.ExtraLifetime)
+}
+
+// NoteNamed is Note for a worker that knows the name of its group.
+func (t *Term) NoteNamed(name, event string) error {
+	group, err := t.named(name)
+	if err == nil {
+		t.Note(group, event)
+	}
+	return err
+}
+
+// named returns the group with a name, which is one that is to end as long as it is there.
+func (t *Term) named(name string) (group string, err error) {
+	if old, ok := t.queues.oldGroup(name); ok {
+		return old, nil
+	}
+	return t.manager.config.ParseGroup(name)
 }
 
 // Loads takes the contents of all request queues as of a time, by key, after each count of the transport.
@@ -183,11 +206,11 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 			t.mu.Lock()
 			t.stopped[key] = &stop{now, now}
 			t.mu.Unlock()
-			t.manager.log.Warn("workers hold requests for longer than max_work and are stopped", "key", key,
+			t.manager.log.Warn("workers hold requests for longer than max_work and are stopped", "key", GroupName(key),
 				"requests", l.Held, "for", held, "max_work", maxWork)
 			t.metrics.overMaxWork.Inc()
 		case patience > 0 && quiet > patience && len(workers[key]) > 0:
-			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", key, "requests", l.Held, "for", quiet)
+			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", GroupName(key), "requests", l.Held, "for", quiet)
 			t.metrics.stalls.Inc()
 		default:
 			continue
@@ -210,6 +233,18 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 	t.tracker.count(load, asOf)
 }
 
+// failing returns how many groups there are whose last call failed.
+func (t *Term) failing(queues map[string]queueStatus) int {
+	failed := t.groups.failures()
+	n := len(failed)
+	for key, q := range queues {
+		if _, counted := failed[key]; q.failed != nil && !counted {
+			n++
+		}
+	}
+	return n
+}
+
 // stop is when workers were stopped, and when they were last seen to drain.
 type stop struct{ at, drained time.Time }
 
@@ -217,11 +252,15 @@ type stop struct{ at, drained time.Time }
 // request counts as caused by that. It must exceed the interval of counts.
 const overworkedFor = 30 * time.Second
 
-// Overworked reports whether the workers of a key have just been stopped because of max_work.
-func (t *Term) Overworked(key string) bool {
+// Overworked reports whether the workers of the group with a name have just been stopped because of max_work.
+func (t *Term) Overworked(name string) bool {
+	group, err := t.named(name)
+	if err != nil {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stopped[key] != nil
+	return t.stopped[group] != nil
 }
 
 func (t *Term) noteServed(key string, now time.Time) {
@@ -274,7 +313,7 @@ func (t *Term) free(key string, unbound time.Time) bool {
 		return false
 	}
 	t.manager.log.Warn("the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
-		"key", key, "max_work", maxWork)
+		"key", GroupName(key), "max_work", maxWork)
 	t.metrics.overMaxWork.Inc()
 	return true
 }
@@ -315,7 +354,7 @@ func (l *limitLog) reached(log *slog.Logger) {
 
 // Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
 func (t *Term) Overdue(key string) {
-	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key", key)
+	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key", GroupName(key))
 	t.metrics.stalls.Inc()
 	t.groups.stall(key)
 }
@@ -361,6 +400,7 @@ func (t *Term) count(ctx context.Context) {
 			t.metrics.workers.WithLabelValues(string(s)).Set(float64(workers[s]))
 		}
 		_, queues := t.queues.status()
+		t.metrics.failing.Set(float64(t.failing(queues)))
 		t.mu.Lock()
 		for _, m := range []map[string]time.Time{t.cold, t.seen, t.served} {
 			maps.DeleteFunc(m, func(key string, _ time.Time) bool {

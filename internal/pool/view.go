@@ -14,6 +14,7 @@ import (
 // View is a snapshot of a pool.
 type View struct {
 	Pool       string      `json:"pool"`
+	Namespaces string      `json:"namespaces"`           // shared or apart
 	Leads      bool        `json:"leads"`                // this process manages it; what follows is empty if it does not
 	Since      time.Time   `json:"since,omitzero"`       // when it began to
 	Generation Generation  `json:"generation,omitempty"` // of the target
@@ -26,9 +27,10 @@ type View struct {
 
 // WaitView is a key whose group would be over a limit.
 type WaitView struct {
-	Key   string    `json:"key"`
-	Limit string    `json:"limit"`
-	Since time.Time `json:"since"`
+	Namespace string    `json:"namespace,omitempty"` // of its group, if namespaces are apart
+	Key       string    `json:"key"`
+	Limit     string    `json:"limit"`
+	Since     time.Time `json:"since"`
 }
 
 // mostShown is the maximum number of waiting keys in a View.
@@ -36,21 +38,22 @@ const mostShown = 100
 
 // GroupView is a snapshot of a group.
 type GroupView struct {
-	Key     string          `json:"key"`
-	Status  string          `json:"status"`               // that it should have
-	Queue   string          `json:"queue"`                // what its queue is, in the same words, or closing
-	Error   string          `json:"error,omitempty"`      // why its queue is not what it should be, or its workers cannot be started or ended
-	Report  time.Time       `json:"last_report,omitzero"` // of its workers
-	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
-	Held    int             `json:"held"`                 // requests that its workers had then
-	Limit   string          `json:"limit,omitempty"`      // its workers wait for this one
-	Pinned  bool            `json:"pinned,omitempty"`
-	Workers []driver.Worker `json:"workers"`
+	Namespace string          `json:"namespace,omitempty"` // whose group it is, if namespaces are apart
+	Key       string          `json:"key"`
+	Status    string          `json:"status"`               // that it should have
+	Queue     string          `json:"queue"`                // what its queue is, in the same words, or closing
+	Error     string          `json:"error,omitempty"`      // why its queue is not what it should be, or its workers cannot be started or ended
+	Report    time.Time       `json:"last_report,omitzero"` // of its workers
+	Ready     int             `json:"ready"`                // requests in its queue, when they were last counted
+	Held      int             `json:"held"`                 // requests that its workers had then
+	Limit     string          `json:"limit,omitempty"`      // its workers wait for this one
+	Pinned    bool            `json:"pinned,omitempty"`
+	Workers   []driver.Worker `json:"workers"`
 }
 
 // View returns a snapshot of the pool.
 func (m *Manager) View() View {
-	v := View{Pool: m.config.Name, Groups: []GroupView{}}
+	v := View{Pool: m.config.Name, Namespaces: m.config.Namespaces, Groups: []GroupView{}}
 	t := m.current()
 	if t == nil {
 		return v
@@ -74,9 +77,10 @@ func (m *Manager) View() View {
 	waiting := t.tracker.waiting()
 	v.Waits = len(waiting)
 	for _, w := range waiting[:min(len(waiting), mostShown)] {
-		v.Waiting = append(v.Waiting, WaitView{w.key, w.limit, w.since})
+		namespace, key := SplitGroup(w.key)
+		v.Waiting = append(v.Waiting, WaitView{namespace, key, w.limit, w.since})
 	}
-	limited, failed := t.groups.limits(), t.groups.failures()
+	limited, failed, unlisted := t.groups.limits(), t.groups.failures(), t.groups.listFailure()
 	t.mu.Lock()
 	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
@@ -85,20 +89,26 @@ func (m *Manager) View() View {
 	m.mu.Unlock()
 	for key := range keys {
 		q := queues[key]
-		g := GroupView{Key: key, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: seen[key], Workers: workers[key],
-			Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
+		namespace, plain := SplitGroup(key)
+		g := GroupView{Namespace: namespace, Key: plain, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: seen[key],
+			Workers: slices.Clone(workers[key]), Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
 		if q.closing {
 			g.Queue = "closing"
 		}
-		if err := cmp.Or(q.failed, failed[key]); err != nil {
+		if err := cmp.Or(q.failed, failed[key], unlisted); err != nil {
 			g.Error = err.Error()
+		}
+		for i := range g.Workers {
+			g.Workers[i].Key = plain
 		}
 		if g.Workers == nil {
 			g.Workers = []driver.Worker{}
 		}
 		v.Groups = append(v.Groups, g)
 	}
-	slices.SortFunc(v.Groups, func(a, b GroupView) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(v.Groups, func(a, b GroupView) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Namespace, b.Namespace))
+	})
 	return v
 }
 
@@ -107,7 +117,7 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 	list := make([]rouse.PoolStatus, 0, len(pools))
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := rouse.PoolStatus{Pool: v.Pool, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instant(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
+		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instant(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
 		for i := range v.Groups {
 			g := v.Groups[i].Group()
 			s.Workers += len(g.Workers)
@@ -125,7 +135,7 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 
 // Group returns the group in the form of the API.
 func (g *GroupView) Group() rouse.PoolGroup {
-	out := rouse.PoolGroup{Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortened(g.Error), Limit: g.Limit, Pinned: g.Pinned,
+	out := rouse.PoolGroup{Namespace: g.Namespace, Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortened(g.Error), Limit: g.Limit, Pinned: g.Pinned,
 		LastReport: instant(g.Report), Ready: g.Ready, Held: g.Held}
 	for i := range g.Workers {
 		w := &g.Workers[i]

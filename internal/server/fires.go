@@ -64,8 +64,8 @@ func (s admittedFires) Recv() (*rousev1.SubscribeRequest, error) {
 	r, err := s.Fires_SubscribeServer.Recv()
 	if open := r.GetOpen(); err == nil && open != nil {
 		namespace, target := cmp.Or(open.Namespace, defaultNamespace), "stream:"+open.Channel
-		if strings.HasPrefix(open.Channel, poolScheme) { // requests of all namespaces go to the workers of a key
-			namespace, target = "", open.Channel
+		if strings.HasPrefix(open.Channel, poolScheme) { // its workers are those of one namespace, or of all
+			namespace, target = poolChannel(open.Channel)
 		}
 		if err = s.control.Require(s.Context(), access.FiresSubscribe, namespace, target, open.Labels); err == nil {
 			err = audit.Opened(s.Context())
@@ -76,6 +76,16 @@ func (s admittedFires) Recv() (*rousev1.SubscribeRequest, error) {
 
 // poolScheme begins the targets of pools, and the channels of their workers.
 const poolScheme = "pool:"
+
+// poolChannel returns the namespace whose requests a channel of workers has, which is empty if these are those
+// of all, and the target of the requests: "pool:NAME/NAMESPACE/KEY" has those of a namespace for pool:NAME/KEY.
+func poolChannel(channel string) (namespace, target string) {
+	parts := strings.SplitN(channel, "/", 3)
+	if len(parts) < 3 {
+		return "", channel
+	}
+	return parts[1], parts[0] + "/" + parts[2]
+}
 
 func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
 	report := timers.Report{FireID: r.FireId, Token: r.Token}

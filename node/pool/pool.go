@@ -138,6 +138,9 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 	if c.Requests == nil {
 		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
 	}
+	if c.Namespaces == "" && p.core.Config().AccessOn() {
+		c.Namespaces = pool.Apart
+	}
 	c.Driver, c.Log, c.Metrics, c.Limits.Owned = d, log, registry.Pool(c.Name), &p.owned
 	if spaces := p.core.Quotas(); spaces != nil {
 		c.Limits.Room = spaces.GroupRoom
@@ -186,8 +189,8 @@ func (p *part) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 // address is where workers reach the API: what is advertised, or where it listens, on loopback if that is
 // every address.
 func (p *part) address() string {
-	if at := p.core.Config().Advertise; at != "" {
-		return at
+	if p.core.Config().Advertise != "" {
+		return p.core.Advertised()
 	}
 	addr := p.core.Addr()
 	host, port, err := net.SplitHostPort(addr)

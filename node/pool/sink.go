@@ -71,14 +71,16 @@ func (p *part) work(ctx context.Context) error {
 type poolSink struct {
 	*local.Sink
 	remote map[string]pool.Caller // by the names of pools
+	apart  map[string]bool        // of these, those whose groups are each of one namespace
 	now    func() rouse.Instant
 }
 
 // target is the sink of all pools.
 func (p *part) target() poolSink {
-	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, now: p.now}
+	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, apart: map[string]bool{}, now: p.now}
 	for _, r := range p.remote {
-		s.remote[r.name] = r.caller
+		c := r.manager.Config()
+		s.remote[r.name], s.apart[r.name] = r.caller, c.Apart()
 	}
 	return s
 }
@@ -104,6 +106,15 @@ func (s poolSink) Check(spec *rouse.Spec) error {
 	return s.Sink.Check(spec)
 }
 
+// Lane returns a lane for each group.
+func (s poolSink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	lane := s.Sink.Lane(namespace, spec)
+	if name, ok := target.Pool(spec.Target); ok && s.apart[name] {
+		lane.Name = namespace + "/" + lane.Name
+	}
+	return lane
+}
+
 // Deliver makes requests.
 func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) > 0 {
@@ -124,12 +135,12 @@ func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
 }
 
 // Near tells of a fire that comes.
-func (s poolSink) Near(target string, at rouse.Instant) {
+func (s poolSink) Near(namespace, target string, at rouse.Instant) {
 	if c, key := s.caller(target); c != nil {
-		c.Near(key, at.Sub(s.now()))
+		c.Near(namespace, key, at.Sub(s.now()))
 		return
 	}
-	s.Sink.Near(target, at)
+	s.Sink.Near(namespace, target, at)
 }
 
 // drain puts off all requests, and what comes from now on.

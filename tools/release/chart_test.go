@@ -133,6 +133,10 @@ func TestTheChart(t *testing.T) {
 				"ServiceAccount rouse-controller", "Role rouse-controller", "RoleBinding rouse-controller", "Role timers-rouse-controller-objects in shop",
 				"Role timers-rouse-controller-objects in billing", "RoleBinding timers-rouse-controller-objects in shop", "RoleBinding timers-rouse-controller-objects in billing",
 				"CustomResourceDefinition timers.rouse.dev", "CustomResourceDefinition calendars.rouse.dev"}},
+		"pools": {append([]string{"-f", "testdata/pools.yaml"}, shared...), []string{"Deployment rouse", "Service rouse", "Service rouse-admin",
+			"ServiceAccount rouse", "ConfigMap rouse", "NetworkPolicy rouse", "PodDisruptionBudget rouse", "Role rouse", "RoleBinding rouse",
+			"Role timers-rouse-workers in timers", "RoleBinding timers-rouse-workers in timers",
+			"Role timers-rouse-workers in workers", "RoleBinding timers-rouse-workers in workers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), os.Getenv("ROUSE_HELM"), append([]string{"lint", "--strict", chart, "--set", "image.repository=r"}, c.values...)...).CombinedOutput(); err != nil {
@@ -145,11 +149,15 @@ func TestTheChart(t *testing.T) {
 			checkPod(t, objects[c.objects[0]])
 			checkController(t, rouse, objects["Deployment rouse-controller"])
 			text, _ := find(objects["ConfigMap rouse"], []string{"data", "rouse.yaml"}).(string)
-			checkSettings(t, rouse, text, c.objects[0] == "Deployment rouse")
+			pools, _ := find(objects["ConfigMap rouse"], []string{"data", "pools.yaml"}).(string)
+			checkSettings(t, rouse, text, pools, c.objects[0] == "Deployment rouse")
+			checkWorkers(t, objects)
 		})
 	}
 	for values, want := range map[string]string{
-		"replicas=2,insecure=true":                               "give store.secret",
+		"replicas=2,insecure=true":           "give store.secret",
+		"insecure=true,config.pools=/p.yaml": "is set by the chart",
+		"insecure=true,store.secret=s,pools[0].name=p,pools[0].transport=store,pools[0].driver.kubernetes.instance=i": "its workers would be left",
 		"replicas=1":                                             "give both, or insecure=true",
 		"insecure=true,config.store=mem:":                        "is set by the chart",
 		"insecure=true,replica=2":                                "additional properties 'replica' not allowed",
@@ -165,13 +173,39 @@ func TestTheChart(t *testing.T) {
 	}
 }
 
-// checkSettings has rouse read the rendered configuration, with secrets as they are in a pod.
-func checkSettings(t *testing.T, rouse, text string, shared bool) {
+// checkWorkers checks that nodes whose pools have the driver kubernetes may do what it does, where it does it,
+// and have a token for that.
+func checkWorkers(t *testing.T, objects map[string]map[string]any) {
+	t.Helper()
+	for namespace, want := range map[string]string{"timers": "deployments statefulsets pods scaledobjects", "workers": "deployments statefulsets pods horizontalpodautoscalers"} {
+		role := objects["Role timers-rouse-workers in "+namespace]
+		if role == nil {
+			continue
+		}
+		var have []string
+		for _, rule := range find(role, []string{"rules"}).([]any) {
+			for _, r := range find(rule, []string{"resources"}).([]any) {
+				have = append(have, r.(string))
+			}
+		}
+		if got := strings.Join(have, " "); got != want {
+			t.Errorf("in %s nodes may change %s; want %s", namespace, got, want)
+		}
+		if find(objects["Deployment rouse"], []string{"spec", "template", "spec", "automountServiceAccountToken"}) != true {
+			t.Error("nodes have no token for their pools")
+		}
+	}
+}
+
+// checkSettings has rouse read the rendered configuration, with secrets as they are in a pod whose address is of
+// IPv4 or IPv6.
+func checkSettings(t *testing.T, rouse, text, pools string, shared bool) {
 	t.Helper()
 	dir := t.TempDir()
+	address := ""
 	run := func(args ...string) []byte {
 		cmd := exec.CommandContext(t.Context(), rouse, args...)
-		if cmd.Env = os.Environ(); shared {
+		if cmd.Env = append(os.Environ(), "ROUSE_ADVERTISE="+address, "QUEUE=amqp://guest:guest@queue/"); shared {
 			cmd.Env = append(cmd.Env, "ROUSE_STORE=postgres://rouse@db.internal/rouse")
 		}
 		out, err := cmd.CombinedOutput()
@@ -181,7 +215,8 @@ func checkSettings(t *testing.T, rouse, text string, shared bool) {
 		return out
 	}
 	run("cert", "dev", filepath.Join(dir, "tls"))
-	files := map[string][]byte{"rouse.yaml": []byte(strings.ReplaceAll(text, "/etc/rouse/", dir+"/")), "admin/key": run("key", "generate"), "sealing/keys": run("secret", "new-key")}
+	files := map[string][]byte{"rouse.yaml": []byte(strings.ReplaceAll(text, "/etc/rouse/", dir+"/")), "admin/key": run("key", "generate"), "sealing/keys": run("secret", "new-key"),
+		"config/pools.yaml": []byte(pools)}
 	for name, body := range files {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -195,8 +230,14 @@ func checkSettings(t *testing.T, rouse, text string, shared bool) {
 			t.Fatal(err)
 		}
 	}
-	run("config", "--config", filepath.Join(dir, "rouse.yaml"))
+	for _, ip := range []string{"10.0.0.12", "fd00::12"} {
+		address = strings.ReplaceAll(advertised, "$(POD_IP)", ip)
+		run("config", "--config", filepath.Join(dir, "rouse.yaml"))
+	}
 }
+
+// advertised is the address of a pod, from which checkPod has seen that it is in the workload.
+const advertised = "[$(POD_IP)]:7411"
 
 // checkController checks that rouse takes the arguments of the controller, and that its pods are none of the
 // nodes' service.
@@ -249,6 +290,7 @@ func checkPod(t *testing.T, workload map[string]any) {
 				Capabilities             struct{ Drop []string }
 			}
 			VolumeMounts []struct{ Name string }
+			Env          []struct{ Name, Value string }
 		}
 		Volumes []struct{ Name string }
 	}
@@ -262,6 +304,9 @@ func checkPod(t *testing.T, workload map[string]any) {
 	}
 	if c.LivenessProbe.HTTPGet.Path != "/livez" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.StartupProbe.HTTPGet.Path != "/livez" || c.LivenessProbe.HTTPGet.Port != "admin" {
 		t.Errorf("the probes are %+v", c)
+	}
+	if !slices.Contains(c.Env, struct{ Name, Value string }{"ROUSE_ADVERTISE", advertised}) {
+		t.Errorf("the pod advertises something else than %s: %v", advertised, c.Env)
 	}
 	if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks || pod.TerminationGracePeriodSeconds <= 25 {
 		t.Errorf("service links, or %d s to end: the grace is 20 s, after 5 s", pod.TerminationGracePeriodSeconds)

@@ -61,11 +61,11 @@ func BucketFromProto(p *Bucket) rouse.BucketStatus {
 // PoolToProto returns the message.
 func PoolToProto(p *rouse.PoolStatus) *Pool {
 	out := &Pool{Pool: p.Pool, Node: p.Node, State: p.State, Leader: p.Leader, SinceMs: int64(p.Since), GroupCount: uint64(p.GroupCount),
-		Workers: uint64(p.Workers), Ready: uint64(p.Ready), Held: uint64(p.Held), Waiting: uint64(p.Waiting)}
+		Workers: uint64(p.Workers), Ready: uint64(p.Ready), Held: uint64(p.Held), Waiting: uint64(p.Waiting), Namespaces: p.Namespaces}
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		group := &PoolGroup{Key: g.Key, Status: g.Status, Queue: g.Queue, Error: g.Error, Limit: g.Limit, Pinned: g.Pinned, LastReportMs: int64(g.LastReport),
-			Ready: uint64(g.Ready), Held: uint64(g.Held), Trouble: g.Trouble()}
+			Ready: uint64(g.Ready), Held: uint64(g.Held), Trouble: g.Trouble(), Namespace: g.Namespace}
 		for j := range g.Workers {
 			w := &g.Workers[j]
 			group.Workers = append(group.Workers, &PoolWorker{Id: w.ID, State: w.State, SinceMs: int64(w.Since), Starts: uint64(w.Starts), LastExit: w.LastExit})
@@ -78,10 +78,10 @@ func PoolToProto(p *rouse.PoolStatus) *Pool {
 // PoolFromProto returns what a message means.
 func PoolFromProto(p *Pool) rouse.PoolStatus {
 	out := rouse.PoolStatus{Pool: p.GetPool(), Node: p.GetNode(), State: p.GetState(), Leader: p.GetLeader(), Since: rouse.Instant(p.GetSinceMs()),
-		GroupCount: int(p.GetGroupCount()), Workers: int(p.GetWorkers()), Ready: int(p.GetReady()), Held: int(p.GetHeld()), Waiting: int(p.GetWaiting())}
+		GroupCount: int(p.GetGroupCount()), Workers: int(p.GetWorkers()), Ready: int(p.GetReady()), Held: int(p.GetHeld()), Waiting: int(p.GetWaiting()), Namespaces: p.GetNamespaces()}
 	for _, g := range p.GetGroups() {
 		group := rouse.PoolGroup{Key: g.GetKey(), Status: g.GetStatus(), Queue: g.GetQueue(), Error: g.GetError(), Limit: g.GetLimit(), Pinned: g.GetPinned(),
-			LastReport: rouse.Instant(g.GetLastReportMs()), Ready: int(g.GetReady()), Held: int(g.GetHeld())}
+			LastReport: rouse.Instant(g.GetLastReportMs()), Ready: int(g.GetReady()), Held: int(g.GetHeld()), Namespace: g.GetNamespace()}
 		for _, w := range g.GetWorkers() {
 			group.Workers = append(group.Workers, rouse.PoolWorker{ID: w.GetId(), State: w.GetState(), Since: rouse.Instant(w.GetSinceMs()), Starts: int(w.GetStarts()), LastExit: w.GetLastExit()})
 		}

@@ -1495,6 +1495,7 @@ type Pool struct {
 	Held          uint64       `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`        // requests that workers have
 	Waiting       uint64       `protobuf:"varint,10,opt,name=waiting,proto3" json:"waiting,omitempty"` // groups, and keys without one, that wait for a limit
 	Groups        []*PoolGroup `protobuf:"bytes,11,rep,name=groups,proto3" json:"groups,omitempty"`
+	Namespaces    string       `protobuf:"bytes,12,opt,name=namespaces,proto3" json:"namespaces,omitempty"` // shared, or apart: each namespace has groups of its own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1606,6 +1607,13 @@ func (x *Pool) GetGroups() []*PoolGroup {
 	return nil
 }
 
+func (x *Pool) GetNamespaces() string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return ""
+}
+
 // PoolGroup is the workers of a key.
 type PoolGroup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1619,7 +1627,8 @@ type PoolGroup struct {
 	Ready         uint64                 `protobuf:"varint,8,opt,name=ready,proto3" json:"ready,omitempty"`                                     // requests in its queue, when they were last counted
 	Held          uint64                 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`                                       // requests that its workers had then
 	Workers       []*PoolWorker          `protobuf:"bytes,10,rep,name=workers,proto3" json:"workers,omitempty"`
-	Trouble       string                 `protobuf:"bytes,11,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it does not do all of its work; empty: it does
+	Trouble       string                 `protobuf:"bytes,11,opt,name=trouble,proto3" json:"trouble,omitempty"`     // why it does not do all of its work; empty: it does
+	Namespace     string                 `protobuf:"bytes,12,opt,name=namespace,proto3" json:"namespace,omitempty"` // whose group it is; empty: namespaces share it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1727,6 +1736,13 @@ func (x *PoolGroup) GetWorkers() []*PoolWorker {
 func (x *PoolGroup) GetTrouble() string {
 	if x != nil {
 		return x.Trouble
+	}
+	return ""
+}
+
+func (x *PoolGroup) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
 	}
 	return ""
 }
@@ -12645,7 +12661,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x11ListPoolsResponse\x12$\n" +
 	"\x05pools\x18\x01 \x03(\v2\x0e.rouse.v1.PoolR\x05pools\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12*\n" +
-	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\xa3\x02\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\xc3\x02\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -12659,7 +12675,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04held\x18\t \x01(\x04R\x04held\x12\x18\n" +
 	"\awaiting\x18\n" +
 	" \x01(\x04R\awaiting\x12+\n" +
-	"\x06groups\x18\v \x03(\v2\x13.rouse.v1.PoolGroupR\x06groups\"\xa9\x02\n" +
+	"\x06groups\x18\v \x03(\v2\x13.rouse.v1.PoolGroupR\x06groups\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\f \x01(\tR\n" +
+	"namespaces\"\xc7\x02\n" +
 	"\tPoolGroup\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +
@@ -12672,7 +12691,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04held\x18\t \x01(\x04R\x04held\x12.\n" +
 	"\aworkers\x18\n" +
 	" \x03(\v2\x14.rouse.v1.PoolWorkerR\aworkers\x12\x18\n" +
-	"\atrouble\x18\v \x01(\tR\atrouble\"\x82\x01\n" +
+	"\atrouble\x18\v \x01(\tR\atrouble\x12\x1c\n" +
+	"\tnamespace\x18\f \x01(\tR\tnamespace\"\x82\x01\n" +
 	"\n" +
 	"PoolWorker\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +

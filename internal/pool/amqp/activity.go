@@ -10,6 +10,13 @@ import (
 // eventHeader is the header with the event in a report of a worker. The routing key is the worker's key.
 const eventHeader = "x-event"
 
+// noteReport passes a report to the term, or writes that it names no group.
+func (c *Controller) noteReport(term *pool.Term, name, event string) {
+	if err := term.NoteNamed(name, event); err != nil {
+		c.lines.Warn(c.log, "a report of a worker is ignored", "event", event, "error", err)
+	}
+}
+
 // noteActivity passes reports of workers to the term until ctx ends. There may be thousands a second, so they
 // are acknowledged in bulk. Reports of a broken connection are delivered again, which is harmless.
 func (c *Controller) noteActivity(ctx context.Context, conn *amqplink.Conn, term *pool.Term) error {
@@ -27,9 +34,9 @@ func (c *Controller) noteActivity(ctx context.Context, conn *amqplink.Conn, term
 			}
 			switch event := d.Headers[eventHeader].(type) {
 			case string:
-				term.Note(d.RoutingKey, event)
+				c.noteReport(term, d.RoutingKey, event)
 			case []byte:
-				term.Note(d.RoutingKey, string(event))
+				c.noteReport(term, d.RoutingKey, string(event))
 			}
 			if unsettled++; unsettled < window/4 && len(deliveries) > 0 {
 				continue

@@ -74,6 +74,7 @@ type Controller struct {
 	api     *management
 	vhost   string
 	host    string // of the broker, for messages
+	lines   pool.Sparse
 
 	mu     sync.Mutex
 	state  string

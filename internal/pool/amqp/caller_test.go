@@ -192,8 +192,8 @@ func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
 	c := h.newCaller(h.url, pool.CallerOptions{Prewarm: time.Minute})
 	const in = 8 * time.Second // longer than the lifetime of an idle group
 	fire := time.Now().Add(in)
-	c.caller.Near("far", time.Hour)
-	c.caller.Near("k", in)
+	c.caller.Near("n", "far", time.Hour)
+	c.caller.Near("n", "k", in)
 	h.eventually("the worker of the near one has come", func() bool { return h.started() == 1 })
 	h.eventually("the group is gone again", func() bool { return len(h.ctl.manager.View().Groups) == 0 })
 	if early := time.Until(fire); early > 0 {

@@ -11,6 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
 )
 
 // wait is a request that waits for its answer.
@@ -107,6 +108,14 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 // call makes one request.
 func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	w := &wait{fire: f, batch: batch, index: i}
+	name := a.groupName(f.Namespace, key)
+	if len(name) > pool.MaxKey {
+		o := failure(http.StatusUnprocessableEntity, fmt.Sprintf("namespace and key have %d bytes: use at most %d, or let the pool share namespaces", len(name), pool.MaxKey))
+		o.Verdict = rouse.Rejected
+		w.ending = time.AfterFunc(0, func() {})
+		w.report(o)
+		return
+	}
 	patience := a.c.config.MessageTTL + f.Spec.Retry.Effective().Timeout
 	a.mu.Lock()
 	_, twice := a.waits[f.ID]
@@ -126,16 +135,29 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 		w.report(putOff(time.Second, "RabbitMQ is away"))
 		return
 	}
-	if err := l.publish(a.c.names.requestExchange(), key, request(f)); err != nil {
+	if err := l.publish(a.c.names.requestExchange(), name, request(f, key)); err != nil {
 		a.settle(f.ID, failure(0, err.Error()), batch)
 		l.conn.Cut() // ends the session; the next one reconnects
 	}
 }
 
+// Headers of the request of a fire: the namespace of its timer, and the key of its target. A manager that has
+// another way to name groups than the one that its publisher knew names it by these.
+const (
+	namespaceHeader  = "rouse-namespace"
+	requestKeyHeader = "rouse-key"
+)
+
+// groupName returns the name of the group of the requests of a namespace for a key.
+func (a *Caller) groupName(namespace, key string) string {
+	c := a.c.manager.Config()
+	return pool.GroupName(c.Group(namespace, key))
+}
+
 // request returns the message of a fire.
-func request(f *rouse.Fire) amqp091.Publishing {
+func request(f *rouse.Fire, key string) amqp091.Publishing {
 	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID, ReplyTo: directReply, MessageId: f.ID,
-		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{"rouse-namespace": f.Namespace, "rouse-timer": f.Name,
+		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{namespaceHeader: f.Namespace, requestKeyHeader: key, "rouse-timer": f.Name,
 			"rouse-due": f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
@@ -145,8 +146,7 @@ func (c *Controller) windowNow() int {
 // take adds an orphan to those that wait for its queue.
 func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
 	one := orphan{Delivery: d, came: time.Now(), hops: hops(d.Headers), left: left(&d)}
-	key := d.RoutingKey
-	err := pool.CheckKey(key)
+	key, err := o.c.groupOf(&d)
 	if err == nil && one.hops >= mostHops {
 		err = fmt.Errorf("it was returned %d times from its queue", one.hops)
 	}
@@ -214,7 +214,7 @@ func (o *orphans) serve(ctx context.Context, key string) {
 		}
 		o.mu.Unlock()
 		if err := o.forward(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
-			o.c.log.Warn("orphans are requeued and will be retried", "key", key, "requests", len(batch), "error", err)
+			o.c.log.Warn("orphans are requeued and will be retried", "key", pool.GroupName(key), "requests", len(batch), "error", err)
 			backoff.Sleep(ctx, o.c.manager.Config().Timing.Interval)
 		}
 	}
@@ -229,7 +229,7 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 		again = again || batch[i].hops > 0 && !aside
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
-	err := o.term.AwaitFor(waiting, key, owner(&batch[0]), again)
+	err := o.term.AwaitFor(waiting, key, owner(key, &batch[0]), again)
 	cancel()
 	o.mu.Lock()
 	if err != nil {
@@ -244,7 +244,7 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 	out := make([]*sent, len(batch))
 	for i := range batch {
 		var sendErr error
-		if out[i], sendErr = o.out.send(o.c.names.requestExchange(), key, true, batch[i].message()); sendErr != nil {
+		if out[i], sendErr = o.out.send(o.c.names.requestExchange(), pool.GroupName(key), true, batch[i].message()); sendErr != nil {
 			err = errors.Join(err, sendErr)
 		}
 	}
@@ -254,10 +254,28 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 	return err
 }
 
-// owner returns the namespace of the timer that made a request; empty if no timer did.
-func owner(one *orphan) string {
-	namespace, _ := one.Headers["rouse-namespace"].(string)
+// owner returns the namespace of a group, or else of the timer that made a request; empty if no timer did.
+func owner(group string, one *orphan) string {
+	if namespace, _ := pool.SplitGroup(group); namespace != "" {
+		return namespace
+	}
+	namespace, _ := one.Headers[namespaceHeader].(string)
 	return namespace
+}
+
+// groupOf returns the group of an orphan. That of a timer's request is known from its headers, however its
+// publisher named it.
+func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
+	config := c.manager.Config()
+	namespace, made := d.Headers[namespaceHeader].(string)
+	key, named := d.Headers[requestKeyHeader].(string)
+	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) && rouse.CheckNamespace(namespace) == nil {
+		if err := pool.CheckKey(key); err != nil {
+			return "", err
+		}
+		return config.Group(namespace, key), nil
+	}
+	return config.ParseGroup(d.RoutingKey)
 }
 
 // putAside makes orphans wait in another queue. Expired ones are answered.
@@ -269,7 +287,7 @@ func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why 
 		m, ok := batch[i].aside(o.c.config.MessageTTL)
 		if over[i] = !ok; ok {
 			var sendErr error
-			out[i], sendErr = o.out.send(o.c.names.asideExchange(), key, true, m)
+			out[i], sendErr = o.out.send(o.c.names.asideExchange(), batch[i].RoutingKey, true, m)
 			err = errors.Join(err, sendErr)
 		}
 	}

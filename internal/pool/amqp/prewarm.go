@@ -12,12 +12,12 @@ import (
 
 // Near announces a fire for a key, which is due in a while unless it changes, so that its group is started in
 // time. It is quick, and calls no other code.
-func (a *Caller) Near(key string, in time.Duration) {
+func (a *Caller) Near(namespace, key string, in time.Duration) {
 	if a.opts.Prewarm == 0 {
 		return
 	}
 	fire := time.Now().Add(in)
-	a.ahead.Add(pool.Coming{Key: key, Start: fire.Add(-a.opts.Prewarm), Fire: fire})
+	a.ahead.Add(pool.Coming{Key: a.groupName(namespace, key), Start: fire.Add(-a.opts.Prewarm), Fire: fire})
 }
 
 // keepWarm requests the groups of announced fires until ctx ends. It publishes reports as workers do, which

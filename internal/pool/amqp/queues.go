@@ -73,7 +73,7 @@ func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
 	return list, nil
 }
 
-// Open declares the queue of a key and binds it by the unencoded key.
+// Open declares the queue of a group and binds it by the group's name.
 func (q *queues) Open(ctx context.Context, key string) error {
 	name := q.c.names.requests(key)
 	args := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
@@ -87,7 +87,7 @@ func (q *queues) Open(ctx context.Context, key string) error {
 		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
 			return fmt.Errorf("declare %s: %w", name, err)
 		}
-		if err := ch.QueueBind(name, key, q.c.names.requestExchange(), false, nil); err != nil {
+		if err := ch.QueueBind(name, pool.GroupName(key), q.c.names.requestExchange(), false, nil); err != nil {
 			return fmt.Errorf("bind %s: %w", name, err)
 		}
 		return nil
@@ -98,7 +98,7 @@ func (q *queues) Open(ctx context.Context, key string) error {
 func (q *queues) Unbind(ctx context.Context, key string) error {
 	name := q.c.names.requests(key)
 	return q.on(ctx, func(ch *amqp091.Channel) error {
-		if err := ch.QueueUnbind(name, key, q.c.names.requestExchange(), nil); err != nil {
+		if err := ch.QueueUnbind(name, pool.GroupName(key), q.c.names.requestExchange(), nil); err != nil {
 			return missing(fmt.Errorf("unbind %s: %w", name, err))
 		}
 		return nil
@@ -163,10 +163,14 @@ func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 
 // Vars returns the variables that a worker needs to reach its queue.
 func (q *queues) Vars(key string) map[string]string {
-	return map[string]string{
+	vars := map[string]string{
 		"WORKER_REQUESTS_QUEUE":    q.c.names.requests(key),
 		"WORKER_ACTIVITY_EXCHANGE": q.c.names.activityExchange(),
 		"WORKER_AMQP_URI":          q.c.config.WorkerURL,
 		"WORKER_PREFETCH":          strconv.Itoa(q.c.config.Prefetch),
 	}
+	if name := pool.GroupName(key); name != key {
+		vars["WORKER_ACTIVITY_KEY"] = name
+	}
+	return vars
 }

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -63,8 +64,9 @@ func worker() error {
 		return err
 	}
 	key := os.Getenv("WORKER_KEY")
+	name := cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), key)
 	report := func(event string) error {
-		return ch.PublishWithContext(ctx, os.Getenv("WORKER_ACTIVITY_EXCHANGE"), key, false, false,
+		return ch.PublishWithContext(ctx, os.Getenv("WORKER_ACTIVITY_EXCHANGE"), name, false, false,
 			amqp091.Publishing{Headers: amqp091.Table{eventHeader: event}})
 	}
 	if strings.HasPrefix(key, "mute") { // it never consumes
@@ -139,7 +141,7 @@ func serve(ch *amqp091.Channel, d *amqp091.Delivery) error {
 		}
 	case "env":
 		var b strings.Builder
-		for _, name := range []string{"WORKER_ID", "WORKER_KEY", "WORKER_POOL", "WORKER_REQUESTS_QUEUE", "WORKER_ACTIVITY_EXCHANGE", "WORKER_PREFETCH"} {
+		for _, name := range []string{"WORKER_ID", "WORKER_KEY", "WORKER_NAMESPACE", "WORKER_POOL", "WORKER_REQUESTS_QUEUE", "WORKER_ACTIVITY_EXCHANGE", "WORKER_PREFETCH"} {
 			fmt.Fprintf(&b, "%s=%s\x00", name, os.Getenv(name))
 		}
 		answer = []byte(b.String())

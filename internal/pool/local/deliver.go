@@ -46,13 +46,12 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		d.all(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 		return
 	}
-	key = strings.Clone(key) // it is a substring of the timer's row
 	p := s.pool(name)
 	if p == nil {
 		d.all(unknown)
 		return
 	}
-	came := s.opts.Now()
+	came, key := s.opts.Now(), p.group(strings.Clone(fires[0].Namespace), strings.Clone(key)) // both may be parts of the timer's row
 	d.settle = func(i int, o rouse.Outcome) {
 		p.ended(key, &fires[i], o, came)
 		settle(i, o)
@@ -82,7 +81,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 
 // ended records the outcome of a request that arrived at a given time.
 func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome, came rouse.Instant) {
-	args := []any{"key", key, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt, "why", o.Detail}
+	_, plain := pool.SplitGroup(key)
+	args := []any{"key", plain, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt, "why", o.Detail}
 	switch o.Verdict {
 	case rouse.Done, rouse.Rejected:
 		p.mu.Lock()

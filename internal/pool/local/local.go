@@ -120,24 +120,31 @@ func CheckOptions(spec *rouse.Spec) error {
 	return nil
 }
 
-// Lane returns a lane for each key, so that keys do not delay each other.
-func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: clone(spec.Target), Limit: s.opts.PerKey, Batch: maxBatch, Paced: true}
+// Lane returns a lane for each group, so that groups do not delay each other.
+func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	lane := clone(spec.Target)
+	if name, ok := target.Pool(spec.Target); ok {
+		if p := s.pool(name); p != nil && p.apart() {
+			lane = namespace + "/" + lane
+		}
+	}
+	return rouse.Lane{Name: lane, Limit: s.opts.PerKey, Batch: maxBatch, Paced: true}
 }
 
 // maxBatch is the maximum number of requests in one Deliver.
 const maxBatch = 256
 
 // Obstacle returns that the pool does not exist, or that the key has no worker yet.
-func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
+func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	name, key, err := target.Parse(spec.Target)
 	if err != nil {
 		return err.Error()
 	}
-	if s.pool(name) == nil {
+	p := s.pool(name)
+	if p == nil {
 		return "this node has no pool " + name
 	}
-	if s.streams.Load(name, key).Subscribers == 0 {
+	if s.streams.Load(name, p.group(namespace, key)).Subscribers == 0 {
 		return "no worker of the key has come yet"
 	}
 	return ""

@@ -36,6 +36,8 @@ type simulation struct {
 	cancelled int
 	drained   int
 	namespace string
+	apart     bool
+	there     []string // groups whose workers an earlier process has started
 	prewarm   time.Duration
 	owned     int  // groups that a namespace may have
 	extends   bool // workers ask for more time for requests that they do not answer
@@ -95,7 +97,16 @@ func simulateWith(t *testing.T, o Options, w *simulation, test func(w *simulatio
 		w.t, w.namespace, w.boot, w.work = t, "default", time.Second, time.Millisecond
 		w.workers, w.ended, w.at, w.begun = map[string]*worker{}, map[int]rouse.Outcome{}, map[int]time.Time{}, map[int]int{}
 		w.sink = New(o)
-		m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w, Limits: pool.Limits{NamespaceOwned: w.owned},
+		namespaces := pool.Shared
+		if w.apart {
+			namespaces = pool.Apart
+		}
+		for _, group := range w.there {
+			if err := w.Ensure(t.Context(), driver.Group{Key: group, Vars: map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel("core", group)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := pool.NewManager(pool.Config{Name: "core", Namespaces: namespaces, Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w, Limits: pool.Limits{NamespaceOwned: w.owned},
 			Timing: pool.Timing{Settle: time.Second, Rest: 10 * time.Millisecond}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 			Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core")})
 		if err != nil {
@@ -525,9 +536,9 @@ func TestPrewarm(t *testing.T) {
 	const prewarm = 40 * time.Second // longer than the lifetime of an idle group
 	simulate(t, Options{}, prewarm, func(w *simulation) {
 		at := rouse.Reached(time.Now()).Add(time.Minute)
-		w.sink.Near(target.Of("core", "42"), at)
-		w.sink.Near("pool:other/42", at)
-		w.sink.Near("https://example.com", at)
+		w.sink.Near("default", target.Of("core", "42"), at)
+		w.sink.Near("default", "pool:other/42", at)
+		w.sink.Near("default", "https://example.com", at)
 		time.Sleep(18 * time.Second)
 		if w.groups() != 0 {
 			t.Error("it is there too early")

@@ -13,7 +13,7 @@ const lateFire = time.Second
 
 // Near announces a timer that fires at a given time unless it changes: pools that prewarm start its group in
 // advance. It is quick, and calls no other code.
-func (s *Sink) Near(to string, at rouse.Instant) {
+func (s *Sink) Near(namespace, to string, at rouse.Instant) {
 	name, ok := target.Pool(to)
 	if !ok {
 		return
@@ -26,7 +26,7 @@ func (s *Sink) Near(to string, at rouse.Instant) {
 	if err != nil {
 		return
 	}
-	p.ahead.Add(pool.Coming{Key: key, Start: at.Time(), Fire: at.Time()})
+	p.ahead.Add(pool.Coming{Key: p.group(namespace, key), Start: at.Time(), Fire: at.Time()})
 }
 
 // preheat keeps the groups of announced fires.

@@ -69,6 +69,18 @@ func (p *Pool) Begin(ctx context.Context) (run func(), err error) {
 	}, nil
 }
 
+// apart reports whether each namespace has groups of its own.
+func (p *Pool) apart() bool {
+	c := p.manager.Config()
+	return c.Apart()
+}
+
+// group returns the group of the requests of a namespace for a key.
+func (p *Pool) group(namespace, key string) string {
+	c := p.manager.Config()
+	return c.Group(namespace, key)
+}
+
 // Manager returns the manager of the pool.
 func (p *Pool) Manager() *pool.Manager { return p.manager }
 
@@ -140,7 +152,7 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 // Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
 // variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
-	return map[string]string{"WORKER_REQUESTS_QUEUE": target.Of(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	return map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
 }
 
 // require makes the group of a key Active, without waiting for its queue.

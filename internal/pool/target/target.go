@@ -17,6 +17,31 @@ const Scheme = "pool:"
 // target.
 func Of(name, key string) string { return Scheme + name + "/" + pool.Encode(key, 3*pool.MaxKey) }
 
+// Channel returns the channel of the workers of a group: its target, with the namespace before the key if
+// namespaces do not share the group. Keys are escaped, so the namespace ends with the only further slash.
+func Channel(name, group string) string {
+	namespace, key := pool.SplitGroup(group)
+	if namespace != "" {
+		name += "/" + namespace
+	}
+	return Of(name, key)
+}
+
+// ParseChannel returns the pool, the key and the namespace of a channel; the namespace is empty if it has none.
+func ParseChannel(channel string) (name, key, namespace string, err error) {
+	name, escaped, _ := split(channel)
+	namespace, escaped, apart := strings.Cut(escaped, "/")
+	if !apart {
+		name, key, err = Parse(channel)
+		return name, key, "", err
+	}
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return "", "", "", rouse.Under("channel", err)
+	}
+	name, key, err = Parse(Scheme + name + "/" + escaped)
+	return name, key, namespace, err
+}
+
 // split returns the parts of a target without unescaping them.
 func split(target string) (name, escaped string, ok bool) {
 	rest, is := strings.CutPrefix(target, Scheme)

@@ -9,10 +9,10 @@ import { Table } from "../ui/table.tsx";
 
 interface Worker { id: string; state: string; since?: string; starts: number; last_exit?: string }
 interface Group {
-  key: string; status: string; queue: string; limit?: string; trouble?: string; pinned?: boolean; last_report?: string; ready: number; held: number; workers: Worker[];
+  namespace?: string; key: string; status: string; queue: string; limit?: string; trouble?: string; pinned?: boolean; last_report?: string; ready: number; held: number; workers: Worker[];
 }
 interface Pool {
-  pool: string; node: string; state: string; leader?: string; since?: string; group_count: number; workers: number; ready: number; held: number; waiting: number; groups: Group[];
+  pool: string; node: string; namespaces: string; state: string; leader?: string; since?: string; group_count: number; workers: number; ready: number; held: number; waiting: number; groups: Group[];
 }
 interface List { pools: Pool[]; more: boolean; nodes: StatusNode[] }
 
@@ -44,6 +44,7 @@ export function Pools() {
           { title: "Pool", grow: true, lead: true, cell: (p) => <button type="button" class="linklike name" aria-pressed={pool === p.pool} onClick={() => set({ pool: pool === p.pool ? undefined : p.pool }, false)}>{p.pool}</button> },
           { title: "Node", wide: true, cell: (p) => p.node },
           { title: "State", wide: true, cell: (p) => p.state },
+          { title: "Namespaces", wide: true, cell: (p) => p.namespaces },
           { title: "Groups", num: true, cell: (p) => some(p.group_count) },
           { title: "Workers", num: true, cell: (p) => some(p.workers) },
           { title: "In queues", num: true, cell: (p) => some(p.ready) },
@@ -54,8 +55,8 @@ export function Pools() {
         : <Empty title="No pools" command="rouse serve --pools pools.yaml">A pool is workers of one kind, which a node starts when there are requests for their key, and stops when there are none.</Empty>)}
       {pools.length > 0 && <Section title="Groups" aside={list.data?.more && <span class="dim">there are more</span>}>
         {groups.length
-          ? <Table label="Groups" rows={groups} id={(g) => [g.pool, g.node, g.key].join(" ")} cli={cli} url={url} columns={[
-            { title: "Key", grow: true, lead: true, cell: (g) => <><bdi class="name" title={g.key}>{g.key || <span class="dim">(empty)</span>}</bdi>{!pool && <span class="in dim">{g.pool}</span>}{g.pinned && <span class="in dim">pinned</span>}</> },
+          ? <Table label="Groups" rows={groups} id={(g) => [g.pool, g.node, g.namespace, g.key].join(" ")} cli={cli} url={url} columns={[
+            { title: "Key", grow: true, lead: true, cell: (g) => <><bdi class="name" title={g.key}>{g.key || <span class="dim">(empty)</span>}</bdi>{g.namespace && <span class="in dim">{g.namespace}</span>}{!pool && <span class="in dim">{g.pool}</span>}{g.pinned && <span class="in dim">pinned</span>}</> },
             { title: "Status", cell: (g) => g.status },
             { title: "Workers", wide: true, cell: (g) => <span title={g.workers.map((w) => w.id).join("\n")}>{states(g.workers)}</span> },
             { title: "In queue", num: true, cell: (g) => some(g.ready) },

@@ -69,7 +69,7 @@ func (d *Driver) reconcileAll(due map[string]mode) {
 		seen.Go(func() error {
 			next, err := d.reconcile(d.ctx, key, m)
 			if err != nil && d.ctx.Err() == nil {
-				d.config.Log.Warn("cannot manage the workers of a key", "key", key, "error", err)
+				d.config.Log.Warn("cannot manage the workers of a key", "key", pool.GroupName(key), "error", err)
 				d.agenda.add(key, time.Now().Add(retryPause), m)
 			}
 			d.agenda.add(key, next, look)

@@ -18,7 +18,8 @@ const (
 	labelPrefix   = "rouse."
 	labelInstance = labelPrefix + "instance"
 	labelPool     = labelPrefix + "pool"
-	labelKey      = labelPrefix + "key" // in full, encoded by pool.Encode: keys may contain any bytes
+	labelKey      = labelPrefix + "key"       // in full, encoded by pool.Encode: keys may contain any bytes
+	labelOf       = labelPrefix + "namespace" // of the group, if it is one of a namespace
 	labelWorker   = labelPrefix + "worker"
 	labelSlot     = labelPrefix + "slot"
 	labelStarts   = labelPrefix + "starts"
@@ -35,6 +36,9 @@ func (d *Driver) labels(s *spec, l life) map[string]string {
 	maps.Copy(labels, d.config.Labels)
 	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool, labelKey: keyName(s.key), labelWorker: l.id(d.config.Pool),
 		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures), labelLastExit: l.lastExit, labelSpec: s.hash})
+	if namespace, _ := pool.SplitGroup(s.key); namespace != "" {
+		labels[labelOf] = namespace
+	}
 	return labels
 }
 

@@ -14,10 +14,11 @@ import (
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by" // rouse
 	labelInstance  = "rouse/instance"
-	labelPool      = "rouse/pool"  // a hash of it if it cannot be a label
-	labelSet       = "rouse/set"   // a hash of the instance and the pool: what lists select by
-	labelGroup     = "rouse/group" // the name of the workload
-	labelTurn      = "rouse/turn"  // of the workload
+	labelPool      = "rouse/pool"      // a hash of it if it cannot be a label
+	labelSet       = "rouse/set"       // a hash of the instance and the pool: what lists select by
+	labelGroup     = "rouse/group"     // the name of the workload
+	labelOf        = "rouse/namespace" // of the group, if it is one of a namespace; a hash of it if it cannot be a label
+	labelTurn      = "rouse/turn"      // of the workload
 	annotationPool = "rouse/pool"
 	annotationKey  = "rouse/key" // percent-encoded, as it may contain any bytes
 	annotationHash = "rouse/spec-hash"

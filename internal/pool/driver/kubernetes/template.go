@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -32,6 +33,9 @@ func (d *Driver) render(g driver.Group) (*rendered, error) {
 		r.replicas = -1
 	}
 	own := d.labels(r.name)
+	if namespace, _ := pool.SplitGroup(g.Key); namespace != "" {
+		own[labelOf] = labelOr(namespace)
+	}
 	notes := map[string]string{annotationPool: c.Pool, annotationKey: encodeKey(g.Key)}
 	r.labels, r.notes = merge(c.Labels, own), merge(c.Annotations, notes, map[string]string{annotationMode: c.Scaling.mode()})
 

@@ -103,6 +103,9 @@ func (d *Driver) worker(p *object, key string) driver.Worker {
 			w.State, w.LastExit = driver.Waiting, c.Message // usually it waits for resources
 		}
 	}
+	if p.Status.Phase == "Pending" && len(p.Status.Conditions)+len(p.Status.ContainerStatuses) == 0 {
+		w.State, w.LastExit = driver.Waiting, "nothing in the cluster has taken the pod to schedule it"
+	}
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Name == d.config.Container {
 			s.tell(&w)

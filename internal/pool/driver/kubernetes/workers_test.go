@@ -21,6 +21,8 @@ func TestStates(t *testing.T) {
 		exit    string
 	}{
 		"not scheduled":       {status: `{}`, state: driver.Running, since: "09:00"},
+		"not looked at":       {status: `{"phase":"Pending"}`, state: driver.Waiting, since: "09:00", exit: "to schedule it"},
+		"scheduled":           {status: `{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"True"}]}`, state: driver.Running, since: "09:00"},
 		"no room":             {status: `{"conditions":[{"type":"PodScheduled","status":"False","message":"0/3 nodes are available"}]}`, state: driver.Waiting, since: "09:00", exit: "0/3 nodes"},
 		"its image is pulled": {status: `{"containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ContainerCreating"}}}]}`, state: driver.Running, since: "09:00"},
 		"no image": {status: `{"containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such image"}}}]}`, state: driver.Waiting,

@@ -31,6 +31,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.lease .Values.store.secret }}true{{ end -}}
 {{- end }}
 
+{{- /* The namespaces in which pools start workers, with what scales these. */ -}}
+{{- define "rouse.workers" -}}
+{{- $all := dict }}
+{{- range .Values.pools }}
+{{- with .driver.kubernetes }}
+{{- $namespace := default $.Release.Namespace .namespace }}
+{{- $has := default (dict "workers" true) (get $all $namespace) }}
+{{- range $scaling, $_ := .scaling }}
+{{- $_ := set $has $scaling true }}
+{{- end }}
+{{- $_ := set $all $namespace $has }}
+{{- end }}
+{{- end }}
+{{- toYaml $all }}
+{{- end }}
+
 {{- /* What would start and then fail, or lose timers, is refused here. */ -}}
 {{- define "rouse.check" -}}
 {{- if not .Values.image.repository }}
@@ -48,7 +64,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.controller.enabled .Values.adminKey.secret (not .Values.controller.key.secret) }}
 {{- fail "controller.key.secret: the nodes have access control, so the controller needs a key: rouse key create controller --role writer" }}
 {{- end }}
-{{- range $name := list "listen" "admin" "data" "store" "node" "advertise" "insecure" "tls-cert" "tls-key" "tls-client-ca" "admin-key-file" "secret-keys" "grace" "leader" "leader-lease" }}
+{{- range .Values.pools }}
+{{- if and $.Values.store.secret (eq (default "" .transport) "store") .driver.kubernetes }}
+{{- fail (printf "pools: %s has its requests in the store, and a node of a Deployment has another name after each start, so that its workers would be left: give the pool amqp, or leave out store.secret" .name) }}
+{{- end }}
+{{- end }}
+{{- range $name := list "listen" "admin" "data" "store" "node" "advertise" "insecure" "tls-cert" "tls-key" "tls-client-ca" "admin-key-file" "secret-keys" "grace" "leader" "leader-lease" "pools" }}
 {{- if hasKey $.Values.config $name }}
 {{- fail (printf "config.%s: is set by the chart: use its own value" $name) }}
 {{- end }}

@@ -25,6 +25,7 @@ import com.rabbitmq.client.ShutdownSignalException;
  */
 public final class Worker {
     private static final String KEY = System.getenv().getOrDefault("WORKER_KEY", "");
+    private static final String REPORTS = System.getenv().getOrDefault("WORKER_ACTIVITY_KEY", KEY);
     private static final String QUEUE = needed("WORKER_REQUESTS_QUEUE");
     private static final String ACTIVITY = needed("WORKER_ACTIVITY_EXCHANGE");
     private static final int PREFETCH = Integer.parseInt(needed("WORKER_PREFETCH"));
@@ -82,7 +83,7 @@ public final class Worker {
     /** Tells rouse that this worker is in use. */
     private void report(String event) throws IOException {
         synchronized (channel) {
-            channel.basicPublish(ACTIVITY, KEY, new BasicProperties.Builder().headers(Map.of("x-event", event)).build(), new byte[0]);
+            channel.basicPublish(ACTIVITY, REPORTS, new BasicProperties.Builder().headers(Map.of("x-event", event)).build(), new byte[0]);
         }
     }
 
