@@ -49,6 +49,9 @@ func (d doctor) store(ctx context.Context, r *report) {
 }
 
 func (d doctor) clock(ctx context.Context, r *report) {
+	if from := d.n.timers.ClockBack(); from != 0 {
+		r.warn("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
+	}
 	if d.n.cfg.Clock != nil {
 		r.ok("the clock of the store is moved by hand")
 		return

@@ -23,8 +23,8 @@ func newAdmin(core *service) http.Handler {
 			mux.Handle(path, o.Pools)
 		}
 	}
-	mux.HandleFunc("GET /livez", probe(o.Live))
-	mux.HandleFunc("GET /readyz", probe(o.Ready))
+	mux.HandleFunc("GET /livez", probe(o.Live, nil))
+	mux.HandleFunc("GET /readyz", probe(o.Ready, o.Remark))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		body, err := api.Encode(version(o))
 		if err != nil {
@@ -65,8 +65,8 @@ func (m admitted) Handle(pattern string, h http.Handler) {
 
 func (m admitted) HandleFunc(pattern string, h http.HandlerFunc) { m.Handle(pattern, h) }
 
-// probe answers 200, or 503 with the reason.
-func probe(check func() error) http.HandlerFunc {
+// probe answers 200, with a remark if there is one, or 503 with the reason.
+func probe(check func() error, remark func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
@@ -76,5 +76,11 @@ func probe(check func() error) http.HandlerFunc {
 			return
 		}
 		io.WriteString(w, "ok\n")
+		if remark == nil {
+			return
+		}
+		if text := remark(); text != "" {
+			io.WriteString(w, text+"\n")
+		}
 	}
 }

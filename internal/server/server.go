@@ -41,15 +41,16 @@ import (
 
 // Options configure a Server. Zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *timers.Timers; nil: only the admin listener is served
-	Subscriber Subscriber   // serves subscriptions; nil: none are served
-	Polls      Polls        // serves polls; nil: none are served
-	Metrics    http.Handler // serves /metrics; nil: it does not exist
-	Live       func() error // why the process should be restarted; nil: never
-	Ready      func() error // why the node should get no requests; nil: never
-	Version    string       // of the program
-	Log        *slog.Logger // for unexpected errors; nil: none
-	Traced     bool         // the spans of callers are read, from the header traceparent
+	Timers     Timers        // *timers.Timers; nil: only the admin listener is served
+	Subscriber Subscriber    // serves subscriptions; nil: none are served
+	Polls      Polls         // serves polls; nil: none are served
+	Metrics    http.Handler  // serves /metrics; nil: it does not exist
+	Live       func() error  // why the process should be restarted; nil: never
+	Ready      func() error  // why the node should get no requests; nil: never
+	Remark     func() string // what operators should know although it is ready; may be nil
+	Version    string        // of the program
+	Log        *slog.Logger  // for unexpected errors; nil: none
+	Traced     bool          // the spans of callers are read, from the header traceparent
 
 	// Backup writes a consistent copy of the store, as a tar archive, until ctx ends; nil: backups are not
 	// offered.

@@ -52,7 +52,7 @@ func refusing(why func() error) http.Handler {
 // waitingHealth serves operators: the process is alive but not ready.
 func waitingHealth(why func() error) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", probe(func() error { return nil }))
+	mux.HandleFunc("GET /livez", probe(func() error { return nil }, nil))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
