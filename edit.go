@@ -474,6 +474,34 @@ func (t *Timer) Replan(now Instant, s Schedule) bool {
 	return true
 }
 
+// SetRight lets a timer go on by the present clock after the store's clock was ahead: it moves to the first
+// occurrence after now, a retry that waits since then is due now, and so is what was held at that time. stored
+// is the visible time in the store, or less. It reports whether anything is different. s counts from t.Anchor; a
+// one-shot timer needs it only if that is new.
+func (t *Timer) SetRight(now Instant, s Schedule, stored Instant) bool {
+	if t.Token != 0 || t.Attempts == 0 && t.Over() {
+		return false
+	}
+	if n := len(t.Failures); t.Attempts != 0 {
+		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now {
+			return false
+		}
+		t.Visible = now
+		return true
+	}
+	was := t.Due
+	if s != nil && !t.Spec.Recurring() {
+		if due, ok := s.Next(now); ok && due < t.Due {
+			t.Due = due
+		}
+	}
+	if !t.Replan(now, s) && t.Due == was && stored <= max(now, t.rest(now)) {
+		return false
+	}
+	t.Visible = t.rest(now)
+	return true
+}
+
 // Coalesce makes one fire of many calls with one name. Exactly one of Quiet and Every is set.
 type Coalesce struct {
 	Quiet   time.Duration // debounce: fire when there was no call for so long,

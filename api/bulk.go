@@ -3,8 +3,8 @@ package api
 // Bulk does one thing to all timers, or dead letters, that match.
 type Bulk struct {
 	Filter *Filter `json:"filter"` // {} is all timers of the namespace
-	// delete, pause, resume, skip, reschedule, redrive or purge
-	Action string `json:"action" schema:"enum=delete|pause|resume|skip|reschedule|redrive|purge"`
+	// delete, pause, resume, skip, reschedule, redrive, purge or replan
+	Action string `json:"action" schema:"enum=delete|pause|resume|skip|reschedule|redrive|purge|replan"`
 	DryRun bool   `json:"dry_run,omitzero" schema:"default=false"` // nothing is changed
 	Reason string `json:"reason,omitzero" schema:"maxLength=256"`  // of pause and skip
 	Until  Time   `json:"until,omitzero"`                          // of pause

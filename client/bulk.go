@@ -21,6 +21,7 @@ const (
 	BulkReschedule Action = "reschedule" // with When
 	BulkRedrive    Action = "redrive"    // dead letters
 	BulkPurge      Action = "purge"      // dead letters
+	BulkReplan     Action = "replan"     // to the first occurrence from now, after the store's clock was ahead
 )
 
 // BulkRequest does one thing to all timers, or dead letters, that a query matches.

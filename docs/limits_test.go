@@ -126,6 +126,7 @@ var notInTheTable = map[string][]string{
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
 		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/check.go longestLook", "internal/reminder/call/sink.go maxPutOff",
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
+	"how long a lease is believed whose owner does not tell: all that nodes may have end sooner": {"internal/claim/sighting.go longestLease"},
 	"a page, message or batch: what it does not hold is in the next one": {
 		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/attend.go maxExpectations", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",

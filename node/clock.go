@@ -11,6 +11,33 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
+// clockMarkEvery is how often nodes compare the store's clock with the highest time that it has shown, and keep
+// that.
+const clockMarkEvery = time.Minute
+
+// watchClock keeps the highest time that the store's clock has shown, so that a clock that was ahead and was
+// set right is noticed, also after a restart.
+func (n *Node) watchClock(ctx context.Context) error {
+	back := false
+	for keep := false; ; keep = n.cluster.leader == nil || n.cluster.leader() {
+		from, err := n.timers.KeepClock(ctx, keep)
+		if err == nil && from != 0 && !back {
+			n.cfg.Log.Warn("the store's clock was ahead, and was set back: timers that fired before wait for times after that. "+
+				"Set them right: rouse clock repair", "showed", from)
+		}
+		if err == nil {
+			back = from != 0
+		}
+		if !backoff.Sleep(ctx, clockMarkEvery) {
+			break
+		}
+	}
+	if c := n.cfg.Clock; c != nil && c.Ahead() > clockMarkEvery { // the next process has the machine's clock
+		_, _ = n.timers.KeepClock(context.WithoutCancel(ctx), true)
+	}
+	return nil
+}
+
 // Clock is a store's clock that can be moved: that of tests and development servers. It is safe for
 // concurrent use.
 type Clock struct {

@@ -3,11 +3,14 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // ticking returns a running node with a timer that fires each hour, and what it fired, by the node's clock.
@@ -143,5 +146,29 @@ func TestAMoveThatIsGivenUp(t *testing.T) {
 	close(release)
 	if advance(t, n, begin.Add(3*time.Hour)); !clock.Now().Equal(begin.Add(3 * time.Hour)) {
 		t.Errorf("the clock shows %v", clock.Now())
+	}
+}
+
+// The clock of a store was ahead, and the next process has the machine's: it is noticed, and said.
+func TestAClockThatWasAheadIsNoticedAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	clock := NewClock()
+	clock.set(time.Now().Add(8 * time.Hour))
+	n := open(t, "pebble:"+dir, WithClock(clock))
+	stop := run(t, n)
+	waitUntilItRuns(t, n)
+	stop()
+	n = open(t, "pebble:"+dir)
+	run(t, n)
+	waitUntilItRuns(t, n)
+	poll.Until(t, "the clock is noticed", func() bool { return n.timers.Degraded() != nil })
+	if err := n.Healthy(); err != nil {
+		t.Error(err)
+	}
+	found := slices.ContainsFunc(ownStatus{n}.Doctor(t.Context(), true), func(f rouse.Finding) bool {
+		return f.Check == "clock" && f.Severity == rouse.SeverityWarning && strings.Contains(f.Cure, "clock repair")
+	})
+	if !found {
+		t.Error("the doctor does not name it")
 	}
 }

@@ -150,6 +150,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	openSigns(n)
+	n.add(parts.Part{Name: "clock", Work: n.watchClock})
 	if err := n.openParts(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 type clockCmd struct {
 	Show    clockShowCmd    `cmd:"" default:"withargs" help:"Show the time of the server."`
 	Advance clockAdvanceCmd `cmd:"" help:"Move the clock of a development server forward."`
+	Repair  clockRepairCmd  `cmd:"" help:"Set timers right after the store's clock was ahead."`
 }
 
 func (clockCmd) Help() string {
@@ -42,6 +43,36 @@ func (clockShowCmd) Run(a *app) error {
 			return err
 		}
 		return showClock(a, c)
+	})
+}
+
+// clockRepairCmd moves all timers to their due times by the present clock.
+type clockRepairCmd struct {
+	DryRun bool `help:"Change nothing, and print what would be looked at."`
+	Yes    bool `short:"y" help:"Do not ask for confirmation."`
+}
+
+func (clockRepairCmd) Help() string {
+	return `While the store's clock is ahead, timers fire early, and then wait for their next occurrence after that time. This moves the
+timers of all namespaces to their first occurrence from now: what fired early fires again at its time. So do occurrences to
+come that were skipped on request. Retries, and schedules that count from their creation, go on from now. Set the clock right
+first: rouse doctor tells by how much it was ahead.
+
+Examples:
+
+    rouse clock repair --dry-run
+    rouse clock repair --yes`
+}
+
+// Run moves them.
+func (c *clockRepairCmd) Run(a *app) error {
+	if !c.Yes && !c.DryRun {
+		if err := a.confirm("move the timers of all namespaces to their first occurrence from now?"); err != nil {
+			return err
+		}
+	}
+	return a.remote(func(s *client.Client) error {
+		return a.runBulk(a.ctx, s, client.BulkRequest{Action: client.BulkReplan, DryRun: c.DryRun}, "set right")
 	})
 }
 

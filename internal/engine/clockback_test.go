@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,6 +48,105 @@ func TestAClockThatGoesBackTakesQueuedFiresBack(t *testing.T) {
 				t.Errorf("left: %+v", st)
 			}
 			h.stop()
+		}
+	})
+}
+
+// The store's clock was ahead for hours, and is set right: what fired too early, waits since then, or was made
+// at that time, is set right by a replan.
+func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var shift atomic.Int64
+		clock := func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
+		h := start(t, mem.NewWithClock(clock), &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Name == "fails" {
+				return rouse.Outcome{Verdict: rouse.Failed}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}, timers.Options{})
+		h.put("minutely", "* * * * *")
+		h.put("hourly", "@every 1h")
+		h.put("tomorrow", time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339))
+		if from, err := h.KeepClock(t.Context(), true); err != nil || from != 0 {
+			t.Fatalf("%v, %v", from, err)
+		}
+		shift.Store(int64(8 * time.Hour))
+		time.Sleep(10 * time.Minute)
+		h.put("made", "@after 10m")
+		h.put("fails", "@every 1m", func(p *timers.Put) {
+			p.Spec.Retry = rouse.Retry{Interval: 30 * time.Minute, Max: 30 * time.Minute}
+		})
+		time.Sleep(2 * time.Minute)
+		if from, err := h.KeepClock(t.Context(), true); err != nil || from != 0 {
+			t.Fatalf("%v, %v", from, err)
+		}
+		shift.Store(0)
+		time.Sleep(5 * time.Minute)
+		since := func(from time.Time) map[string]int {
+			n := map[string]int{}
+			for _, a := range h.sink.got() {
+				if !a.at.Before(from) {
+					n[a.Name]++
+				}
+			}
+			return n
+		}
+		if n := since(time.Now().Add(-4 * time.Minute)); len(n) != 0 {
+			t.Errorf("fired after the clock was set right, before the timers were: %v", n)
+		}
+		from, err := h.KeepClock(t.Context(), true)
+		if err != nil || from < rouse.Reached(time.Now().Add(7*time.Hour)) || h.Degraded() == nil {
+			t.Errorf("a clock that was ahead is not noticed: %v, %v, %v", from, h.Degraded(), err)
+		}
+		x, err := h.Explain(t.Context(), key("minutely"), 0)
+		if err != nil || x.Reasons[0].Code != "clock" || !strings.Contains(x.Reasons[0].Cure, "clock repair") {
+			t.Errorf("explained as %+v, %v", x.Reasons, err)
+		}
+		for _, want := range []uint64{4, 0} { // the second time nothing is left to do
+			var sum timers.BulkProgress
+			err := h.Bulk(t.Context(), timers.BulkRequest{Action: "replan"}, func(p timers.BulkProgress) error {
+				sum.Matched, sum.Changed, sum.Failed = p.Matched, p.Changed, p.Failed
+				sum.Failures = append(sum.Failures, p.Failures...)
+				return nil
+			})
+			if err != nil || sum.Changed != want || sum.Failed != 0 {
+				t.Errorf("set right: %+v, %v, want %d", sum, err, want)
+			}
+		}
+		right := time.Now()
+		if h.Degraded() != nil {
+			t.Errorf("timers are set right, and still %v", h.Degraded())
+		}
+		time.Sleep(61 * time.Minute)
+		n := since(right)
+		if n["minutely"] != 61 || n["hourly"] != 1 || n["made"] != 1 || n["fails"] < 2 || n["tomorrow"] != 0 {
+			t.Errorf("in the next hour fired: %v", n)
+		}
+	})
+}
+
+// Calls that come after the store's clock was ahead do not wait for what was written at that time.
+func TestCallsAfterTheClockWasAheadDoNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var shift atomic.Int64
+		clock := func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
+		h := start(t, mem.NewWithClock(clock), &recorder{}, timers.Options{})
+		h.put("runs", "0 0 1 1 *")
+		h.put("runs aside", "0 0 1 1 *", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		shift.Store(int64(8 * time.Hour))
+		time.Sleep(time.Minute)
+		for range 2 { // ahead, and after that
+			for _, name := range []string{"runs", "runs aside"} {
+				if _, _, err := h.RunNow(t.Context(), key(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			shift.Store(0)
+			time.Sleep(time.Minute)
+		}
+		if got := h.sink.got(); len(got) != 4 {
+			t.Errorf("%d fires, want 4", len(got))
 		}
 	})
 }

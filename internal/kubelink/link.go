@@ -59,8 +59,13 @@ func newLink(c *cluster, u *user, namespace string) (*Link, error) {
 	return &Link{Namespace: namespace, UserAgent: "rouse", base: base, client: client, user: u}, nil
 }
 
-// Close closes idle connections.
-func (l *Link) Close() { l.client.CloseIdleConnections() }
+// Close closes idle connections, and ends the program that makes credentials, if it runs.
+func (l *Link) Close() {
+	l.client.CloseIdleConnections()
+	if l.user.Exec != nil {
+		l.user.Exec.close()
+	}
+}
 
 // At returns the URL of a path of the API server.
 func (l *Link) At(path ...string) string { return l.base.JoinPath(path...).String() }

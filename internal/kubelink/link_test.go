@@ -1,6 +1,7 @@
 package kubelink
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -158,6 +160,41 @@ func TestPod(t *testing.T) {
 		if got, err := ask(t, l); err != nil || got.Authorization != "Bearer "+token {
 			t.Errorf("%+v, %v; want %s", got, err, token)
 		}
+	}
+}
+
+// A plugin that is slower than the request that needs its credential finishes: the next request has it.
+func TestASlowPluginFinishes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the plugin is a script")
+	}
+	s, _ := serve(t, func(*http.Request) int { return http.StatusOK })
+	dir := write(t, map[string]string{
+		"config": kubeconfig("server: '"+s.URL+"', insecure-skip-tls-verify: true", "exec: {command: ./plugin}"),
+		"plugin": "#!/bin/sh\ncd ${0%/*}; echo x >>count; while ! [ -e go ]; do sleep 0.02; done\n" +
+			`echo '{"kind":"ExecCredential","status":{"token":"slow"}}'`,
+	})
+	l, err := Connect("kubeconfig", filepath.Join(dir, "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 2 { // of one run
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err := l.Do(ctx, http.MethodGet, l.At("x"), "", nil, new(seen))
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has not made a credential yet") {
+			t.Errorf("without a credential: %v", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ask(t, l); err != nil || got.Authorization != "Bearer slow" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if runs, err := os.ReadFile(filepath.Join(dir, "count")); err != nil || string(runs) != "x\n" {
+		t.Errorf("it ran for %q, %v; want one run", runs, err)
 	}
 }
 

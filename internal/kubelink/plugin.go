@@ -26,9 +26,23 @@ type plugin struct {
 
 	info string // what the program is told, as JSON
 
-	mu   sync.Mutex
-	made *credential // nil: there is none, or the API server refuses it
+	runs    sync.WaitGroup
+	mu      sync.Mutex
+	made    *credential // nil: there is none, or the API server refuses it
+	running *pluginRun  // nil: none runs
 }
+
+// pluginRun is a run of the program, for which all requests wait that need a credential.
+type pluginRun struct {
+	end  context.CancelFunc
+	done chan struct{} // closed at its end, when the following fields are set
+	made *credential
+	err  error
+}
+
+// pluginTimeout bounds a run of the program. A request that needs its credential may end before: the next one
+// finds the credential.
+const pluginTimeout = time.Minute
 
 // credential is what a plugin made.
 type credential struct {
@@ -67,16 +81,49 @@ func (p *plugin) prepare(c *cluster, folder string) error {
 // credential returns one that is valid: the last, or a new one.
 func (p *plugin) credential(ctx context.Context) (*credential, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.made != nil && (p.made.expires.IsZero() || time.Until(p.made.expires) > renewBefore) {
+		defer p.mu.Unlock()
 		return p.made, nil
 	}
-	made, err := p.run(ctx)
-	if err != nil {
-		return &credential{}, fmt.Errorf("plugin %s: %w", p.Command, err)
+	run := p.running
+	if run == nil {
+		own, end := context.WithTimeout(context.WithoutCancel(ctx), pluginTimeout)
+		run = &pluginRun{end: end, done: make(chan struct{})}
+		p.running = run
+		p.runs.Go(func() { p.finishRun(own, run) })
 	}
-	p.made = made
-	return made, nil
+	p.mu.Unlock()
+	select {
+	case <-run.done:
+		if run.err != nil {
+			return &credential{}, fmt.Errorf("plugin %s: %w", p.Command, run.err)
+		}
+		return run.made, nil
+	case <-ctx.Done():
+		return &credential{}, fmt.Errorf("plugin %s has not made a credential yet: %w", p.Command, ctx.Err())
+	}
+}
+
+// finishRun runs the program, and keeps what it made.
+func (p *plugin) finishRun(ctx context.Context, run *pluginRun) {
+	defer run.end()
+	run.made, run.err = p.run(ctx)
+	p.mu.Lock()
+	if p.running = nil; run.err == nil {
+		p.made = run.made
+	}
+	p.mu.Unlock()
+	close(run.done)
+}
+
+// close ends a run of the program.
+func (p *plugin) close() {
+	p.mu.Lock()
+	if p.running != nil {
+		p.running.end()
+	}
+	p.mu.Unlock()
+	p.runs.Wait()
 }
 
 func (p *plugin) drop() {

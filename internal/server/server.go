@@ -47,7 +47,7 @@ type Options struct {
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never
 	Ready      func() error // why the node should get no requests; nil: never
-	Degraded   func() error // which parts of the store are missing while it is ready; nil: none
+	Degraded   func() error // what operators should know although it is ready; nil: nothing
 	Version    string       // of the program
 	Log        *slog.Logger // for unexpected errors; nil: none
 	Traced     bool         // the spans of callers are read, from the header traceparent

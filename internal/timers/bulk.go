@@ -18,7 +18,7 @@ import (
 // BulkRequest is one action on all rows that match.
 type BulkRequest struct {
 	Query         rouse.Query // States is not set: the action determines the rows
-	Action        string      // delete, pause, resume, skip, reschedule, redrive or purge
+	Action        string      // delete, pause, resume, skip, reschedule, redrive, purge or replan
 	DryRun        bool
 	Reason        string
 	Until         rouse.Instant
@@ -60,11 +60,12 @@ var bulkActions = map[string][]rouse.State{
 	"reschedule": {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused},
 	"redrive":    {rouse.StateDead},
 	"purge":      {rouse.StateDead},
+	"replan":     {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused},
 }
 
 // bulkVerbs are what an action needs for each timer, in addition to access.TimersBulk.
 var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
-	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge}
+	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge, "replan": access.TimersReschedule}
 
 // Bulk applies one action to all rows that match, as a job, and calls progress soon after it begins, whenever
 // it has come further, and at the end with Done. A failure of one row does not stop the others. If progress
@@ -112,9 +113,13 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return err
 	}
 	told := 0
-	return jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
+	err = jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
 		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
 	})
+	if err == nil && r.Action == "replan" && r.selectsAll() {
+		return ts.acceptClock(ctx)
+	}
+	return err
 }
 
 // progressOf returns the progress of a job, of whose failures some have been told.
@@ -359,6 +364,13 @@ func (ts *sight) failedWith(ctx context.Context, text string, t *rouse.Timer) bo
 // once reports whether the action changes something more when it is done again.
 func (r *BulkRequest) once() bool { return r.Action == "skip" || r.Action == "reschedule" }
 
+// selectsAll reports whether the request is about all timers of the store.
+func (r *BulkRequest) selectsAll() bool {
+	q := &r.Query
+	return q.Namespace+q.Prefix+q.Name == "" && len(q.States)+len(q.Labels) == 0 && q.DueFrom|q.DueUntil == 0 &&
+		q.Sought == rouse.Sought{} && r.Limit == 0
+}
+
 // space returns the namespace of the request's job.
 func (r *BulkRequest) space() string { return cmp.Or(r.Query.Namespace, rouse.Everywhere) }
 
@@ -367,7 +379,7 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	q := r.Query
 	states, ok := bulkActions[r.Action]
 	if !ok {
-		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge")
+		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge, replan")
 	}
 	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
 		return q, rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
@@ -429,6 +441,8 @@ func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (
 		target, err = ts.Redrive(ctx, key, r.CurrentSpec)
 	case "purge":
 		err = ts.Purge(ctx, key)
+	case "replan":
+		err = ts.replanNow(ctx, t)
 	}
 	return target, err
 }

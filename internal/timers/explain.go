@@ -25,7 +25,7 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
+	Code string        // overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, clock, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 
@@ -95,6 +95,8 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	}
 	return x, nil
 }
+
+const cureClock = "set the timers right: rouse clock repair"
 
 // say adds a reason. What is set of the result holds until the next call.
 func (x *Explanation) say(code string, at rouse.Instant, format string, args ...any) *Reason {
@@ -171,6 +173,10 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 	if t.Overdue != 0 {
 		ts.tellExpected(x, t)
+	}
+	if from := ts.ClockBack(); from != 0 {
+		x.say("clock", from, "The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
+			x.when(from), x.when(now)).lasts(0, from).cure(cureClock)
 	}
 	switch {
 	case p.Sending && current:

@@ -53,6 +53,8 @@ type Timers struct {
 	writings  *scratch.Slices[writing] // of creates that are being written
 	lines     *callLines               // of coalesced calls that wait
 
+	high *highClock
+
 	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
 
@@ -61,7 +63,8 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o}
+		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
+		high: new(highClock)}
 	ts.read = ts.Read
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes

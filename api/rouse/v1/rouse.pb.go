@@ -7094,7 +7094,7 @@ func (x *ExplainResponse) GetNext() []*Coming {
 // Reason is one fact of an explanation.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
+	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, clock, unknown or off
 	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`          // when it happened, or will; 0: now
@@ -7621,7 +7621,7 @@ func (x *Load) GetKey() string {
 type BulkRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Filter          *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	Action          string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
+	Action          string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive, purge or replan
 	DryRun          bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	Reason          string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                              // of pause and skip
 	UntilMs         int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                            // of pause

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse/internal/poll"
 )
@@ -129,6 +130,18 @@ func (l *leases) proxyTo(t *testing.T) (url string, cut func(bool)) {
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, func(on bool) { mu.Lock(); away = on; mu.Unlock() }
+}
+
+// slowly is a server to which a round trip takes a duration; half of it passes before the request is served.
+func (l *leases) slowly(t *testing.T, trip time.Duration) (url string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(trip / 2)
+		l.ServeHTTP(w, r)
+		time.Sleep(trip / 2)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -69,6 +69,7 @@ type Elector struct {
 
 	seen      *lease    // as last read or written; nil: it has to be read
 	unchanged time.Time // when this node saw its last change: the holder's time counts from then
+	unknown   bool      // the answer to the last write did not arrive in time: it may have been written
 
 	mu      sync.Mutex
 	renewed time.Time // request time of the last successful renewal; zero: this node does not have the lease
@@ -130,14 +131,13 @@ func (e *Elector) Run(ctx context.Context) {
 // round renews the lease, takes it if it is free, or reads its holder. The holder's duration counts from
 // when this node saw the lease change, so that no clocks of different machines are compared.
 func (e *Elector) round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
-	defer cancel()
-	if e.seen == nil || e.seen.holder() != e.o.Identity {
+	if e.seen == nil || e.unknown || e.seen.holder() != e.o.Identity {
+		l, err := e.ask(ctx, e.api.get)
 		asked := boottime.Now()
-		l, err := e.api.get(ctx)
 		switch {
 		case kubelink.IsStatus(err, http.StatusNotFound):
-			l, err = e.api.create(ctx, e.claimed(nil))
+			l, err = e.ask(ctx, func(ctx context.Context) (*lease, error) { return e.api.create(ctx, e.claimed(nil)) })
+			e.unknown = err != nil && !kubelink.IsStatus(err, http.StatusConflict)
 			switch {
 			case err == nil:
 				e.saw(l, asked)
@@ -151,20 +151,31 @@ func (e *Elector) round(ctx context.Context) error {
 		e.saw(l, time.Time{})
 	}
 	l := e.seen
-	if h := l.holder(); h != "" && h != e.o.Identity && boottime.Since(e.unchanged) < l.lasts() {
+	// A lease whose answer did not arrive in time is nobody's: this node does not lead by it, and does not
+	// renew it, so that a node to which answers come in time can take it.
+	own := l.holder() == e.o.Identity && (!e.unknown || e.Leads())
+	if l.holder() != "" && !own && boottime.Since(e.unchanged) < l.lasts() {
 		return nil // the holder's time is not over
 	}
 	asked := boottime.Now()
-	l, err := e.api.update(ctx, e.claimed(l))
-	if err != nil {
-		e.seen = nil // whether it was written is unknown
-		if kubelink.IsStatus(err, http.StatusConflict) {
-			return nil // another node was faster; the next round reads its name
-		}
+	l, err := e.ask(ctx, func(ctx context.Context) (*lease, error) { return e.api.update(ctx, e.claimed(l)) })
+	if kubelink.IsStatus(err, http.StatusConflict) {
+		e.seen = nil
+		return nil // another node was faster; the next round reads its name
+	}
+	if e.unknown = err != nil; err != nil {
 		return err
 	}
 	e.saw(l, asked)
 	return nil
+}
+
+// ask makes a request. Each has a timeout of its own: a node whose round trips take almost that long can
+// lead.
+func (e *Elector) ask(ctx context.Context, request func(context.Context) (*lease, error)) (*lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
+	defer cancel()
+	return request(ctx)
 }
 
 // claimed returns the lease with this node as its holder.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // TestMain checks that a finished elector leaves no goroutine behind.
@@ -72,6 +74,39 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 	eventually(t, "a hears of b", func() bool { return a.Holder() == "b" && a.Err() == nil })
 	b.stop()
 	eventually(t, "a leads again", a.Leads)
+}
+
+// A node far from the API server leads: a read and a write that take almost as long as a request may, each.
+func TestASlowServer(t *testing.T) {
+	server := newLeases(t)
+	o := Options{TTL: leastTTL}
+	a := run(t, kubeconfig(t, server.slowly(t, o.patience()*2/3), ""), "a")
+	eventually(t, "a leads", a.Leads)
+	if errs := a.failures(); len(errs) > 0 {
+		t.Errorf("%v", errs)
+	}
+}
+
+// A node to which no answer comes in time writes the lease, and does not know it: another one leads once it
+// has ended.
+func TestALeaseIsHeldByANodeThatKnowsIt(t *testing.T) {
+	if !poll.Long {
+		t.Skip("it takes some leases; ROUSE_LONG=1 runs it")
+	}
+	server := newLeases(t)
+	o := Options{TTL: leastTTL}
+	run(t, kubeconfig(t, server.slowly(t, o.patience()*3/2), ""), "far")
+	holder := func() string {
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		if server.lease == nil {
+			return ""
+		}
+		return server.lease.holder()
+	}
+	eventually(t, "the far node has the lease", func() bool { return holder() == "far" })
+	near := run(t, kubeconfig(t, server.url, ""), "near")
+	eventually(t, "the near one leads", near.Leads)
 }
 
 // The API server becomes available only after longer than the lease lasts: the elector still runs.

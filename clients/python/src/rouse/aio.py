@@ -369,7 +369,7 @@ class AsyncClient:
 
     async def bulk(
         self,
-        action: Literal["delete", "pause", "resume", "skip", "reschedule", "redrive", "purge"],
+        action: Literal["delete", "pause", "resume", "skip", "reschedule", "redrive", "purge", "replan"],
         filter: Filter,
         *,
         dry_run: bool = False,

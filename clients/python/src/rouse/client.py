@@ -365,7 +365,7 @@ class Client:
 
     def bulk(
         self,
-        action: Literal["delete", "pause", "resume", "skip", "reschedule", "redrive", "purge"],
+        action: Literal["delete", "pause", "resume", "skip", "reschedule", "redrive", "purge", "replan"],
         filter: Filter,
         *,
         dry_run: bool = False,

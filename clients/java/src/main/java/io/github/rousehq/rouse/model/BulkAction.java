@@ -18,6 +18,8 @@ public enum BulkAction {
     REDRIVE("redrive"),
     /** purge. */
     PURGE("purge"),
+    /** replan. */
+    REPLAN("replan"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 

@@ -1,0 +1,128 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// While the store's clock is ahead, timers fire too early, and their next occurrences are those after that
+// time. When the clock is set right they wait for it: nothing is wrong with them, and nothing fires. So the
+// highest time that the store's clock has shown is kept in the store: a clock that shows less was ahead before.
+// A bulk change with the action replan moves the timers to their due times by the present clock.
+
+// clockMark is the highest time that the store's clock has shown, as the note of it keeps it.
+type clockMark struct {
+	Highest rouse.Instant `json:"highest"`
+}
+
+const (
+	clockNote = "clock"
+	// clockSlack is how much less the clock may show: it may be slewed, or another server's after a failover.
+	clockSlack = 2 * time.Second
+	// clockPatience limits each call to the store.
+	clockPatience = 5 * time.Second
+)
+
+// highClock is what this node knows of the mark.
+type highClock struct{ highest atomic.Int64 }
+
+func (ts *Timers) clockNotes() *note.Notes {
+	return &note.Notes{Store: ts.store, Namespace: access.Reserved, Prefix: "\x01", Buckets: 1, Patience: clockPatience}
+}
+
+// KeepClock reads the mark of the store's clock, and with keep raises it to the present time if that is
+// higher. It returns ClockBack.
+func (ts *Timers) KeepClock(ctx context.Context, keep bool) (from rouse.Instant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, clockPatience)
+	defer cancel()
+	now, err := ts.store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	notes := ts.clockNotes()
+	list, err := notes.Get(ctx, clockNote)
+	if err != nil {
+		return 0, err
+	}
+	var mark clockMark
+	_ = list[0].Read(&mark) // what cannot be read is replaced
+	if keep && now > mark.Highest {
+		mark.Highest = now
+		revision := list[0].Revision
+		if revision == 0 {
+			revision = rouse.NoRow
+		}
+		if _, err = notes.Put(ctx, note.Set(clockNote, mark, revision)); err != nil { // refused: another node has raised it
+			return 0, err
+		}
+	}
+	ts.high.highest.Store(int64(mark.Highest))
+	return ts.ClockBack(), nil
+}
+
+// ClockBack returns the time that the store's clock has shown before it was set back to an earlier one, as
+// KeepClock has read it last; 0 if it shows no less than before, or timers were set right since.
+func (ts *Timers) ClockBack() rouse.Instant {
+	if high := rouse.Instant(ts.high.highest.Load()); high > ts.Engine.Latest().Add(clockSlack) {
+		return high
+	}
+	return 0
+}
+
+// Degraded returns what operators should know although timers fire: parts of the store that are missing, and a
+// clock of the store that was ahead; nil if there is nothing.
+func (ts *Timers) Degraded() error {
+	err := ts.Engine.Degraded()
+	if from := ts.ClockBack(); from != 0 {
+		err = errors.Join(err, fmt.Errorf("the store's clock was ahead: it showed %v before it was set back; %s", from, cureClock))
+	}
+	return err
+}
+
+// acceptClock lowers the mark to the present time: all timers are set right.
+func (ts *Timers) acceptClock(ctx context.Context) error {
+	now, err := ts.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = ts.clockNotes().Put(ctx, note.Set(clockNote, clockMark{now}, rouse.AnyRevision)); err == nil {
+		ts.high.highest.Store(int64(now))
+	}
+	return err
+}
+
+// replanNow moves a timer to its due time by the present clock, and a row whose hold or retry belongs to a
+// time when the clock was ahead; errNoMatch: it needs nothing.
+func (ts *Timers) replanNow(ctx context.Context, row *rouse.Timer) error {
+	moved := false
+	hold := max(ts.opts.Engine.Hold, clockSlack)
+	_, err := ts.editTimer(ctx, access.TimersReschedule, row.Key, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		now := ts.Engine.Latest()
+		var s rouse.Schedule
+		var err error
+		if t.Anchor > now { // it counts from a time that the clock should not have shown
+			t.Anchor = now
+			s, err = ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: now})
+		} else if t.Spec.Recurring() {
+			s, err = ts.schedules.Of(t)
+		}
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		if moved = t.SetRight(now, s, row.Visible.Add(-2*hold)); !moved {
+			return rouse.Step{Keep: true}, nil
+		}
+		return rouse.Step{To: t}, nil
+	})
+	if err == nil && !moved {
+		return errNoMatch
+	}
+	return err
+}
