@@ -335,6 +335,13 @@ type Checked interface {
 	Corrupted() error
 }
 
+// Withholding is a store that at times serves only a part of the rows.
+type Withholding interface {
+	// Withheld returns why due rows of a criticality are not claimed at present, as the end of a sentence for
+	// users, or "".
+	Withheld(criticality uint8) string
+}
+
 // Shared is a store that several nodes can use at the same time. If its server comes back empty, or with the
 // data of another store, all operations fail with ErrCorrupt until the data is back: none writes, and none
 // answers as if nothing had been there.

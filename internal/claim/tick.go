@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -24,8 +25,8 @@ type TickOptions struct {
 	DelayedEvery time.Duration // interval of its advances; 0 is 1 min
 
 	// Missed is called after each advance of the delayed clock by this node with the number of rows, at
-	// most 1,000, that became visible before that clock and are still unclaimed; it should be 0. This node
-	// claims them immediately, regardless of the first clock. May be nil.
+	// most 1,000, that became visible before that clock and are unclaimed, then and ten ticks later; it should
+	// be 0. This node claims them then, regardless of the first clock. May be nil.
 	Missed func(n int)
 }
 
@@ -54,6 +55,10 @@ const (
 	missedLimit = 1000
 	missedBytes = 1 << 20
 )
+
+// confirmTicks is for how many ticks a row has to stay unclaimed before it counts as missed, if that is no longer
+// than half of the time until the delayed clock advances again.
+const confirmTicks = 10
 
 // NewTick returns a strategy on the clocks of a store.
 func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
@@ -138,22 +143,38 @@ func (t *Tick) Run(ctx context.Context) {
 	}
 }
 
-// missed counts the rows that became visible before a time long ago. A claim begins with the oldest rows.
+// missed counts the rows that became visible before a time long ago and that no node claims, also after a few
+// ticks: the first tick after an outage is about to claim what came due in it.
 func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
+	found, err := t.unclaimed(ctx, before)
+	if err == nil && len(found) > 0 && backoff.Sleep(ctx, min(confirmTicks*t.o.Every, t.o.DelayedEvery/2)) {
+		var still map[rouse.Key]uint64
+		still, err = t.unclaimed(ctx, before)
+		maps.DeleteFunc(found, func(key rouse.Key, revision uint64) bool { return still[key] != revision })
+	}
+	if err != nil || ctx.Err() != nil {
+		return // the next advance starts over
+	}
+	t.o.Missed(len(found))
+	if len(found) > 0 {
+		t.look()
+	}
+}
+
+// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with the
+// oldest rows.
+func (t *Tick) unclaimed(ctx context.Context, before rouse.Instant) (map[rouse.Key]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	b, err := t.timers.Claim(ctx, rouse.Window{Buckets: t.grant.Buckets, Limit: missedLimit, Bytes: missedBytes})
 	if err != nil {
-		return // the next advance starts over
+		return nil, err
 	}
-	n := 0
-	for n < len(b.Rows) && b.Rows[n].Visible <= before {
-		n++
+	found := map[rouse.Key]uint64{}
+	for i := 0; i < len(b.Rows) && b.Rows[i].Visible <= before; i++ {
+		found[b.Rows[i].Key] = b.Rows[i].Revision
 	}
-	t.o.Missed(n)
-	if n > 0 {
-		t.look()
-	}
+	return found, nil
 }
 
 // look causes a claim without an advance of the clock.

@@ -251,6 +251,7 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 			got, found = found, nil
 			return got
 		}
+		time.Sleep(confirmTicks * time.Second)
 		synctest.Wait()
 		if got := seen(); !slices.Equal(got, []string{"2"}) {
 			t.Errorf("the first look found %v", got)
@@ -269,7 +270,38 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 	})
 }
 
-// What the second clock finds is claimed immediately, even if the first one does not advance: here its
+// TestTickDoesNotCountWhatAnOutageLeft: the first clock claims it a moment after the second one has seen it.
+func TestTickDoesNotCountWhatAnOutageLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		r := rouse.Row{Key: rouse.Key{Namespace: "ns", Name: "a"}, Visible: rouse.Reached(time.Now().Add(-time.Hour))}
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: r.Key, To: &r}}); err != nil {
+			t.Fatal(err)
+		}
+		var found []int
+		ctx, cancel := context.WithCancel(t.Context())
+		s := NewTick(store, store, TickOptions{Node: "a", Missed: func(n int) { found = append(found, n) }})
+		var wg sync.WaitGroup
+		wg.Go(func() { s.Run(ctx) })
+		synctest.Wait() // it has seen the row
+		g, done, err := s.Grant(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := store.Claim(t.Context(), rouse.Window{Buckets: g.Buckets, Limit: 10, Hold: g.Hold}); err != nil || len(b.Rows) != 1 {
+			t.Fatalf("%+v, %v", b, err)
+		}
+		done(false)
+		time.Sleep(20 * time.Second)
+		cancel()
+		wg.Wait()
+		if !slices.Equal(found, []int{0}) {
+			t.Errorf("missed: %v", found)
+		}
+	})
+}
+
+// What the second clock finds is claimed even if the first one does not advance: here its
 // value is far ahead.
 func TestTickClaimsWhatWasMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -539,3 +539,33 @@ func TestANamespaceThatNoNodeClaimsIsReported(t *testing.T) {
 		}
 	})
 }
+
+// partStore is a store that serves only rows of some criticality.
+type partStore struct{ *flakyStore }
+
+func (s partStore) Withheld(criticality uint8) string {
+	if criticality >= 5 {
+		return ""
+	}
+	return "the index is away"
+}
+
+// TestExplainKnowsWhatTheStoreWithholds: what its store does not serve is not about to be sent.
+func TestExplainKnowsWhatTheStoreWithholds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := partStore{newFlakyStore()}
+		h := begin(t, store, always(0, done), timers.Options{})
+		for name, criticality := range map[string]uint8{"low": 0, "high": 5} {
+			h.put(name, "@after 1m", func(p *timers.Put) { p.Spec.Criticality = criticality })
+		}
+		store.away.Store(true) // neither is read
+		time.Sleep(2 * time.Minute)
+		for name, want := range map[string]string{"low": "waits: the index is away", "high": "about to be sent"} {
+			x, err := h.Explain(t.Context(), key(name), 0)
+			if err != nil || x.Reasons[0].Code != "waiting" || !strings.Contains(x.Summary, want) {
+				t.Errorf("%s: %+v, %v", name, x.Reasons, err)
+			}
+		}
+		store.away.Store(false)
+	})
+}

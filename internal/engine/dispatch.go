@@ -60,7 +60,7 @@ func (m *memory) readable(ln *lane, taken []*entry) []*entry {
 		if _, err := m.decoded(en); err != nil {
 			m.window.drop(en)
 			m.opts.Events.failed("decode", err)
-			m.lanes.reported(ln, 1, time.Now())
+			m.lanes.reported(ln, 1, en.load, time.Now())
 			continue
 		}
 		live = append(live, en)
@@ -70,7 +70,7 @@ func (m *memory) readable(ln *lane, taken []*entry) []*entry {
 
 // unexpired removes entries whose deadline passed while they waited in the lane.
 func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
-	var gone int
+	var gone, bytes int
 	live := taken[:0]
 	for _, en := range taken {
 		if en.timer.Spec.Deadline == 0 || !en.timer.Expired(en.occ, now) {
@@ -78,11 +78,12 @@ func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 			continue
 		}
 		gone++
+		bytes += en.load
 		en.lane = nil
 		m.expire(en, en.timer)
 	}
 	if gone > 0 {
-		m.lanes.reported(ln, gone, time.Now())
+		m.lanes.reported(ln, gone, bytes, time.Now())
 	}
 	return live
 }
@@ -106,12 +107,14 @@ func (m *memory) withdraw(en *entry) {
 // unfrozen moves entries that a running edit has frozen back to the wheel.
 func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
 	live, frozen := m.freezer.split(taken)
+	bytes := 0
 	for _, en := range frozen {
 		en.lane = nil
+		bytes += en.load
 		m.window.place(en)
 	}
 	if len(frozen) > 0 {
-		m.lanes.reported(ln, len(frozen), time.Now())
+		m.lanes.reported(ln, len(frozen), bytes, time.Now())
 	}
 	return live
 }
@@ -123,7 +126,7 @@ const mostShed = 4096
 // rows are written with later visible times, spread over the time that their lane needs.
 func (m *memory) shed() {
 	left := mostShed
-	for _, b := range m.lanes.backlogs(time.Now(), m.window.maxRows) {
+	for _, b := range m.lanes.backlogs(time.Now(), space{m.window.maxRows, m.window.maxBytes}) {
 		taken := b.lane.popTail(min(b.excess, left))
 		least := min(max(b.drain, 2*time.Second), 30*time.Second)
 		for i, en := range taken {

@@ -22,6 +22,8 @@ func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 	for name, hog := range map[string]struct {
 		namespaces, targets, each int
 		later                     bool // the sink keeps the fires, and not the delivery
+		payload, bytes            int  // of each timer, and of memory
+		warm                      time.Duration
 		lane                      rouse.Lane
 		quotas                    rouse.Quotas
 	}{
@@ -32,12 +34,16 @@ func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 		"spent attempts": {namespaces: 1, targets: 600, each: 1, lane: rouse.Lane{Limit: 64, Batch: 1, Spend: true}},
 		"batches":        {namespaces: 1, targets: 600, each: 2, lane: rouse.Lane{Limit: 64, Batch: 16}},
 		"channels":       {namespaces: 1, targets: 600, each: 2, later: true, lane: rouse.Lane{Limit: 1000, Batch: 16, Paced: true}},
+		"large payloads": {namespaces: 1, targets: 12, each: 64, payload: 8 << 10, bytes: 8 << 20, lane: rouse.Lane{Limit: 64, Batch: 1}},
+		"large for long": {namespaces: 3, targets: 12, each: 200, payload: 8 << 10, bytes: 8 << 20, later: true, warm: 15 * time.Second, lane: rouse.Lane{Limit: 1000, Batch: 16}},
+		"large batches":  {namespaces: 1, targets: 12, each: 1000, lane: rouse.Lane{Limit: 1000, Batch: 1000}},
+		"many batches":   {namespaces: 5, targets: 4, each: 1000, later: true, warm: 15 * time.Second, lane: rouse.Lane{Limit: 1000, Batch: 1000}},
 		"a quota":        {namespaces: 1, targets: 600, each: 1, lane: rouse.Lane{Limit: 64, Batch: 1}, quotas: rouse.Quotas{Deliveries: 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				sink := &hanging{lane: hog.lane, later: hog.later}
-				h := startWith(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxDeliveries: places, MaxRows: room,
+				h := startWith(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxDeliveries: places, MaxRows: room, MaxBytes: hog.bytes,
 					Quotas: func(namespace string) (q rouse.Quotas) {
 						if namespace != "polite" {
 							q = hog.quotas
@@ -48,7 +54,7 @@ func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 				for ns := range hog.namespaces {
 					for i := range hog.targets * hog.each {
 						puts = append(puts, timers.Put{Key: rouse.Key{Namespace: fmt.Sprint("hog-", ns), Name: fmt.Sprint(i)},
-							Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test://", i%hog.targets), Retry: rouse.Retry{Timeout: time.Minute}}})
+							Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test://", i%hog.targets), Payload: make([]byte, hog.payload), Retry: rouse.Retry{Timeout: time.Minute}}})
 					}
 				}
 				for part := range slices.Chunk(puts, 1000) {
@@ -56,7 +62,9 @@ func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(5 * time.Second) // so long it takes at most until rows of slow targets make room in memory
+				// So long it takes at most until rows of slow targets make room in memory: all that are due before
+				// those of the other namespace are read and put off first.
+				time.Sleep(max(hog.warm, 5*time.Second))
 				if most := sink.held.Load(); hog.quotas.Deliveries != 0 && most > hog.quotas.Deliveries {
 					t.Errorf("%d deliveries at a time, quota %d", most, hog.quotas.Deliveries)
 				}

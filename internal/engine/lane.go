@@ -28,6 +28,8 @@ type lanes struct {
 	max        int                                 // running deliveries
 	reserve    int                                 // percent of max that a namespace leaves free
 	running    int
+	room       space         // memory that fires which are out may take
+	used       space         // memory that they take
 	full       *atomic.Int64 // env.full
 	queued     int           // entries in the queues
 	out        int           // fires handed to the sink and not reported yet
@@ -46,6 +48,7 @@ type share struct {
 	rate    throttle.TokenBucket
 	sent    int // fires since demand was asked for
 	running int // deliveries
+	out     space
 	lanes   int
 }
 
@@ -75,6 +78,7 @@ type lane struct {
 	catchUp throttle.TokenBucket // the rate limit of catching up
 	slowed  bool                 // a rate limit has delayed queued fires
 	queued  int                  // entries in its queues
+	bytes   int                  // of the rows of these entries
 	out     int                  // fires with the sink
 	running int                  // running deliveries
 	inRing  bool
@@ -95,7 +99,15 @@ func (l *lanes) init(v *env) {
 	l.byName, l.namespaces, l.max = map[laneKey]*lane{}, map[string]*share{}, o.MaxDeliveries
 	l.waiting, l.limited, l.weight, l.quota = map[*lane]struct{}{}, map[*share]struct{}{}, o.Weight, o.Quotas
 	l.reserve, l.full = o.Reserve, &v.full
+	l.room = space{max(1, o.MaxRows/outPart), max(1, o.MaxBytes/outPart)}
 }
+
+// outPart and keptPart are the parts of memory, as divisors, that fires which are out, and fires that may stay in
+// the queues of slow lanes, may take. Together they leave room for reading, which stops when a quarter is left.
+const (
+	outPart  = 2
+	keptPart = 8
+)
 
 // enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
 func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, behind bool) {
@@ -124,6 +136,8 @@ func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, beh
 	q.fifo = append(q.fifo, en)
 	q.queued++
 	ln.queued++
+	en.load = Weight(&en.row)
+	ln.bytes += en.load
 	l.queued++
 	l.ready(ln)
 }
@@ -152,6 +166,7 @@ func (l *lanes) lane(key laneKey, now time.Time) *lane {
 func (ln *lane) leave(en *entry) {
 	ln.queues[en.kind].queued--
 	ln.queued--
+	ln.bytes -= en.load
 	ln.of.queued--
 }
 
@@ -162,6 +177,21 @@ func (l *lanes) places(sh *share) int {
 		n = min(n, int(q))
 	}
 	return n
+}
+
+// space returns how much memory further fires of a namespace may take while they are out: its share of what all may
+// take. Without it, few fires with large payloads to receivers that hang would fill memory, and nothing more would
+// be read for the others. One fire may be out whatever its size.
+func (l *lanes) space(sh *share) space {
+	weight := l.weightOf(sh.name)
+	most := func(own, used, room int) int {
+		return throttle.Share(own+room-used, room, throttle.Reserve, weight) - own
+	}
+	free := space{most(sh.out.rows, l.used.rows, l.room.rows), most(sh.out.bytes, l.used.bytes, l.room.bytes)}
+	if sh.out.rows == 0 {
+		free = space{max(free.rows, 1), max(free.bytes, 1)}
+	}
+	return free
 }
 
 // hasPlace reports whether a lane may start a delivery, if its namespace may have so many: it leaves some of
@@ -195,7 +225,8 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			continue
 		}
 		places := l.places(sh)
-		if sh.running >= places { // it keeps its turns for when a delivery of it, or of another, ends
+		free := l.space(sh)
+		if sh.running >= places || free.used() { // it keeps its turns for when a delivery of it, or of another, ends
 			l.ring = append(l.ring[1:], sh)
 			continue
 		}
@@ -205,13 +236,11 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			sh.ring = sh.ring[1:]
 			ln.inRing = false
 			if ln.queued > 0 && ln.out < ln.limit && ln.hasPlace(places) {
-				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out, most)); len(take) > 0 {
+				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out, most, free.rows), free.bytes); len(take) > 0 {
 					got = ln
 					sh.rate.Take(len(take))
 					sh.sent += len(take)
-					ln.out += len(take)
-					l.begin(ln)
-					l.out += len(take)
+					l.begin(ln, take)
 				} else if ln.queued > 0 { // its rate limits allow no more now
 					l.waiting[ln], ln.slowed = struct{}{}, true
 					continue
@@ -242,10 +271,10 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	return nil, nil
 }
 
-// blocked returns how many namespaces have fires that wait for a place of a delivery.
+// blocked returns how many namespaces have fires that wait for a place of a delivery, or for memory.
 func (l *lanes) blocked() (n int) {
 	for _, sh := range l.ring {
-		if sh.running >= l.places(sh) {
+		if sh.running >= l.places(sh) || l.space(sh).used() {
 			n++
 		}
 	}
@@ -338,6 +367,9 @@ func (ln *lane) rates(kind uint8) (text string) {
 	if sh := ln.share; sh.running >= ln.of.places(sh) {
 		text += fmt.Sprintf(", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
 	}
+	if sh := ln.share; ln.of.space(sh).used() {
+		text += fmt.Sprintf(", and the namespace has %d fires with %d bytes in progress on this node, as much memory as it may have now (window, window-bytes)", sh.out.rows, sh.out.bytes)
+	}
 	if ln.all.Rate() != 0 {
 		text += fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
 	}
@@ -347,9 +379,9 @@ func (ln *lane) rates(kind uint8) (text string) {
 	return text
 }
 
-// pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the
-// round.
-func (ln *lane) pop(take []*entry, n int) []*entry {
+// pop takes up to n queued entries, and no more once they have so many bytes: high ones before normal ones before
+// low ones, each up to its share of the round.
+func (ln *lane) pop(take []*entry, n, bytes int) []*entry {
 	now := time.Time{}
 	if ln.all.Rate() != 0 || ln.catchUp.Rate() != 0 {
 		now = time.Now()
@@ -371,7 +403,7 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 				want = ln.catchUp.Allows(want, now)
 			}
 			before := len(take)
-			take = ln.popQueue(q, take, want)
+			take = ln.popQueue(q, take, want, &bytes)
 			got := len(take) - before
 			ln.round[k] -= got
 			if k == late {
@@ -392,9 +424,9 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 // keptQueue is how many entries an empty queue keeps room for.
 const keptQueue = 4096
 
-// popQueue takes up to n entries from the front of a queue.
-func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
-	for q.head < len(q.fifo) && n > 0 {
+// popQueue takes up to n entries from the front of a queue, while bytes are left.
+func (ln *lane) popQueue(q *queue, take []*entry, n int, bytes *int) []*entry {
+	for q.head < len(q.fifo) && n > 0 && *bytes > 0 {
 		en := q.fifo[q.head]
 		q.fifo[q.head] = nil
 		q.head++
@@ -402,6 +434,7 @@ func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
 			take = append(take, en)
 			en.state = sending
 			ln.leave(en)
+			*bytes -= en.load
 			n--
 		}
 	}
@@ -436,11 +469,23 @@ func (ln *lane) popTail(n int) (take []*entry) {
 	return take
 }
 
-// begin records that a call of Deliver begins.
-func (l *lanes) begin(ln *lane) {
+// begin records that a call of Deliver begins, with these fires.
+func (l *lanes) begin(ln *lane, taken []*entry) {
 	ln.running++
 	ln.share.running++
 	l.running++
+	ln.out += len(taken)
+	l.out += len(taken)
+	for _, en := range taken {
+		l.count(ln, space{1, en.load})
+	}
+}
+
+// count adds to the memory of the fires that are out.
+func (l *lanes) count(ln *lane, s space) {
+	for _, of := range [...]*space{&l.used, &ln.share.out} {
+		of.rows, of.bytes = of.rows+s.rows, of.bytes+s.bytes
+	}
 }
 
 // returned records that a call of Deliver has returned.
@@ -454,10 +499,11 @@ func (l *lanes) returned(ln *lane) {
 	l.wakeQuiet()
 }
 
-// reported records that n fires of a lane have outcomes.
-func (l *lanes) reported(ln *lane, n int, now time.Time) {
+// reported records that n fires of a lane, with so many bytes of memory, have outcomes.
+func (l *lanes) reported(ln *lane, n, bytes int, now time.Time) {
 	ln.out -= n
 	l.out -= n
+	l.count(ln, space{-n, -bytes})
 	ln.speed.Add(n, now)
 	l.ready(ln)
 	l.dropIdle(ln, now)
@@ -524,14 +570,15 @@ type backlog struct {
 
 // backlogs returns the lanes that cannot send within patience what they have queued, of all rows that memory
 // has room for; those that are furthest behind come first. Each may keep some entries, however slow it is,
-// but all together no more than half of memory: many lanes that hang are no better than one.
-func (l *lanes) backlogs(now time.Time, rows int) (list []backlog) {
+// but all together no more than a part of memory: many lanes that hang are no better than one.
+func (l *lanes) backlogs(now time.Time, room space) (list []backlog) {
+	lanes := len(l.byName)
 	for _, ln := range l.byName {
 		if ln.queued == 0 || now.Sub(ln.busy) < trial {
 			continue
 		}
 		r := ln.speed.PerSecond(now)
-		keep := min(max(4*ln.batch, 64), rows/2/len(l.byName))
+		keep := min(max(4*ln.batch, 64), room.rows/keptPart/lanes, room.bytes/keptPart/lanes/max(1, ln.bytes/ln.queued))
 		if n := ln.queued - max(keep, int(r*patience.Seconds())); n > 0 {
 			list = append(list, backlog{ln, n, time.Duration(float64(ln.queued) / max(r, 0.1) * float64(time.Second))})
 		}

@@ -78,7 +78,7 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		r.memory.lanes.reported(ln, 1, now)
+		r.memory.lanes.reported(ln, 1, en.load, now)
 	}
 	r.memory.Unlock()
 	if len(stale) > 0 {

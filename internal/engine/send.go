@@ -131,7 +131,7 @@ func (s *sender) send(ctx context.Context, d delivery) {
 		s.memory.Lock()
 		if only != nil && only.reported.Load() && !only.freed {
 			only.freed = true
-			s.memory.lanes.reported(d.lane, 1, time.Now())
+			s.memory.lanes.reported(d.lane, 1, only.load, time.Now())
 		}
 		s.memory.lanes.returned(d.lane)
 		d, more = s.memory.nextDelivery()
@@ -151,6 +151,7 @@ func (s *sender) send(ctx context.Context, d delivery) {
 // returns, its goroutine frees the place, and can take the next fire of the lane at once; otherwise the
 // settle loop does.
 type alone struct {
+	load     int // entry.load
 	reported atomic.Bool
 	freed    bool // the mutex of the memory guards it
 }
@@ -159,7 +160,7 @@ type alone struct {
 func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) (only *alone) {
 	failpoint("before-send")
 	if len(live) == 1 {
-		only = &alone{}
+		only = &alone{load: live[0].load}
 	}
 	s.sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
 		failpoint("after-send")
@@ -234,7 +235,7 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		s.memory.lanes.reported(ln, 1, now)
+		s.memory.lanes.reported(ln, 1, en.load, now)
 	}
 	return live, left
 }
@@ -270,7 +271,7 @@ func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (l
 			en.lane = nil
 			s.memory.expire(en, en.timer)
 		}
-		s.memory.lanes.reported(d.lane, 1, time.Now())
+		s.memory.lanes.reported(d.lane, 1, en.load, time.Now())
 	}
 	return live, left
 }

@@ -276,13 +276,14 @@ func (s *settler) countReported(list []reported, behind bool) {
 	}
 	runtime.KeepAlive(read)
 	for i := 0; i < len(list); {
-		ln, n := list[i].en.lane, 0
+		ln, n, bytes := list[i].en.lane, 0, 0
 		for ; i < len(list) && list[i].en.lane == ln; i++ {
 			r := &list[i]
 			r.since = cmp.Or(r.since, store)
 			if r.fire && !r.counted {
 				if r.alone == nil || !r.alone.freed {
 					n++
+					bytes += r.en.load
 				}
 				if r.alone != nil {
 					r.alone.freed = true
@@ -296,7 +297,7 @@ func (s *settler) countReported(list []reported, behind bool) {
 			}
 		}
 		if ln != nil && n > 0 {
-			s.memory.lanes.reported(ln, n, now)
+			s.memory.lanes.reported(ln, n, bytes, now)
 		}
 	}
 	s.memory.dispatch()

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,4 +114,32 @@ func TestASuspendedProcessIsNoStoreThatHangs(t *testing.T) {
 			t.Errorf("a call that %s: %v", how, c)
 		}
 	}
+}
+
+// TestWhatACrashInterruptedMayHaveArrived: an occurrence that a node sent, and had no time to settle, is given up
+// by its policy like one that was never sent. What rouse tells of it does not deny that it may have arrived.
+func TestWhatACrashInterruptedMayHaveArrived(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cut := &cuttableStore{Store: mem.New()}
+		sink := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+			cut.cut.Store(true)
+			return done
+		}}
+		a := begin(t, cut, sink, timers.Options{})
+		due := a.put("a", "@every 10s").Due
+		time.Sleep(15 * time.Second)
+		a.stop()
+		time.Sleep(20 * time.Second)
+		b := begin(t, cut.Store, always(0, done), timers.Options{})
+		time.Sleep(time.Second)
+		list := b.records("a")
+		r := list[0]
+		if len(sink.got()) == 0 || r.Due != due || r.Ending != rouse.EndMissed || r.Cause != rouse.CauseServerDown || r.Attempts != 0 {
+			t.Fatalf("%+v", list)
+		}
+		x, err := b.Explain(t.Context(), key("a"), due)
+		if err != nil || !strings.Contains(fmt.Sprint(x), "may have arrived") {
+			t.Errorf("%+v, %v", x, err)
+		}
+	})
 }

@@ -77,6 +77,7 @@ type entry struct {
 	occ   rouse.Occurrence
 	token uint64
 	sent  rouse.Instant
+	load  int // bytes for which it counts in its lane, and while it is out
 }
 
 func (w *window) init(maxRows, maxBytes int) {

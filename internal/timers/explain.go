@@ -167,6 +167,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	in := ts.Engine.HolderOf(&look) // in the store a visible time may be the end of a hold
 	visible := look.Visible
 	p := ts.Engine.Progress(t.Key)
+	withheld := ts.withheld(t.Spec.Criticality)
 	obstacle := ""
 	if o, ok := ts.sink.(rouse.Obstructed); ok {
 		obstacle = o.Obstacle(t.Key.Namespace, &t.Spec)
@@ -198,8 +199,13 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until)).lasts(occ.Due, in.Until)
 	case current && visible > now:
 		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible)).lasts(occ.Due, visible)
+	case withheld != "":
+		x.say("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.when(occ.Due), withheld).lasts(occ.Due, 0).cure(cureWithheld)
 	default:
 		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due)).lasts(occ.Due, 0)
+	}
+	if withheld != "" && t.Attempts != 0 && !p.Sending && !p.Queued {
+		x.say("obstacle", 0, "Its next attempt waits: %s.", withheld).cure(cureWithheld)
 	}
 	if t.Overdue == 0 {
 		ts.tellExpected(x, t)
@@ -225,6 +231,9 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, rouse.Answered(f.Code, f.Detail))
 	}
 }
+
+// cureWithheld is the cure of rouse.Withholding.
+const cureWithheld = "see the Redis of index, and rouse doctor; a timer of a higher criticality does not wait for it"
 
 func attempts(n uint32) string {
 	if n == 1 {

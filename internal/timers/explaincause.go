@@ -13,7 +13,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseDeleted:           "the timer was deleted while it was in progress",
 	rouse.CauseReplaced:          "the timer was replaced while it was in progress",
 	rouse.CauseOverlapped:        "another occurrence was in progress when it was due",
-	rouse.CauseServerDown:        "no server ran that could send it, or the node that had it went down",
+	rouse.CauseServerDown:        "no server ran that could send it, or the node that had it went down; if it had just been sent then, that is not recorded, and it may have arrived",
 	rouse.CauseStoreUnavailable:  "the store did not answer",
 	rouse.CauseClockMoved:        "the store's clock was set forward past it, or the machine was suspended",
 	rouse.CauseNoSubscriber:      "nothing was there to take it: no subscriber, worker, sidecar or function",

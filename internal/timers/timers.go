@@ -48,6 +48,7 @@ type Timers struct {
 	*engine.Engine
 	sight
 	sink      rouse.Sink
+	withheld  func(criticality uint8) string // rouse.Withholding
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
@@ -65,7 +66,10 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
 		high: new(highClock)}
-	ts.read = ts.Read
+	ts.read, ts.withheld = ts.Read, func(uint8) string { return "" }
+	if w, ok := store.(rouse.Withholding); ok {
+		ts.withheld = w.Withheld
+	}
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
 	}

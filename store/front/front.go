@@ -116,6 +116,8 @@ var (
 	_ rouse.Shared  = (*Store)(nil)
 	_ rouse.Watcher = (*Store)(nil)
 	_ rouse.Raiser  = (*Store)(nil)
+
+	_ rouse.Withholding = (*Store)(nil)
 )
 
 // Open opens the store at a postgres:// URL, with its index in the Redis at a redis:// URL: one server,

@@ -1,6 +1,9 @@
 package front
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // Modes of a store.
 const (
@@ -38,4 +41,17 @@ func (s *Store) Stats() Stats {
 	st.Lost, st.Synced, st.Found, st.Repaired = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
 	st.Pending, _ = s.pending.len()
 	return st
+}
+
+// Withheld returns why rows of a criticality wait for the index, or "".
+func (s *Store) Withheld(criticality uint8) string {
+	st := s.Stats()
+	if criticality >= s.o.Criticality || int(criticality) >= st.Level {
+		return ""
+	}
+	what := "is unavailable"
+	if st.Mode == FillingIndex {
+		what = "is being filled"
+	}
+	return fmt.Sprintf("the Redis in front of PostgreSQL, the index of due times, %s, and until it is back only timers of criticality %d or more fire", what, min(int(s.o.Criticality), st.Level))
 }
