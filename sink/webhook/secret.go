@@ -25,8 +25,9 @@ func (w *waiting) outcome() rouse.Outcome {
 
 // expand returns the value of a header with its secrets. If one is missing, it sets the request's error.
 func (s *Sink) expand(r *request, namespace, header, value string) string {
+	host, _ := r.address()
 	value, err := rouse.ExpandSecrets(value, func(name string) (string, error) {
-		secret, err := s.opts.Secret(namespace, name)
+		secret, err := s.opts.Secret(namespace, name, host)
 		r.used = append(r.used, secret)
 		return secret, err
 	})
@@ -76,13 +77,14 @@ func (s *Sink) drops(canonical string) bool {
 	return false
 }
 
-// Obstacle describes what prevents requests of the spec: a secret that is missing.
+// Obstacle describes what prevents requests of the spec: a secret that is missing, or may not be sent there.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if _, err := s.opts.Signing(namespace); err != nil {
 		return excerpt("", err.Error())
 	}
+	host, _ := placeOf(spec.Target).address()
 	for _, ref := range spec.Webhook.SecretNames() {
-		if _, err := s.opts.Secret(namespace, ref.Name); err != nil {
+		if _, err := s.opts.Secret(namespace, ref.Name, host); err != nil {
 			return excerpt("the header "+ref.Header+": ", err.Error())
 		}
 	}

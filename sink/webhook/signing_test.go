@@ -133,7 +133,10 @@ func TestBatchIsSignedWithoutIdentity(t *testing.T) {
 // visible.
 func TestSecretsInHeaders(t *testing.T) {
 	const marker = "marker-4711-marker"
-	w := newWire(t, webhook.Options{DropHeaders: []string{"X-Internal", "X-Trace-*"}, Secret: func(ns, name string) (string, error) {
+	w := newWire(t, webhook.Options{DropHeaders: []string{"X-Internal", "X-Trace-*"}, Secret: func(ns, name, host string) (string, error) {
+		if host != "127.0.0.1" {
+			return "", errors.New("the secret is for another host than " + host)
+		}
 		switch name { // what the API refuses, and the store may have all the same
 		case "lines":
 			return "a\r\nX-Injected: " + marker, nil
