@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // another one has written within a few seconds.
 const secretPause = 5 * time.Second
 
-// waiting is the error of a request for which a secret is missing. No attempt is spent: receivers are not to
+// waiting is the error of a request for which a secret is missing, or has a value that cannot be sent. No attempt is spent: receivers are not to
 // blame, and the request would be refused by all of them.
 type waiting struct{ why string }
 
@@ -35,7 +34,7 @@ func (s *Sink) expand(r *request, namespace, header, value string) string {
 	case err != nil:
 		r.err = &waiting{"the header " + header + ": " + err.Error()}
 	case !rouse.IsHeaderValue(value) || len(value) > maxHeader:
-		r.err = errors.New("not sent: the header " + header + " cannot be sent with the value of its secret")
+		r.err = &waiting{"the header " + header + " cannot be sent with the value of its secret: give it another one"}
 	}
 	return value
 }
