@@ -15,8 +15,8 @@ type Secret struct {
 // PutSecret asks for a secret of the name in the request's path.
 type PutSecret struct {
 	Value string `json:"value" schema:"minLength=1,maxLength=4096"` // printable ASCII, without spaces at the ends
-	// Hosts are those that it may be sent to: names, *.DOMAIN for all below it, addresses, or * for all. Without
-	// any, those of the value before stay.
+	// Hosts are those that it may be sent to: names, *.DOMAIN for all below it, addresses, or * for all.
+	// Without any, those of the value before stay.
 	Hosts []string `json:"hosts,omitempty" schema:"maxItems=32"`
 }
 

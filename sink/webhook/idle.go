@@ -21,8 +21,8 @@ type idle struct {
 }
 
 // take returns a connection to an origin, or nil. The one used last comes first, so that the others can end.
-// may allows a request to its address: if not, the connection stays, and so does the time of its end. Behind a
-// proxy the address is not known.
+// may allows a request to its address: if not, the connection stays, and so does the time of its end. Behind
+// a proxy the address is not known.
 func (p *idle) take(origin string, may func(netip.Addr) error) (*conn, error) {
 	for {
 		p.mu.Lock()

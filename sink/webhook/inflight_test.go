@@ -70,8 +70,8 @@ func TestAddressesHaveBounds(t *testing.T) {
 	}
 }
 
-// TestACrowdedAddressIsWaitedFor: also if the other address of the host cannot be reached, or must not be: the
-// error of the first address does not decide for both.
+// TestACrowdedAddressIsWaitedFor: also if the other address of the host cannot be reached, or must not be:
+// the error of the first address does not decide for both.
 func TestACrowdedAddressIsWaitedFor(t *testing.T) {
 	busy, release := make(chan struct{}, 1), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

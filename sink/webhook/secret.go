@@ -12,8 +12,8 @@ import (
 // another one has written within a few seconds.
 const secretPause = 5 * time.Second
 
-// waiting is the error of a request for which a secret is missing, or has a value that cannot be sent. No attempt is spent: receivers are not to
-// blame, and the request would be refused by all of them.
+// waiting is the error of a request for which a secret is missing, or has a value that cannot be sent. No
+// attempt is spent: receivers are not to blame, and the request would be refused by all of them.
 type waiting struct{ why string }
 
 func (w *waiting) Error() string { return w.why }
