@@ -14,7 +14,7 @@ import (
 )
 
 // TestSecretsStayWithTheirHosts: a timer that would send a secret to another host is refused, and one that
-// was there before the hosts were named waits, and says why.
+// was there before the hosts were named waits, and explain has the reason.
 func TestSecretsStayWithTheirHosts(t *testing.T) {
 	var arrived atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
