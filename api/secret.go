@@ -2,18 +2,22 @@ package api
 
 // Secret describes a secret of a namespace. Its value is never returned.
 type Secret struct {
-	Namespace  string `json:"namespace,omitzero"`
-	Name       string `json:"name"`
-	Version    uint64 `json:"version"` // 1 is the first value
-	Created    Time   `json:"created,omitzero"`
-	Updated    Time   `json:"updated,omitzero"`
-	Key        string `json:"key,omitzero"`        // id of the key that seals it
-	Unreadable string `json:"unreadable,omitzero"` // why this node cannot use it; left out if it can
+	Namespace  string   `json:"namespace,omitzero"`
+	Name       string   `json:"name"`
+	Version    uint64   `json:"version"` // 1 is the first value
+	Created    Time     `json:"created,omitzero"`
+	Updated    Time     `json:"updated,omitzero"`
+	Hosts      []string `json:"hosts,omitempty"`     // that it may be sent to; none is all
+	Key        string   `json:"key,omitzero"`        // id of the key that seals it
+	Unreadable string   `json:"unreadable,omitzero"` // why this node cannot use it; left out if it can
 }
 
 // PutSecret asks for a secret of the name in the request's path.
 type PutSecret struct {
 	Value string `json:"value" schema:"minLength=1,maxLength=4096"` // printable ASCII, without spaces at the ends
+	// Hosts are those that it may be sent to: names, *.DOMAIN for all below it, addresses, or * for all.
+	// Without any, those of the value before stay.
+	Hosts []string `json:"hosts,omitempty" schema:"maxItems=32"`
 }
 
 // SecretList is all secrets of a namespace.

@@ -22,20 +22,23 @@ type Secret struct {
 	Name             string
 	Version          uint64 // 1 is the first value
 	Created, Updated rouse.Instant
-	Key              string // id of the key that seals it
-	Unreadable       string // why the node cannot use it; empty if it can
+	Hosts            []string // that it may be sent to; none is all
+	Key              string   // id of the key that seals it
+	Unreadable       string   // why the node cannot use it; empty if it can
 }
 
 func secretFrom(p *rousev1.Secret) Secret {
 	return Secret{Name: p.GetName(), Version: p.GetVersion(), Created: rouse.Instant(p.GetCreatedMs()), Updated: rouse.Instant(p.GetUpdatedMs()), Key: p.GetKey(),
-		Unreadable: p.GetUnreadable()}
+		Hosts: p.GetHosts(), Unreadable: p.GetUnreadable()}
 }
 
 // Put creates a secret, or gives it a new value. Headers of timers of the namespace refer to it as
 // {{secret:NAME}}; all nodes use the new value within five seconds. An empty namespace is "default". It is
-// retried; a value that was written twice counts as two versions.
-func (s *Secrets) Put(ctx context.Context, namespace, name, value string) (Secret, error) {
-	request := &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value}
+// retried; a value that was written twice counts as two versions. It may be sent to the given hosts only:
+// names, "*.example.com" for all below it, addresses, or "*" for all. Without any, those of the value before
+// stay; a new secret may be sent to all.
+func (s *Secrets) Put(ctx context.Context, namespace, name, value string, hosts ...string) (Secret, error) {
+	request := &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts}
 	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.Secret, error) { return s.c.secrets.PutSecret(ctx, request) })
 	return secretFrom(p), err
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"net/url"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,6 +27,19 @@ func (c *Config) checkBrokers() error {
 	return bad.Err()
 }
 
+// brokerHost returns the host of a URL whose user and password may be references to secrets.
+func brokerHost(address string) string {
+	plain, err := rouse.ExpandSecrets(address, func(string) (string, error) { return "x", nil })
+	if err != nil {
+		return ""
+	}
+	u, err := url.Parse(plain)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
 // openBrokers adds the connections to the sink of targets at brokers. What connects does so by itself, and
 // goes on trying.
 func (n *Node) openBrokers(brokers *broker.Sink) error {
@@ -35,7 +49,10 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 		var err error
 		if rouse.HasSecrets(c.URL) {
 			var s *broker.Sealed
-			s, err = broker.OpenSealed(c, brokerChanged(n.cfg.Log, c.Name), n.vault.Value)
+			host := brokerHost(c.URL)
+			s, err = broker.OpenSealed(c, brokerChanged(n.cfg.Log, c.Name), func(namespace, name string) (string, error) {
+				return n.vault.Value(namespace, name, host)
+			})
 			p, sealed = s, append(sealed, s)
 		} else {
 			p, err = broker.Open(c, brokerChanged(n.cfg.Log, c.Name))

@@ -14,6 +14,7 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/sink"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 func TestCircuitOptions(t *testing.T) {
@@ -70,6 +71,15 @@ func TestCircuitsThatAreRefused(t *testing.T) {
 // A node has the circuits of its settings: its targets, its doctor and explain name that of an address and
 // that of a host.
 func TestCircuitsOfANode(t *testing.T) {
+	for name, url := range map[string]func(testing.TB) string{"mem": func(testing.TB) string { return "mem:" }, "postgres": servers.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkCircuits(t, url(t))
+		})
+	}
+}
+
+func checkCircuits(t *testing.T, store string) {
 	fails := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" || r.URL.Path == "/off" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -84,8 +94,8 @@ func TestCircuitsOfANode(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n := open(t, "mem:", func(c *Config) {
-		c.AllowPrivate = true
+	n := open(t, store, func(c *Config) {
+		c.AllowPrivate, c.Unsafe = true, true
 		c.Circuits = Circuits{{Target: fails.URL + "/off", Off: true}, {Target: "*", Deliveries: 2, Open: time.Minute}}
 	})
 	run(t, n)

@@ -135,7 +135,8 @@ type Config struct {
 	Log       *slog.Logger `kong:"-"` // of Open only; default none
 	Clock     *Clock       `kong:"-"` // the store's clock; nil is the machine's
 
-	embedded bool // the node was made by Open
+	embedded bool          // the node was made by Open
+	resolver *net.Resolver // of the names of callbacks, in tests; nil: the machine's
 }
 
 // Defaults returns the configuration of a node to which nothing else is given, without addresses and places.

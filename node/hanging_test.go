@@ -41,6 +41,9 @@ var hogs = map[string]func(t *testing.T, n *Node, net *hangingNet) func(i int) s
 		net.trickles.Store(true)
 		return func(i int) string { return net.host("http", i) }
 	},
+	"a DNS that does not answer": func(t *testing.T, n *Node, net *hangingNet) func(i int) string {
+		return func(i int) string { return fmt.Sprintf("http://h%d.silent.test/", i) }
+	},
 	"a broker that does not answer": func(t *testing.T, n *Node, net *hangingNet) func(i int) string {
 		return func(i int) string { return fmt.Sprint("nats:silent/subject.", i) }
 	},
@@ -86,6 +89,14 @@ type hangingNet struct {
 
 func (h *hangingNet) host(scheme string, i int) string {
 	return fmt.Sprintf("%s://127.9.%d.%d:%s/", scheme, i/250, 1+i%250, h.port)
+}
+
+// silentDNS is a resolver whose servers take no question.
+func silentDNS() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, _ := net.Pipe() // the resolver closes it at its deadline
+		return ours, nil
+	}}
 }
 
 func listenAndHang(t *testing.T, many int) *hangingNet {
@@ -161,6 +172,9 @@ func TestTargetsThatHangAreApart(t *testing.T) {
 					cfg.MaxDeliveries, cfg.Window, cfg.WindowBytes = Defaults().MaxDeliveries, Defaults().Window, Defaults().WindowBytes
 				}
 				net := listenAndHang(t, many)
+				if name == "a DNS that does not answer" {
+					cfg.resolver = silentDNS()
+				}
 				if name == "a broker that does not answer" {
 					cfg.Brokers = []broker.Connection{{Name: "silent", URL: "nats://127.0.0.1:" + net.port}}
 				}

@@ -44,6 +44,11 @@ func WithNamespace(name string) Option { return func(c *Config) { c.Namespace = 
 // exist is made, with a new secret.
 func WithSecrets(file string) Option { return func(c *Config) { c.SecretFile = file } }
 
+// WithSecretKeys seals secrets and signing keys with keys from "file:PATH", "env:NAME" or "exec:COMMAND", as
+// the setting secret-keys does. A store that other programs have sealed needs theirs; NewSecretKey makes one.
+// Without it a program with a data directory has its own key there.
+func WithSecretKeys(source string) Option { return func(c *Config) { c.SecretKeys = source } }
+
 // WithClock makes the node use a clock that Advance moves.
 func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock } }
 

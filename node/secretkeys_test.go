@@ -76,3 +76,28 @@ func TestKeysThemselvesAreNoSource(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbeddersOpenASealedStore: a program that signs callbacks gives the keys that sealed its store; without
+// them it is refused, and changes nothing.
+func TestEmbeddersOpenASealedStore(t *testing.T) {
+	store, file := "pebble:"+filepath.Join(t.TempDir(), "store"), WithSecrets(filepath.Join(t.TempDir(), "webhook.secret"))
+	t.Setenv("EMBEDDED_KEYS", NewSecretKey())
+	keys := WithSecretKeys("env:EMBEDDED_KEYS")
+	for _, c := range []struct {
+		opts    []Option
+		refused bool
+	}{{[]Option{file, keys}, false}, {[]Option{file}, true}, {[]Option{file, keys}, false}} {
+		n, err := Open(t.Context(), store, c.opts...)
+		switch {
+		case c.refused && (err == nil || !strings.Contains(err.Error(), "secret-keys")):
+			t.Errorf("without the sealing keys: %v", err)
+		case !c.refused && err != nil:
+			t.Fatalf("with the sealing keys: %v", err)
+		}
+		if err == nil {
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -203,7 +203,7 @@ func (v *vault) sign(set *secret.SigningSet, common *[]string) *webhook.Signing 
 
 // hooks returns the options of callbacks that settings give.
 func (c *Config) hooks() (o webhook.Options, err error) {
-	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency, AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version}
+	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency, AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version, Resolver: c.resolver}
 	if o.Egress, err = webhook.ParseRules(c.Egress); err != nil {
 		return o, err
 	}

@@ -160,6 +160,9 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	}
 	o, spread := d.ask(time.Now())
 	if o.Verdict == 0 {
+		if d.probesHost || d.probesAddress {
+			defer d.abandon()
+		}
 		b.sink.Deliver(ctx, fires, d.report)
 		return
 	}
@@ -185,6 +188,7 @@ type delivery struct {
 	settle func(i int, o rouse.Outcome)
 
 	probesHost, probesAddress bool // never both
+	concluded                 bool // the mutex of the breaker guards it
 
 	several bool          // it has more than one fire
 	left    atomic.Int32  // of several: those without an outcome
@@ -287,6 +291,7 @@ func (d *delivery) conclude(seen evidence) {
 	host, address := b.keys(d.first.Namespace, d.first.Spec)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	d.concluded = true
 	now := time.Now()
 	defer func() { b.tracked.Store(int64(len(b.circuits))) }()
 	a := b.circuits[address]
@@ -317,6 +322,19 @@ func (d *delivery) conclude(seen evidence) {
 	}
 	if now.Sub(b.swept) > sweepEvery {
 		b.sweep(now)
+	}
+}
+
+// abandon releases the probe of a delivery that ended without all outcomes, because the sink panicked: else
+// nothing would probe its circuit again.
+func (d *delivery) abandon() {
+	b := d.b
+	host, address := b.keys(d.first.Namespace, d.first.Spec)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !d.concluded {
+		b.circuits[host].release(d.probesHost)
+		b.circuits[address].release(d.probesAddress)
 	}
 }
 

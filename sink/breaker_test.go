@@ -92,6 +92,45 @@ func TestBreakerSpreads(t *testing.T) {
 	})
 }
 
+// panicking is a sink that panics while it is told to.
+type panicking struct {
+	*fake
+	now bool
+}
+
+func (p *panicking) Deliver(ctx context.Context, list []rouse.Fire, settle func(int, rouse.Outcome)) {
+	if p.now {
+		panic("a fault of the sink")
+	}
+	p.fake.Deliver(ctx, list, settle)
+}
+
+// TestAPanicDuringAProbe: the probe is over, and the next fire is one. What a probe has concluded before the
+// panic stays.
+func TestAPanicDuringAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &panicking{fake: &fake{outcome: refused}}
+		b := sink.NewBreaker(p, sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Deliveries: 3, Share: 1}})
+		for range 3 {
+			one(t, b)
+		}
+		time.Sleep(time.Second)
+		p.now = true
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic of the sink is hidden from the engine")
+				}
+			}()
+			one(t, b)
+		}()
+		p.now, p.outcome = false, done
+		if o := one(t, b); o.Verdict != rouse.Done || b.Open() != 0 {
+			t.Errorf("after a probe that panicked: %+v, %d circuits are open", o, b.Open())
+		}
+	})
+}
+
 func TestBreakerLetsOneProbeThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &held{begun: make(chan struct{}), end: make(chan rouse.Outcome)}

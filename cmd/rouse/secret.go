@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -49,7 +50,7 @@ func (c *secretListCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		t := newTable(a, "NAME", "VERSION", "UPDATED", "SEALED BY", "PROBLEM")
+		t := newTable(a, "NAME", "VERSION", "UPDATED", "HOSTS", "SEALED BY", "PROBLEM")
 		for i := range list {
 			one := &list[i]
 			if a.cli.JSON {
@@ -58,7 +59,7 @@ func (c *secretListCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.row(one.Name, strconv.FormatUint(one.Version, 10), stamp(one.Updated), one.Key, one.Unreadable); err != nil {
+			if err := t.row(one.Name, strconv.FormatUint(one.Version, 10), stamp(one.Updated), cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
 				return err
 			}
 		}
@@ -70,13 +71,14 @@ func (c *secretListCmd) Run(a *app) error {
 }
 
 func secretForm(namespace string, s *client.Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 // secretSetCmd writes a secret.
 type secretSetCmd struct {
-	Name string `arg:"" help:"Name of the secret."`
-	File string `arg:"" optional:"" default:"-" help:"File with the value; - is stdin."`
+	Name string   `arg:"" help:"Name of the secret."`
+	File string   `arg:"" optional:"" default:"-" help:"File with the value; - is stdin."`
+	Host []string `help:"Host that it may be sent to, or *.DOMAIN for all below it, or * for all; can be repeated. Without it, those of the value before stay; a new secret may be sent to all." placeholder:"HOST"`
 }
 
 func (secretSetCmd) Help() string {
@@ -84,7 +86,7 @@ func (secretSetCmd) Help() string {
 
 Examples:
 
-    rouse secret set stripe stripe.txt
+    rouse secret set stripe stripe.txt --host api.stripe.com
     printf %s "$STRIPE_TOKEN" | rouse secret set stripe --namespace billing`
 }
 
@@ -99,7 +101,7 @@ func (c *secretSetCmd) Run(a *app) error {
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
 	return a.call(func(ctx context.Context, s *client.Client) error {
-		one, err := s.Secrets().Put(ctx, a.cli.Namespace, c.Name, text)
+		one, err := s.Secrets().Put(ctx, a.cli.Namespace, c.Name, text, c.Host...)
 		if err != nil {
 			return named("secret", c.Name, err)
 		}

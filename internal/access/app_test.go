@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestAGrantOfAppsGivesNothingElse: whatever its role allows, and whoever acts in its name; and it makes no
-// key that is wider.
+// TestAGrantOfAppsGivesNothingElse: whatever its role allows, and whichever service acts in its name; and it
+// makes no key that is wider.
 func TestAGrantOfAppsGivesNothingElse(t *testing.T) {
 	c := NewControl(nil)
 	of := func(role string, apps ...string) *Principal {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Audited is what the audit log has of the calls with a verb.
@@ -89,7 +90,7 @@ func Admit(ctx context.Context, gate *Gate, log *audit.Log, a *Arrival) (context
 	}
 	by := audit.Caller{Door: a.Door, Request: a.Request}
 	if a.Remote.IsValid() {
-		by.Remote = a.Remote.String()
+		by.Remote, by.Tenant = a.Remote.String(), throttle.Source(a.Remote).String()
 	}
 	if p := From(ctx); p != nil {
 		by.ID, by.Name, by.Source, by.Tenant = p.ID, p.Name, p.Source, p.Tenant()

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,11 @@ func FuzzSession(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	const shared = "ROUSE_FUZZ_SESSION" // workers of the fuzzer are processes of their own, which get the seeds of the first one
+	if first := os.Getenv(shared); first != "" {
+		text = first
+	}
+	f.Setenv(shared, text)
 	for _, text := range []string{text, text[1:], text + "A", strings.ToLower(text), "", "AAAA"} {
 		f.Add(text)
 	}

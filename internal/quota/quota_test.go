@@ -594,3 +594,29 @@ func TestATimerDuringTheDeletionOfItsNamespace(t *testing.T) {
 		}
 	})
 }
+
+// TestDemandIsAskedWithoutLocks: what counts fires takes locks of the engine, under which the engine asks for
+// quotas: with a lock of the book in hand, both would wait for each other.
+func TestDemandIsAskedWithoutLocks(t *testing.T) {
+	n := newNode(t, mem.New(), "a")
+	n.put(t, rouse.Quotas{Fires: 100})
+	asked := 0
+	n.opts.Fires = func(string) int {
+		asked++
+		if !n.mu.TryLock() {
+			t.Error("the book is locked while it asks for fires")
+			return 0
+		}
+		n.mu.Unlock()
+		sp := n.find("acme")
+		if !sp.mu.TryLock() {
+			t.Error("the namespace is locked while it asks for fires")
+			return 0
+		}
+		sp.mu.Unlock()
+		return 10
+	}
+	if got := n.demand(1)["acme"][fires]; asked != 1 || got != 5 {
+		t.Errorf("asked %d times, a demand of %g, want 5", asked, got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +204,42 @@ func TestDerivedKeysAreOfTheirPlace(t *testing.T) {
 		after, err := derive(t, store, k, nil)
 		if err != nil || bytes.Equal(after.key(secret.SessionKey), before.key(secret.SessionKey)) || bytes.Equal(after.key(secret.SessionKey), before.key(secret.NodeKey)) {
 			t.Errorf("the salt of nodes makes their key, or has no effect, as that of sessions: %v", err)
+		}
+	})
+}
+
+// TestNodesWithOtherNewestKeysDeriveOnce: while nodes have the same sealing keys in another order, as in the
+// middle of a replacement, each derives keys from its newest once, and then they keep what is there: else
+// sessions would end every two seconds.
+func TestNodesWithOtherNewestKeysDeriveOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, first, second := mem.New(), secret.NewKey(), secret.NewKey()
+		ka, kb := &keys{text: first}, &keys{text: first}
+		ka.set(first, second)
+		kb.set(first, second)
+		var changes atomic.Int64
+		count := func(o *secret.Options) {
+			use := o.Derived[secret.SessionKey]
+			o.Derived[secret.SessionKey] = func(key []byte, since time.Time) { changes.Add(1); use(key, since) }
+		}
+		a, err := derive(t, store, ka, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := derive(t, store, kb, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes.Store(0)
+		ka.set(second, first)
+		time.Sleep(time.Minute)
+		if n := changes.Load(); n == 0 || n > 2 {
+			t.Errorf("in a minute the key of sessions was replaced %d times, want once for each newest key", n)
+		}
+		kb.set(second, first)
+		time.Sleep(10 * time.Second)
+		if !bytes.Equal(a.key(secret.SessionKey), b.key(secret.SessionKey)) || a.Stats().Stale != 0 {
+			t.Errorf("with one newest key the nodes have other keys, or an old one: %+v", a.Stats())
 		}
 	})
 }

@@ -56,7 +56,7 @@ func (s *Secrets) stale() (values, signing, derived []access.Change, newest stri
 	for name, v := range s.known {
 		if s.ring.stale(v.Sealed) && v.err == nil {
 			next := v.stored
-			next.Sealed = s.ring.seal(valuePlace(name), []byte(v.plain))
+			next.Sealed = s.ring.seal(v.place(name), []byte(v.plain))
 			values = append(values, access.Change{Name: name, Value: &next, If: v.revision})
 		}
 	}

@@ -87,18 +87,18 @@ func TestSecretsAreSealedAndShared(t *testing.T) {
 			if err != nil || info.Version != uint64(i+1) {
 				t.Fatalf("%+v, %v", info, err)
 			}
-			if got, err := a.Value("acme", "stripe"); got != value {
+			if got, err := a.Value("acme", "stripe", "any.example"); got != value {
 				t.Errorf("here: %q, %v", got, err)
 			}
 			time.Sleep(5 * time.Second)
-			if got, err := b.Value("acme", "stripe"); got != value {
+			if got, err := b.Value("acme", "stripe", "any.example"); got != value {
 				t.Errorf("on the other node after 5 s: %q, %v", got, err)
 			}
 		}
 		if text := stored(t, store); strings.Contains(text, marker) || !strings.Contains(text, "acme/stripe") {
 			t.Errorf("the store has %s", text)
 		}
-		if _, err := a.Value("other", "stripe"); err == nil {
+		if _, err := a.Value("other", "stripe", "any.example"); err == nil {
 			t.Error("another namespace has the secret")
 		}
 		list, err := b.List(t.Context(), "acme")
@@ -109,7 +109,7 @@ func TestSecretsAreSealedAndShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if _, err := a.Value("acme", "stripe"); err == nil || !strings.Contains(err.Error(), "no secret stripe") {
+		if _, err := a.Value("acme", "stripe", "any.example"); err == nil || !strings.Contains(err.Error(), "no secret stripe") {
 			t.Errorf("5 s after another node deleted it: %v", err)
 		}
 		if err := a.Delete(t.Context(), "acme", "stripe"); !errors.Is(err, rouse.ErrNotFound) {
@@ -148,7 +148,7 @@ func TestRotationOfSealingKeys(t *testing.T) {
 			t.Helper()
 			for _, s := range nodes {
 				for i := range 30 {
-					if got, err := s.Value("acme", fmt.Sprint("s", i)); got != marker {
+					if got, err := s.Value("acme", fmt.Sprint("s", i), "any.example"); got != marker {
 						t.Fatalf("%s: %q, %v", when, got, err)
 					}
 				}
@@ -177,7 +177,7 @@ func TestRotationOfSealingKeys(t *testing.T) {
 		// A node without the key reports it, and has the secrets as soon as it gets the key.
 		kc := &keys{text: first}
 		c := open(t, store, kc)
-		if _, err := c.Value("acme", "s1"); err == nil || !strings.Contains(err.Error(), "this node does not have") {
+		if _, err := c.Value("acme", "s1", "any.example"); err == nil || !strings.Contains(err.Error(), "this node does not have") {
 			t.Errorf("with a wrong key: %v", err)
 		}
 		if _, err := c.Signing("other"); err == nil {
@@ -327,10 +327,10 @@ func TestMovedSecretsDoNotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(t, store, k)
-	if got, err := b.Value("evil", "stripe"); err == nil || got != "" {
+	if got, err := b.Value("evil", "stripe", "any.example"); err == nil || got != "" {
 		t.Errorf("moved: %q, %v", got, err)
 	}
-	if got, err := b.Value("acme", "stripe"); got != marker {
+	if got, err := b.Value("acme", "stripe", "any.example"); got != marker {
 		t.Errorf("not moved: %q, %v", got, err)
 	}
 }

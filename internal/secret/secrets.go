@@ -80,10 +80,11 @@ type value struct {
 
 // stored is the note of a secret.
 type stored struct {
-	Version uint64 `json:"version"`
-	Created int64  `json:"created"` // Unix milliseconds
-	Updated int64  `json:"updated"`
-	Sealed  box    `json:"sealed"`
+	Version uint64   `json:"version"`
+	Created int64    `json:"created"` // Unix milliseconds
+	Updated int64    `json:"updated"`
+	Hosts   []string `json:"hosts,omitempty"` // that it may be sent to; none is all
+	Sealed  box      `json:"sealed"`
 }
 
 // Info describes a secret without its value.
@@ -91,8 +92,9 @@ type Info struct {
 	Name             string
 	Version          uint64 // 1 is the first value
 	Created, Updated rouse.Instant
-	Key              string // id of the key that seals it
-	Unreadable       string // why this node cannot use it; "" if it can
+	Hosts            []string // that it may be sent to; none is all
+	Key              string   // id of the key that seals it
+	Unreadable       string   // why this node cannot use it; "" if it can
 }
 
 // New returns the secrets of a store. They are read when Shared is loaded, and follow it.
@@ -264,7 +266,7 @@ func (s *Secrets) takeValue(n note.Note) {
 	if v.err = n.Read(&v.stored); v.err == nil {
 		s.open(n.Name, v)
 	}
-	same := old != nil && old.Version == v.Version && old.Created == v.Created
+	same := old != nil && old.Version == v.Version && old.Created == v.Created && slices.Equal(old.Hosts, v.Hosts)
 	if v.err != nil && same && old.err == nil {
 		v.plain, v.err = old.plain, nil
 	}
@@ -280,15 +282,12 @@ func (s *Secrets) takeValue(n note.Note) {
 
 // open opens a secret. It requires s.mu.
 func (s *Secrets) open(place string, v *value) {
-	plain, err := s.ring.open(valuePlace(place), v.Sealed)
+	plain, err := s.ring.open(v.place(place), v.Sealed)
 	v.plain, v.err = string(plain), err
 }
 
-// valuePlace is what the value of a note is sealed for.
-func valuePlace(name string) string { return "secret/" + name }
-
-// Value returns a secret. Its errors are for users, and do not contain secrets.
-func (s *Secrets) Value(namespace, name string) (string, error) {
+// Value returns a secret that is to be sent to a host. Its errors are for users, and do not contain secrets.
+func (s *Secrets) Value(namespace, name, host string) (string, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.known[namespace+"/"+name]
@@ -298,17 +297,22 @@ func (s *Secrets) Value(namespace, name string) (string, error) {
 	case v.err != nil:
 		return "", fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
 	}
+	if err := v.mayGoTo(namespace, name, host); err != nil {
+		return "", err
+	}
 	return v.plain, nil
 }
 
-// Check refuses a spec whose headers refer to secrets that the namespace does not have. One that is not in
-// memory is looked up in the store: another node may just have written it.
+// Check refuses a spec whose headers refer to secrets that the namespace does not have, or that may not be
+// sent to its target. One that is not in memory, or may not, is looked up in the store: another node may just
+// have written it.
 func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec) error {
+	host := targetHost(spec.Target)
 	for _, ref := range spec.Webhook.SecretNames() {
 		s.mu.RLock()
-		known := s.known[namespace+"/"+ref.Name] != nil
+		v := s.known[namespace+"/"+ref.Name]
 		s.mu.RUnlock()
-		if known {
+		if v != nil && v.mayGoTo(namespace, ref.Name, host) == nil {
 			continue
 		}
 		list, err := s.values.Get(ctx, namespace+"/"+ref.Name)
@@ -319,6 +323,14 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "names a secret that the namespace "+namespace+" does not have",
 				"set it first, with rouse secret set "+ref.Name)
 		}
+		var st stored
+		if err := list[0].Read(&st); err != nil {
+			return err
+		}
+		if err := st.mayGoTo(namespace, ref.Name, host); err != nil {
+			why, cure, _ := strings.Cut(err.Error(), ": ")
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "does not go with the target: "+why, cure)
+		}
 	}
 	return nil
 }
@@ -328,8 +340,9 @@ func checkKey(namespace, name string) error {
 	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckSecretName(name))
 }
 
-// Put creates a secret, or gives it a new value.
-func (s *Secrets) Put(ctx context.Context, namespace, name, plain string) (Info, error) {
+// Put creates a secret, or gives it a new value. It may be sent to some hosts from now on: with "*" to every
+// one, and without any to those of the value before.
+func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts ...string) (Info, error) {
 	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
 		return Info{}, err
 	}
@@ -338,6 +351,10 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string) (Info,
 		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)), fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
 	case !rouse.IsHeaderValue(plain):
 		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header", "use printable ASCII, without line ends, and without spaces at the ends")
+	}
+	allowed, err := checkHosts(hosts)
+	if err != nil {
+		return Info{}, err
 	}
 	place := namespace + "/" + name
 	for {
@@ -364,7 +381,11 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string) (Info,
 		case list[0].Revision == 0 && all >= MaxAll:
 			return Info{}, fmt.Errorf("the store has %d secrets, as many as it may: delete one: %w", all, rouse.ErrFull)
 		}
-		next.Version, next.Updated, next.Sealed = next.Version+1, now, ring.seal(valuePlace(place), []byte(plain))
+		if len(hosts) > 0 {
+			next.Hosts = allowed
+		}
+		next.Version, next.Updated = next.Version+1, now
+		next.Sealed = ring.seal(next.place(place), []byte(plain))
 		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: revisionOf(list[0])})
 		if !errors.Is(err, rouse.ErrConflict) {
 			return next.info(name, nil), err
@@ -425,7 +446,7 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
 }
 
 func (st *stored) info(name string, unreadable error) Info {
-	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Key: st.Sealed.Key}
+	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Hosts: st.Hosts, Key: st.Sealed.Key}
 	if unreadable != nil {
 		i.Unreadable = unreadable.Error()
 	}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // conns are the open connections of one listener, bounded in total and per remote address. At a limit, a
@@ -25,18 +27,13 @@ func newConns(name string, most, perAddress int, refused *refusals) *conns {
 	return &conns{name: name, most: most, perAddress: perAddress, refused: refused, open: map[*slotConn]struct{}{}, counts: map[netip.Addr]int{}}
 }
 
-// source returns the key of the limit per address: an IPv4 address, or the /64 of an IPv6 address, because
-// one host usually has all of it.
+// source returns the key of the limit per address.
 func source(a net.Addr) netip.Addr {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Addr{}
 	}
-	if ip := at.Addr().Unmap(); ip.Is4() {
-		return ip
-	}
-	network, _ := at.Addr().WithZone("").Prefix(64)
-	return network.Addr()
+	return throttle.Source(at.Addr())
 }
 
 // admit gives a connection a slot, or closes it and returns nil.

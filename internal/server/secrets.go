@@ -13,7 +13,7 @@ import (
 
 // Secrets keeps the secrets and the signing keys of namespaces; its operations have their checks.
 type Secrets interface {
-	PutSecret(ctx context.Context, namespace, name, value string) (Secret, error)
+	PutSecret(ctx context.Context, namespace, name, value string, hosts []string) (Secret, error)
 	Secrets(ctx context.Context, namespace string) ([]Secret, error)
 	DeleteSecret(ctx context.Context, namespace, name string) error
 	// SigningKeys returns the keys that sign now, the newest first; with reveal, with their secrets.
@@ -27,6 +27,7 @@ type Secret struct {
 	Name             string
 	Version          uint64
 	Created, Updated rouse.Instant
+	Hosts            []string
 	Key, Unreadable  string
 }
 
@@ -57,7 +58,7 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 	if err != nil {
 		return nil, err
 	}
-	s, err := ops.PutSecret(ctx, key.Namespace, key.Name, r.Value)
+	s, err := ops.PutSecret(ctx, key.Namespace, key.Name, r.Value, r.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {
-	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created), UpdatedMs: int64(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created), UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 func signingToProto(list []SigningKey) *rousev1.SigningKeys {
@@ -164,7 +165,7 @@ var secretsRoutes = []route{
 }
 
 func secretOf(namespace string, s *Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Key: s.Key, Unreadable: s.Unreadable}
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 func (f *httpHandler) listSecrets(c *call) error {
@@ -195,7 +196,7 @@ func (f *httpHandler) putSecret(c *call) error {
 	if err := c.decode(maxSecretBody, false, &body); err != nil {
 		return err
 	}
-	s, err := ops.PutSecret(c.ctx, c.namespace(), c.name(), body.Value)
+	s, err := ops.PutSecret(c.ctx, c.namespace(), c.name(), body.Value, body.Hosts)
 	if err != nil {
 		return err
 	}

@@ -261,6 +261,52 @@ func TestPlacesOfManyTenants(t *testing.T) {
 	}
 }
 
+// TestALargeWriteWaitsForAFewPlaces: one that needs more than a sixteenth of all would wait for as long as
+// small ones come and go.
+func TestALargeWriteWaitsForAFewPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for most, want := range map[int]int64{256: 16, 8: 1} {
+			s := newSlots("writes", most)
+			acme, globex := tenant(t, "acme"), tenant(t, "globex")
+			var small []places
+			for { // until globex has all that it gets
+				p, err := s.takeMany(globex, 1)
+				if err != nil {
+					break
+				}
+				small = append(small, p)
+			}
+			var others []places
+			for { // acme's own small ones
+				p, err := s.takeMany(acme, 1)
+				if err != nil {
+					break
+				}
+				others = append(others, p)
+			}
+			got := make(chan places, 1)
+			go func() {
+				if p, err := s.awaitMany(acme, int64(most)); err == nil {
+					got <- p
+				}
+			}()
+			synctest.Wait()
+			for _, p := range others[:min(len(others), 2*int(want))] { // most of acme's stay
+				s.give(p)
+			}
+			synctest.Wait()
+			select {
+			case p := <-got:
+				if p.n != want {
+					t.Errorf("of %d places, a large write waits for %d, want %d", most, p.n, want)
+				}
+			default:
+				t.Fatalf("of %d places, %d were given back, and a large write still waits", most, 2*want)
+			}
+		}
+	})
+}
+
 // TestWritersWaitInTurn: requests of one caller that wait are served in their order, and do not hold up those
 // of another one, which has a smaller part.
 func TestWritersWaitInTurn(t *testing.T) {

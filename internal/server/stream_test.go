@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/audit"
 )
 
 func request(mode rousev1.Mode, names ...string) *rousev1.BatchCreateRequest {
@@ -246,4 +248,41 @@ func TestFollowRecords(t *testing.T) {
 	s.stop()
 	_, err = stream.Recv()
 	wantCode(t, err, codes.Unavailable)
+}
+
+// unkept is an audit destination that keeps nothing.
+type unkept struct{}
+
+func (unkept) Name() string                                            { return "unkept" }
+func (unkept) Write(_ context.Context, e []audit.Written) (int, error) { return len(e), nil }
+func (unkept) Close() error                                            { return nil }
+
+// TestARefusedBatchLeavesItsPlaces: a batch of a stream that is refused after its admission, as no event can
+// be taken now, gives back the places of its writes.
+func TestARefusedBatchLeavesItsPlaces(t *testing.T) {
+	core := handlerOf(Options{Timers: newFake()}).service
+	full := false
+	log := audit.Open(audit.Options{To: []audit.Destination{unkept{}}, Now: func() rouse.Instant { return 1 }, MayTake: func(int, int) bool { return !full }})
+	defer func() { _ = log.Close() }()
+	ctx, call, err := log.Begin(t.Context(), "timers.create", "Timers/CreateStream", audit.Caller{ID: "key:a"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = call.End(ctx, nil, codesOf) }()
+	for _, full = range []bool{false, true} {
+		b, err := batchFrom(request(0, "a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := core.admit(ctx, b.puts, true)
+		if err != nil || core.writes.used == 0 {
+			t.Fatalf("%d places are taken, %v", core.writes.used, err)
+		}
+		w := writing{&creating{done: make(chan struct{})}, b, taken}
+		(&createStream{server: &timersServer{service: core}}).write(ctx, w)
+		<-w.done
+		if errors.Is(w.err, rouse.ErrUnavailable) != full || core.writes.used != 0 || len(core.writes.held) != 0 {
+			t.Errorf("no room for events: %v; the batch ends with %v and leaves %d places taken", full, w.err, core.writes.used)
+		}
+	}
 }

@@ -53,8 +53,8 @@ func secured(t *testing.T, o Options) (r *running, client func() *tls.Config) {
 	}
 }
 
-// TestBrowsersStayWithTLS: every answer over TLS has them use it for the host, except for this machine's, whose
-// other ports are not rouse's, and hosts that are not served.
+// TestBrowsersStayWithTLS: every answer over TLS has them use it for the host, except for this machine's,
+// whose other ports are not rouse's, and hosts that are not served.
 func TestBrowsersStayWithTLS(t *testing.T) {
 	r, client := secured(t, Options{Timers: newFake(), Hosts: []string{"rouse.example"}, Console: func(w http.ResponseWriter, r *http.Request) bool {
 		return r.URL.Path == "/"

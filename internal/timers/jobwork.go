@@ -174,7 +174,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	rows, next := ts.wantedRows(ctx, w, &page, j, portion)
 	if j.generation != 0 && len(rows) > 0 {
 		var event *audit.Call
-		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Door: "job", Request: j.Job.ID}
+		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Tenant: cmp.Or(j.Caller.Tenant(), j.Job.Namespace), Door: "job", Request: j.Job.ID}
 		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verb), "job "+string(j.Job.Kind), by, nil)
 		if err != nil { // there is no change without its event
 			return 0, rouse.Unavailable(err)

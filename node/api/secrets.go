@@ -12,11 +12,11 @@ import (
 type secrets struct{ of *secret.Secrets }
 
 func shown(i secret.Info) server.Secret {
-	return server.Secret{Name: i.Name, Version: i.Version, Created: i.Created, Updated: i.Updated, Key: i.Key, Unreadable: i.Unreadable}
+	return server.Secret{Name: i.Name, Version: i.Version, Created: i.Created, Updated: i.Updated, Hosts: i.Hosts, Key: i.Key, Unreadable: i.Unreadable}
 }
 
-func (s secrets) PutSecret(ctx context.Context, namespace, name, value string) (server.Secret, error) {
-	i, err := s.of.Put(ctx, namespace, name, value)
+func (s secrets) PutSecret(ctx context.Context, namespace, name, value string, hosts []string) (server.Secret, error) {
+	i, err := s.of.Put(ctx, namespace, name, value, hosts...)
 	return shown(i), err
 }
 

@@ -199,7 +199,7 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 	} {
 		f := fireTo(target)
 		change(&f)
-		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || !strings.HasPrefix(o.Detail, "not sent: ") {
+		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Rejected || o.Code != 0 || !strings.HasPrefix(o.Detail, "not sent: ") {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -92,8 +92,8 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	if wait, ok := r.err.(*waiting); ok { //nolint:errorlint // exactly this value
 		return nil, wait.outcome()
 	}
-	if r.err != nil {
-		return nil, failure(r.err)
+	if r.err != nil { // no receiver has done anything, and none would get it later
+		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", r.err.Error())}
 	}
 	timeout := spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
@@ -126,17 +126,12 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 	kept := s.kept(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
 	defer at.free()
-	c := s.idle.take(kept)
-	switch {
-	case c == nil:
-		if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
-			return false, err
-		}
-	case c.addr.IsValid():
-		if err := at.take(c.addr); err != nil {
-			s.idle.put(c)
-			return false, err
-		}
+	c, err := s.idle.take(kept, at.take)
+	if c == nil && err == nil {
+		c, err = s.dial(ctx, r, &at, kept, deadline)
+	}
+	if err != nil {
+		return false, err
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
 	again, err := c.exchange(r, deadline, bodyTime, func(resp *http.Response) bool { return a.read(&s.opts, resp) })

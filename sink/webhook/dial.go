@@ -106,7 +106,8 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 			}
 			return claim.take(at.Addr())
 		}
-		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+		tcp, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port)) // the error is that of the first address
+		return tcp, claim.crowdedOr(err)
 	}
 	addr, _ := netip.ParseAddr(host)
 	if err := s.judge(claim.namespace, host, uint16(n), addr, false); err != nil {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"container/list"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -20,18 +21,27 @@ type idle struct {
 }
 
 // take returns a connection to an origin, or nil. The one used last comes first, so that the others can end.
-func (p *idle) take(origin string) *conn {
+// may allows a request to its address: if not, the connection stays, and so does the time of its end. Behind
+// a proxy the address is not known.
+func (p *idle) take(origin string, may func(netip.Addr) error) (*conn, error) {
 	for {
 		p.mu.Lock()
 		list := p.byOrigin[origin]
 		if len(list) == 0 {
 			p.mu.Unlock()
-			return nil
+			return nil, nil
 		}
-		c := p.remove(list[len(list)-1])
+		last := list[len(list)-1]
+		if at := last.Value.(*conn).addr; at.IsValid() {
+			if err := may(at); err != nil {
+				p.mu.Unlock()
+				return nil, err
+			}
+		}
+		c := p.remove(last)
 		p.mu.Unlock()
 		if !c.stale() {
-			return c
+			return c, nil
 		}
 		_ = c.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // inflight counts the requests in progress of each namespace to each address, so that one machine with many
@@ -19,8 +20,7 @@ type inflight struct {
 	n  map[peer]int
 }
 
-// peer is an address to which a namespace sends requests; of IPv6, whose users have whole networks, the
-// first 64 bits.
+// peer is an address to which a namespace sends requests, as throttle.Source has it.
 type peer struct {
 	namespace string
 	addr      netip.Addr
@@ -31,16 +31,14 @@ type peer struct {
 type claim struct {
 	of        *inflight
 	namespace string
-	held      []peer // the mutex of inflight guards it
-	ended     bool   // as this
+	held      []peer   // the mutex of inflight guards it
+	ended     bool     // as this
+	full      *crowded // the last address that had no place
 }
 
 // take takes a place for a request to an address, if the request has none there yet.
 func (c *claim) take(addr netip.Addr) error {
-	if addr = addr.Unmap(); addr.Is6() {
-		addr = netip.PrefixFrom(addr, 64).Masked().Addr()
-	}
-	p := peer{c.namespace, addr}
+	p := peer{c.namespace, throttle.Source(addr)}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	for _, held := range c.held {
@@ -49,7 +47,8 @@ func (c *claim) take(addr netip.Addr) error {
 		}
 	}
 	if c.ended || c.of.n[p] >= c.of.most {
-		return &crowded{p, c.of.most}
+		c.full = &crowded{p, c.of.most}
+		return c.full
 	}
 	if c.of.n == nil {
 		c.of.n = map[peer]int{}
@@ -57,6 +56,17 @@ func (c *claim) take(addr netip.Addr) error {
 	c.of.n[p]++
 	c.held = append(c.held, p)
 	return nil
+}
+
+// crowdedOr returns that an address had no place, if one had none, in place of the error of another address:
+// the fire may go there in a moment.
+func (c *claim) crowdedOr(err error) error {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if err != nil && c.full != nil {
+		return c.full
+	}
+	return err
 }
 
 // free gives back the places of the request, which has ended.

@@ -69,3 +69,35 @@ func TestAddressesHaveBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestACrowdedAddressIsWaitedFor: also if the other address of the host cannot be reached, or must not be:
+// the error of the first address does not decide for both.
+func TestACrowdedAddressIsWaitedFor(t *testing.T) {
+	busy, release := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hang" {
+			busy <- struct{}{}
+			<-release
+		}
+	}))
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	for what, first := range map[string]string{"forbidden": "169.254.169.254", "refused": "127.0.0.2"} {
+		addresses := []netip.Addr{netip.MustParseAddr(first), netip.MustParseAddr("127.0.0.1")}
+		sink := webhook.New(webhook.Options{AllowPrivate: true, AddressRequests: 1, Resolver: names(func() []netip.Addr { return addresses })})
+		ended := make(chan rouse.Outcome, 1)
+		go func() {
+			ended <- send(context.WithoutCancel(t.Context()), sink, fireTo("http://127.0.0.1:"+port+"/hang"))[0]
+		}()
+		<-busy
+		o := send(t.Context(), sink, fireTo("http://two.test:"+port+"/"))[0]
+		if o.Verdict != rouse.Deferred || o.Cause != rouse.CauseBacklog {
+			t.Errorf("one address %s, the other crowded: %+v", what, o)
+		}
+		release <- struct{}{}
+		if o := <-ended; o.Verdict != rouse.Done {
+			t.Errorf("the request that was there: %+v", o)
+		}
+		sink.Close()
+	}
+}

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 // another one has written within a few seconds.
 const secretPause = 5 * time.Second
 
-// waiting is the error of a request for which a secret is missing. No attempt is spent: receivers are not to
-// blame, and the request would be refused by all of them.
+// waiting is the error of a request for which a secret is missing, or has a value that cannot be sent. No
+// attempt is spent: receivers are not to blame, and the request would be refused by all of them.
 type waiting struct{ why string }
 
 func (w *waiting) Error() string { return w.why }
@@ -25,8 +24,9 @@ func (w *waiting) outcome() rouse.Outcome {
 
 // expand returns the value of a header with its secrets. If one is missing, it sets the request's error.
 func (s *Sink) expand(r *request, namespace, header, value string) string {
+	host, _ := r.address()
 	value, err := rouse.ExpandSecrets(value, func(name string) (string, error) {
-		secret, err := s.opts.Secret(namespace, name)
+		secret, err := s.opts.Secret(namespace, name, host)
 		r.used = append(r.used, secret)
 		return secret, err
 	})
@@ -34,7 +34,7 @@ func (s *Sink) expand(r *request, namespace, header, value string) string {
 	case err != nil:
 		r.err = &waiting{"the header " + header + ": " + err.Error()}
 	case !rouse.IsHeaderValue(value) || len(value) > maxHeader:
-		r.err = errors.New("not sent: the header " + header + " cannot be sent with the value of its secret")
+		r.err = &waiting{"the header " + header + " cannot be sent with the value of its secret: give it another one"}
 	}
 	return value
 }
@@ -76,13 +76,14 @@ func (s *Sink) drops(canonical string) bool {
 	return false
 }
 
-// Obstacle describes what prevents requests of the spec: a secret that is missing.
+// Obstacle describes what prevents requests of the spec: a secret that is missing, or may not be sent there.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if _, err := s.opts.Signing(namespace); err != nil {
 		return excerpt("", err.Error())
 	}
+	host, _ := placeOf(spec.Target).address()
 	for _, ref := range spec.Webhook.SecretNames() {
-		if _, err := s.opts.Secret(namespace, ref.Name); err != nil {
+		if _, err := s.opts.Secret(namespace, ref.Name, host); err != nil {
 			return excerpt("the header "+ref.Header+": ", err.Error())
 		}
 	}

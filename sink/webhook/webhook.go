@@ -83,10 +83,10 @@ type Options struct {
 	// Default: no request is signed.
 	Signing func(namespace string) (*Signing, error)
 
-	// Secret returns the value of {{secret:NAME}} in the headers of a namespace's timers. While it returns an
-	// error, which must not contain secrets, fires are deferred. It is called for every attempt. Default:
-	// there are no secrets.
-	Secret func(namespace, name string) (string, error)
+	// Secret returns the value of {{secret:NAME}} in the headers of a namespace's timers, to be sent to a
+	// host. While it returns an error, which must not contain secrets, fires are deferred. It is called for
+	// every attempt. Default: there are no secrets.
+	Secret func(namespace, name, host string) (string, error)
 
 	// Egress are rules for where requests may go: the first that applies decides. Without one, public
 	// addresses are allowed.
@@ -137,7 +137,7 @@ func (o Options) withDefaults() Options {
 		o.Signing = func(string) (*Signing, error) { return nil, nil }
 	}
 	if o.Secret == nil {
-		o.Secret = func(_, name string) (string, error) {
+		o.Secret = func(_, name, _ string) (string, error) {
 			return "", fmt.Errorf("there is no secret %s", rouse.Shorten(name, 64))
 		}
 	}

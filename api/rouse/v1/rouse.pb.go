@@ -148,6 +148,7 @@ type Secret struct {
 	UpdatedMs     int64                  `protobuf:"varint,5,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
 	Key           string                 `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`               // id of the key that seals it
 	Unreadable    string                 `protobuf:"bytes,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"` // why this node cannot use it; empty if it can
+	Hosts         []string               `protobuf:"bytes,8,rep,name=hosts,proto3" json:"hosts,omitempty"`           // that it may be sent to; none is all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -231,11 +232,21 @@ func (x *Secret) GetUnreadable() string {
 	return ""
 }
 
+func (x *Secret) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
 type PutSecretRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"` // 1 to 4,096 bytes of printable ASCII, without spaces at the ends
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Value     string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"` // 1 to 4,096 bytes of printable ASCII, without spaces at the ends
+	// Those that it may be sent to: names, *.DOMAIN for all below it, addresses, or * for all. Without any,
+	// those of the value before stay.
+	Hosts         []string `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +300,13 @@ func (x *PutSecretRequest) GetValue() string {
 		return x.Value
 	}
 	return ""
+}
+
+func (x *PutSecretRequest) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
 }
 
 type ListSecretsRequest struct {
@@ -12549,7 +12567,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc4\x01\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xda\x01\n" +
 	"\x06Secret\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -12561,11 +12579,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x03key\x18\x06 \x01(\tR\x03key\x12\x1e\n" +
 	"\n" +
 	"unreadable\x18\a \x01(\tR\n" +
-	"unreadable\"Z\n" +
+	"unreadable\x12\x14\n" +
+	"\x05hosts\x18\b \x03(\tR\x05hosts\"p\n" +
 	"\x10PutSecretRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\tR\x05value\"2\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x14\n" +
+	"\x05hosts\x18\x04 \x03(\tR\x05hosts\"2\n" +
 	"\x12ListSecretsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"A\n" +
 	"\x13ListSecretsResponse\x12*\n" +

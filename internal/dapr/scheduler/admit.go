@@ -82,8 +82,9 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 	return principalOf(id), nil
 }
 
-// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs, as this app.
-// It does not expire: sidecars renew their certificates, but not the connections that they have opened.
+// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs,
+// as this app. It does not expire: sidecars renew their certificates, but not the connections that they have
+// opened.
 func principalOf(id identity.ID) *access.Principal {
 	return &access.Principal{ID: "certificate:" + id.String(), Source: "certificate",
 		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}, Apps: []string{id.App}}}}}

@@ -1,0 +1,75 @@
+package secret
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Bounds of the hosts that a secret may be sent to.
+const (
+	MaxHosts = 32
+	maxHost  = 253 // bytes of a name
+)
+
+// anyHost stands for all hosts where a secret is given a new value.
+const anyHost = "*"
+
+// checkHosts returns the hosts that a secret is given, in the form that is stored: none for all.
+func checkHosts(hosts []string) ([]string, error) {
+	if len(hosts) > MaxHosts {
+		return nil, rouse.Refuse("hosts", fmt.Sprint(len(hosts)), "are too many", fmt.Sprintf("give at most %d, or the beginning *. of a domain", MaxHosts))
+	}
+	if slices.Contains(hosts, anyHost) {
+		return nil, nil
+	}
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = hostForm(h)
+		name := strings.TrimPrefix(out[i], "*.")
+		if name == "" || len(name) > maxHost || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" {
+			return nil, rouse.Refuse(fmt.Sprintf("hosts[%d]", i), rouse.Shorten(h, maxHost), "is no host",
+				`give a name such as api.example.com, "*.example.com" for all below it, an address, or "*" for every host; no scheme, port or path`)
+		}
+	}
+	return out, nil
+}
+
+// hostForm returns the form in which hosts are compared.
+func hostForm(host string) string {
+	return strings.Trim(strings.TrimSuffix(strings.ToLower(host), "."), "[]")
+}
+
+// mayGoTo refuses a host that a secret must not be sent to. The text names the secret, the host and the cure.
+func (st *stored) mayGoTo(namespace, name, host string) error {
+	host = hostForm(host)
+	if len(st.Hosts) == 0 || slices.ContainsFunc(st.Hosts, func(h string) bool {
+		domain, below := strings.CutPrefix(h, "*")
+		return h == host || below && len(host) > len(domain) && strings.HasSuffix(host, domain)
+	}) {
+		return nil
+	}
+	return fmt.Errorf("the secret %s of the namespace %s may be sent to %s only, and not to %s: use another target, or set the secret again with rouse secret set %s --host %s",
+		name, namespace, strings.Join(st.Hosts, ", "), rouse.Shorten(host, maxHost), name, rouse.Shorten(host, maxHost))
+}
+
+// targetHost returns the host of a target of callbacks; empty if it has none.
+func targetHost(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// place is what the value of a note is sealed for: the hosts are a part of it, so that what can change the
+// store cannot send the secret elsewhere.
+func (st *stored) place(name string) string {
+	if len(st.Hosts) == 0 {
+		return "secret/" + name
+	}
+	return "secret/" + name + " to " + strings.Join(st.Hosts, ",")
+}
