@@ -146,6 +146,15 @@ func (s *settler) evaluate(r reported) int {
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
 	s.memory.Unlock()
+	if t == nil && isDraft(&row) && s.opts.TakeUp != nil { // it compiles a schedule and may read the store: not under the mutex
+		made, err := s.opts.TakeUp(&row)
+		if err != nil {
+			s.opts.Events.failed("settle", err)
+			s.later([]reported{r})
+			return 0
+		}
+		t = &made
+	}
 	if t == nil { // decoding a draft compiles its schedule, which must not happen under the mutex
 		if read, err := s.opts.Read(&row); err == nil {
 			t = &read

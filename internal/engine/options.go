@@ -14,6 +14,9 @@ type Options struct {
 
 	// Read decodes a row. Default is rouse.DecodeTimer, which refuses drafts (rouse.DraftRow).
 	Read func(row *rouse.Row) (rouse.Timer, error)
+	// TakeUp is Read for a draft that is about to be written as a timer. After an error it is called again.
+	// Default is Read.
+	TakeUp func(row *rouse.Row) (rouse.Timer, error)
 	// Delete deletes a timer whose target answered Gone to an occurrence of a generation, if the timer still
 	// has that generation. Required.
 	Delete func(ctx context.Context, key rouse.Key, generation uint64) error

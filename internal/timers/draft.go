@@ -1,7 +1,9 @@
 package timers
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -19,6 +21,37 @@ func (ts *Timers) Read(row *rouse.Row) (rouse.Timer, error) {
 		return rouse.Unreadable(row, err), nil
 	}
 	return t, nil
+}
+
+// A draft waits for what this node may not know yet, such as a namespace that was created a moment before, and
+// for what the store does not answer: draftPatience is how long a missing namespace may be a new one, draftWait
+// the timeout of a try.
+const (
+	draftPatience = 10 * time.Second
+	draftWait     = 10 * time.Second
+)
+
+// TakeUp reads a draft that is about to be written as a timer, by the quotas of its namespace. SQL does not know
+// them: what a door would refuse becomes a paused timer with the reason, as an invalid draft does. An error means
+// that the draft has to be tried again. Rates do not count: the row has been written already.
+func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
+	t, err := ts.Read(row)
+	if err != nil || t.IsDraft() {
+		return t, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), draftWait)
+	defer cancel()
+	made := t.Row()
+	err = ts.admission.takesUp(ctx, row.Key.Namespace, made.Size())
+	switch {
+	case err == nil:
+		return t, nil
+	case errors.As(err, new(*rouse.Invalid)) && time.Since(row.Due.Time()) < draftPatience:
+		return t, err
+	case errors.Is(err, rouse.ErrQuota), errors.As(err, new(*rouse.Invalid)):
+		return rouse.Unreadable(row, err), nil
+	}
+	return t, err
 }
 
 func (ts *Timers) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {

@@ -271,6 +271,27 @@ func (a *admission) redrives(ctx context.Context, namespace string, dead, row *r
 	return a.grows(namespace, dead, row)
 }
 
+// takesUp admits a timer of a size whose draft is in the store, and counts, already.
+func (a *admission) takesUp(ctx context.Context, namespace string, size int64) error {
+	if a.quotas == nil {
+		return nil
+	}
+	if err := a.exists(namespace); err != nil {
+		return err
+	}
+	if most := a.quotas.Of(namespace).Timers; most > 0 {
+		n, err := a.store.Count(ctx, rouse.Query{Namespace: namespace, States: rouse.ListedStates})
+		if err != nil {
+			return rouse.Unavailable(err)
+		}
+		if n > most {
+			return a.quotas.Refuse(namespace, rouse.QuotaTimers, most)
+		}
+	}
+	_, err := a.quotas.Fit(namespace, []int64{size})
+	return err
+}
+
 // occurrencesAtATime returns how many occurrences of a size are admitted together: a tenth of this node's
 // part of the quotas, so that nearly all of what is left can be used; at least one, and most without quotas.
 func (a *admission) occurrencesAtATime(namespace string, size int64, most int) int {

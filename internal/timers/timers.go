@@ -73,7 +73,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
 	}
-	o.Engine.Schedules, o.Engine.Read = ts.schedules, ts.Read
+	o.Engine.Schedules, o.Engine.Read, o.Engine.TakeUp = ts.schedules, ts.Read, ts.TakeUp
 	o.Engine.Delete = func(ctx context.Context, key rouse.Key, generation uint64) error {
 		return deleteGone(ctx, ts.Unguarded(), key, generation)
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +30,7 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	c.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingIdle }
 	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
 	c.PingTimeout = o.LeaseTimeout
-	var raised atomic.Int64
-	c.AfterConnect = func(ctx context.Context, on *pgx.Conn) error { return raiseRevisions(ctx, on.PgConn(), o, &raised) }
+	c.AfterConnect = func(ctx context.Context, on *pgx.Conn) error { return raiseRevisions(ctx, on.PgConn(), o) }
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
@@ -41,32 +38,18 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 // pooler may have closed it: the connections that polls keep busy need no test.
 const pingIdle = 2 * time.Second
 
-// raiseRevisions makes revisions continue above all that were given before a failover, if there was one, so
-// that none is given twice. A standby that was promoted may have lost changes, and with them the values that
-// the sequence had at the primary; but its timeline is greater than the primary's. So each pool raises
-// revisions once for each timeline that it meets after the first one of a server, before it uses any. raised
-// is the timeline for which it has done so.
-func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options, raised *atomic.Int64) error {
-	r := on.ExecParams(ctx, `SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)`, nil, nil, nil, nil).Read()
-	if state(r.Err) != "" {
-		return nil // some services have storage of their own below several servers, and no timelines
+// raiseRevisions makes revisions continue above all that were given before a failover or a restore, if there was
+// one, so that none is given twice. A standby that was promoted may have lost changes, and with them the values
+// that the sequence had at the primary; so has a server or a schema that was restored.
+func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`, quote(o.Schema), int64(lostRevisions))
+	err := on.Exec(ctx, sql).Close()
+	if changed(err) { // calls report a schema of another version
+		return on.Exec(ctx, `ROLLBACK`).Close()
 	}
-	if r.Err != nil {
-		return r.Err
+	if err != nil {
+		return fmt.Errorf("raise revisions: %w", err)
 	}
-	if len(r.Rows) != 1 || len(r.Rows[0]) != 1 {
-		return errShort
-	}
-	timeline, err := strconv.ParseInt(string(r.Rows[0][0]), 16, 64)
-	if err != nil || timeline == 1 || timeline == raised.Load() {
-		return err
-	}
-	schema := quote(o.Schema)
-	sql := fmt.Sprintf(`SELECT %s.raise(last_value + %d) FROM %[1]s.revisions`, schema, int64(lostRevisions))
-	if err := on.ExecParams(ctx, sql, nil, nil, nil, nil).Read().Err; err != nil {
-		return fmt.Errorf("raise revisions after a failover: %w", err)
-	}
-	raised.Store(timeline)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rousehq/rouse"
@@ -39,5 +40,40 @@ func TestRevisionsDoNotGoBackAfterAFailover(t *testing.T) {
 	rows, err = s.Get(t.Context(), []rouse.Key{timers("before", 1)[0].Key, timers("lost99-", 1)[0].Key})
 	if err != nil || rows[0].Revision == 0 || rows[1].Revision != 0 {
 		t.Errorf("a timer from before and a lost one are %+v, %v", rows, err)
+	}
+}
+
+// TestRevisionsDoNotGoBackAfterARestore: a copy of a database, which is older than what clients have seen, raises
+// revisions when it is opened first, and only then.
+func TestRevisionsDoNotGoBackAfterARestore(t *testing.T) {
+	url := servers.Postgres(t)
+	s := openTest(t, url, unsafe)
+	create(t, s, timers("before", 3))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	root, copied := database(t, url, "postgres"), "copy_of"+url[strings.LastIndexByte(url, '/'):strings.IndexByte(url, '?')][1:]
+	admin(t, root, `CREATE DATABASE `+copied+` TEMPLATE `+strings.TrimPrefix(copied, "copy_of"))
+	t.Cleanup(func() { admin(t, root, `DROP DATABASE `+copied+` WITH (FORCE)`) })
+	s = openTest(t, url, unsafe)
+	defer s.Close()
+	var lost uint64
+	for i := range 20 {
+		lost = create(t, s, timers(fmt.Sprintf("lost%d-", i), 1))[0].Revision
+	}
+	if lost > lostRevisions/2 {
+		t.Errorf("revision %d: they were raised without a restore", lost)
+	}
+	var last uint64
+	for i := range 2 {
+		r := openTest(t, database(t, url, copied), unsafe)
+		first := create(t, r, timers(fmt.Sprintf("after%d-", i), 1))[0].Revision
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if first <= lost || i > 0 && first > last+lostRevisions/2 {
+			t.Errorf("opened %d times: revision %d after %d in the original and %d in the copy", i+1, first, lost, last)
+		}
+		last = first
 	}
 }

@@ -1,3 +1,6 @@
+DROP FUNCTION {schema}.continue_revisions(bigint);
+DROP FUNCTION {schema}.place();
+DROP TABLE {schema}.origin;
 ALTER FUNCTION {schema}.create_timer(text, text, jsonb, text, boolean) RESET standard_conforming_strings;
 ALTER FUNCTION {schema}.delete_timer(text, text) RESET standard_conforming_strings;
 ALTER FUNCTION {schema}.settle_pending() RESET standard_conforming_strings;

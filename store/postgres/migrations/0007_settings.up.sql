@@ -26,3 +26,50 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext({channel} || ' slots'), 4096); -- one after the other
     RETURN 4096;
 END $$;
+
+-- The place at which revisions were given last, see place.
+CREATE TABLE {schema}.origin (place text NOT NULL);
+
+-- place names where the schema is: in which server, on which of its timelines, in which database, and in which
+-- of several copies there. A failover and a restore to an earlier time begin a timeline; a dump is restored into
+-- another database, or into tables with other numbers. It runs with its owner's rights, so that it is the same
+-- for all roles; what a service does not provide is left out.
+CREATE FUNCTION {schema}.place() RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_place text := (SELECT d.oid::text FROM pg_database d WHERE d.datname = current_database()) || '/' || {revisions}::regclass::oid::text;
+BEGIN
+    BEGIN
+        v_place := (SELECT c.system_identifier::text FROM pg_control_system() c) || '/' || v_place;
+    EXCEPTION WHEN OTHERS THEN
+        NULL;
+    END;
+    BEGIN
+        v_place := v_place || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    EXCEPTION WHEN OTHERS THEN
+        NULL;
+    END;
+    RETURN v_place;
+END $$;
+
+-- continue_revisions raises revisions by v_lost if the schema is at another place than when they were given: what
+-- is here may be older than what clients have seen.
+CREATE FUNCTION {schema}.continue_revisions(v_lost bigint) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_place text := {schema}.place();
+BEGIN
+    IF EXISTS (SELECT FROM {schema}.origin o WHERE o.place = v_place) THEN
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext({channel} || ' raise'), 0);
+    IF NOT EXISTS (SELECT FROM {schema}.origin o WHERE o.place = v_place) THEN
+        PERFORM {schema}.raise(last_value + v_lost) FROM {schema}.revisions;
+        DELETE FROM {schema}.origin;
+        INSERT INTO {schema}.origin (place) VALUES (v_place);
+    END IF;
+END $$;
+REVOKE ALL ON FUNCTION {schema}.place() FROM PUBLIC;
+REVOKE ALL ON FUNCTION {schema}.continue_revisions(bigint) FROM PUBLIC;
+
+-- In a new schema nothing was given.
+INSERT INTO {schema}.origin (place) SELECT {schema}.place() WHERE NOT EXISTS (SELECT FROM {schema}.timers);
