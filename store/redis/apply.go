@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -137,6 +138,7 @@ func (w *writer) run(ctx context.Context) error {
 		if !ok || !c.read([]byte(answer), w.results) {
 			return errAnswer
 		}
+		w.shard.gave(binary.BigEndian.Uint64([]byte(answer)) + uint64(c.numbers))
 		rest = rest[n:]
 	}
 	return nil

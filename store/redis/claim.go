@@ -252,6 +252,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	if len(answer) < 4 {
 		return nil, false, errAnswer
 	}
+	sh.learn(answer)
 	if err := c.heard([][]any{answer}); err != nil {
 		return nil, false, err
 	}
@@ -279,6 +280,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 		revision++
 		rows = append(rows, row)
 	}
+	sh.gave(revision - 1)
 	return rows, more, nil
 }
 

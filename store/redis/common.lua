@@ -1,5 +1,6 @@
--- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with, KEYS[2] that base, a dash
--- and the id of the store; no key has these names itself (script.go).
+-- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with, KEYS[2] that base, a dash,
+-- the id of the store, a dash, and the highest revision of the shard that the caller knows; no key has these
+-- names itself (script.go).
 local base = KEYS[1]
 local rows, heads, entries = base .. 'rows', base .. 'journal', base .. 'journal:rows'
 local ARGV = ARGV
@@ -10,7 +11,8 @@ local zero = '\0\0\0\0\0\0\0\0'
 -- The field id of the rows has the id of the store, which the caller appends to KEYS[2]. Without it, or with
 -- another one, the content of the store is gone, and the script must neither write nor answer: an answer
 -- would be that nothing is there.
-if call('HGET', rows, 'id') ~= sub(KEYS[2], #base + 2) then return redis.error_reply('-ROUSELOST') end
+local id, known = string.match(KEYS[2], '^(.*)-(%d+)$', #base + 2)
+if call('HGET', rows, 'id') ~= id then return redis.error_reply('-ROUSELOST') end
 
 -- Numbers in Lua are doubles: integers are exact up to this one.
 local exact = 9007199254740992
@@ -23,8 +25,10 @@ end
 
 -- counter returns the last revision, the time in microseconds that the next revision continues from if that
 -- is later, and the clock in milliseconds. After a takeover from a store with greater revisions, revisions
--- stay ahead of the clock. fresh is the first revision whose near rows are not in the indexes (index.lua).
-local ahead, fresh = 0, 1
+-- stay ahead of the clock. A server that took over from a dead one without its last writes can have a clock
+-- that is behind: then revisions continue from the highest one that the caller knows. wall is the time without
+-- that. fresh is the first revision whose near rows are not in the indexes (index.lua).
+local ahead, fresh, wall = 0, 1, 0
 local function counter()
   local last, text = 0, call('GET', base .. 'revisions')
   if text then
@@ -32,7 +36,8 @@ local function counter()
     last, ahead, fresh = tonumber(last), tonumber(ahead), tonumber(fresh)
   end
   local ms, us = clock()
-  return last, us + ahead, ms
+  wall = us + ahead
+  return last, math.max(wall, tonumber(known)), ms
 end
 
 local function give(revision)
