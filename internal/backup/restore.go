@@ -16,9 +16,9 @@ import (
 )
 
 // Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
-// not exist. Its revisions, and so its fencing tokens, continue above those that the store has given since the
-// archive was taken: receivers have seen them, and discard lower ones. The store is written under a temporary name, synced, opened and counted, and moved to its path
-// last, so it is always complete there.
+// not exist. Its revisions, and so its fencing tokens, continue above those that the store has given since
+// the archive was taken: receivers have seen them, and discard lower ones. The store is written under a
+// temporary name, synced, opened and counted, and moved to its path last, so it is always complete there.
 func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
 	k, known := kindNamed(storeKind)
 	if !known {
@@ -76,8 +76,10 @@ func (k *kind) raise(ctx context.Context, dir string, taken time.Time) (err erro
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	// The revision of a new row is the highest of the store.
-	probe := rouse.Row{Key: rouse.Key{Namespace: "rouse", Name: "\x01restore"}, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: []byte("{}")}
-	results, err := s.Apply(ctx, []rouse.Change{{Key: probe.Key, If: rouse.AnyRevision, To: &probe}, {Key: probe.Key, If: rouse.AnyRevision}})
+	probe := rouse.Row{Key: rouse.Key{Namespace: "rouse", Name: "\x01restore"}, Visible: rouse.Never, Due: rouse.Never,
+		State: rouse.StateNote, Body: []byte("{}")}
+	results, err := s.Apply(ctx, []rouse.Change{{Key: probe.Key, If: rouse.AnyRevision, To: &probe},
+		{Key: probe.Key, If: rouse.AnyRevision}})
 	if err != nil {
 		return err
 	}

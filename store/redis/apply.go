@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,7 +137,7 @@ func (w *writer) run(ctx context.Context) error {
 		if !ok || !c.read([]byte(answer), w.results) {
 			return errAnswer
 		}
-		w.shard.gave(binary.BigEndian.Uint64([]byte(answer)) + uint64(c.numbers))
+		w.shard.gave(c.given)
 		rest = rest[n:]
 	}
 	return nil

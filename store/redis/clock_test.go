@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// A failover to a server that lacks the last writes, and whose clock is an hour behind: receivers have seen the
-// revisions of the lost writes as fencing tokens.
+// A failover to a server that lacks the last writes, and whose clock is an hour behind: receivers have seen
+// the revisions of the lost writes as fencing tokens.
 func TestRevisionsDoNotGoBackWithTheClock(t *testing.T) {
 	for name, o := range map[string]Options{"one shard": {}, "shards": {Shards: 3}} {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,6 @@ loosen() -- a hold adds no rows
 bulk('HSET', rows, sets)
 for bucket, list in pairs(moves) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
 if fresh > last then fresh = revision + 1 end
-journal(last, zero .. zero, pack('>I4I4', 0, #members) .. table.concat(noted) .. cmsgpack.pack(unpack(members)))
+journal(last, us, zero .. zero, pack('>I4I4', 0, #members) .. table.concat(noted) .. cmsgpack.pack(unpack(members)))
 give(revision)
 return out

@@ -106,25 +106,7 @@ func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
 }
 
 func (sh *shard) keys() []any {
-	return []any{sh.base, sh.base + "-" + sh.id + "-" + strconv.FormatUint(sh.known.Load(), 10)}
-}
-
-// learn records the revisions before the token of a claim's answer.
-func (sh *shard) learn(answer []any) {
-	text, _ := answer[1].(string)
-	if token, err := strconv.ParseUint(text, 10, 64); err == nil && token > 0 {
-		sh.gave(token - 1)
-	}
-}
-
-// gave records a revision that the shard has given.
-func (sh *shard) gave(revision uint64) {
-	for {
-		known := sh.known.Load()
-		if revision <= known || sh.known.CompareAndSwap(known, revision) {
-			return
-		}
-	}
+	return []any{sh.base, sh.base + "-" + sh.id + "-" + strconv.FormatUint(sh.past.known.Load(), 10)}
 }
 
 // readScript runs a command that only reads a key of the shard.

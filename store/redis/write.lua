@@ -62,6 +62,10 @@ for place in pairs(spaces) do
   call('SADD', base .. 'spaces:' .. sub(place, 1, colon - 1), sub(place, colon + 1))
 end
 if fresh > last and nears == 0 then fresh = first + numbers + 1 end
-if put then journal(last, ARGV[1], ARGV[2]) end
-if numbers > 0 and wrote then give(first + numbers) end
-return pack('>L', first) .. table.concat(out) .. table.concat(failed)
+if put then journal(last, us, ARGV[1], ARGV[2]) end
+local given = 0
+if numbers > 0 and wrote then
+  given = first + numbers
+  give(given)
+end
+return pack('>LL', first, given) .. table.concat(out) .. table.concat(failed)
