@@ -147,7 +147,8 @@ type Batch struct {
 
 	// Missing are the parts of a store on several servers that did not answer. Their rows are not in Rows,
 	// and Token does not cover them: once such a part answers again, its part of the window has to be read
-	// completely.
+	// completely. A part that came back without its last writes is here for a while, too, although it
+	// answers.
 	Missing []Missing
 }
 
@@ -342,9 +343,9 @@ type Withholding interface {
 	Withheld(criticality uint8) string
 }
 
-// Shared is a store that several nodes can use at the same time. If its server comes back empty, or with the
-// data of another store, all operations fail with ErrCorrupt until the data is back: none writes, and none
-// answers as if nothing had been there.
+// Shared is a store that several nodes can use at the same time. If the server of one that is Checked comes
+// back empty, or with the data of another store, all operations fail with ErrCorrupt until the data is back:
+// none writes, and none answers as if nothing had been there.
 type Shared interface {
 	Store
 	Locks

@@ -189,6 +189,48 @@ func TestARestoredStoreIsWhatItWas(t *testing.T) {
 	})
 }
 
+// TestTokensContinueAboveThoseOfTheLostStore: what it gave after the backup, at any rate, is below what the
+// restored store gives, and what that gives is below what a second restore gives.
+func TestTokensContinueAboveThoseOfTheLostStore(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind string) {
+		top := t.TempDir()
+		create := func(s rouse.Store, name string) uint64 {
+			t.Helper()
+			r := row(name, rouse.StateScheduled)
+			res, err := s.Apply(t.Context(), []rouse.Change{{Key: r.Key, If: rouse.NoRow, To: &r}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res[0].Revision
+		}
+		s := open(t, kind, filepath.Join(top, "store"))
+		taken := create(s, "a")
+		var b bytes.Buffer
+		if err := Write(t.Context(), s, &b, Info{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.(rouse.Raiser).Raise(t.Context(), taken+gap-1000); err != nil { // as if it had written so much
+			t.Fatal(err)
+		}
+		last := create(s, "b")
+		for _, name := range []string{"first", "second"} {
+			place := filepath.Join(top, name)
+			if _, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), kind, place); err != nil {
+				t.Fatal(err)
+			}
+			restored := open(t, kind, place)
+			if rows, err := restored.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateNote}}); err != nil || rows != 0 {
+				t.Errorf("%d notes were added: %v", rows, err)
+			}
+			if now := create(restored, "b"); now <= last {
+				t.Errorf("revision %d in the %s restored store, the lost one had given %d", now, name, last)
+			} else {
+				last = now
+			}
+		}
+	})
+}
+
 // TestABackupHasAllThatWasAcknowledgedBefore takes backups while a writer creates timers, and checks that
 // each contains a prefix of them.
 func TestABackupHasAllThatWasAcknowledgedBefore(t *testing.T) {

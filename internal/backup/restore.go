@@ -9,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store"
 )
 
 // Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
-// not exist. The store is written under a temporary name, synced, opened and counted, and moved to its path
-// last, so it is always complete there.
+// not exist. Its revisions, and so its fencing tokens, continue above those that the store has given since
+// the archive was taken: receivers have seen them, and discard lower ones. The store is written under a
+// temporary name, synced, opened and counted, and moved to its path last, so it is always complete there.
 func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
 	k, known := kindNamed(storeKind)
 	if !known {
@@ -49,10 +52,39 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 	if m, err = unpack(ctx, r, dir, accept); err != nil {
 		return Manifest{}, err
 	}
+	if err := k.raise(ctx, dir, m.Taken); err != nil {
+		return Manifest{}, fmt.Errorf("raise the revisions of the restored store: %w", err)
+	}
+	if err := syncDir(dir); err != nil {
+		return Manifest{}, err
+	}
 	if err := k.move(dir, path); err != nil {
 		return Manifest{}, err
 	}
 	return m, syncDir(parent)
+}
+
+// gap is how far the revisions of a restored store are raised, in addition to one for each microsecond since
+// the archive was taken, which is far more than a store gives. It is for clocks that are wrong.
+const gap = 1 << 32
+
+// raise raises the revisions of a store.
+func (k *kind) raise(ctx context.Context, dir string, taken time.Time) (err error) {
+	s, err := store.Open(ctx, k.name+":"+k.path(dir), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	// The revision of a new row is the highest of the store.
+	probe := rouse.Row{Key: rouse.Key{Namespace: "rouse", Name: "\x01restore"}, Visible: rouse.Never, Due: rouse.Never,
+		State: rouse.StateNote, Body: []byte("{}")}
+	results, err := s.Apply(ctx, []rouse.Change{{Key: probe.Key, If: rouse.AnyRevision, To: &probe},
+		{Key: probe.Key, If: rouse.AnyRevision}})
+	if err != nil {
+		return err
+	}
+	since := max(0, time.Since(taken)).Microseconds()
+	return s.(rouse.Raiser).Raise(ctx, results[0].Revision+gap+uint64(since))
 }
 
 // unpack writes the store of an archive into an empty directory, syncs it, and reads all of it.

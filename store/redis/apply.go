@@ -137,6 +137,7 @@ func (w *writer) run(ctx context.Context) error {
 		if !ok || !c.read([]byte(answer), w.results) {
 			return errAnswer
 		}
+		w.shard.gave(c.given)
 		rest = rest[n:]
 	}
 	return nil

@@ -13,7 +13,7 @@
 --   removals        keys; expected revisions; of each run count:4 namespace
 --
 -- The number of a change, 2 bytes, is the distance of its revision, or of the sequence of its record, from the last
--- revision given before. The answer is that last revision, 17 bytes for each change of change.lua, and 12
+-- revision given before. The answer is that last revision, the last one that was given (0: none), 17 bytes for each change of change.lua, and 12
 -- bytes for each refused change of the others: its index and the row's revision. The script computes
 -- everything before it writes: it writes each key once, and a call that is refused because memory is full has
 -- changed nothing.

@@ -30,6 +30,8 @@ type chunk struct {
 	puts  int        // how many of order are creates or replacements
 	fresh int        // how many of puts are creates
 	odd   []*planned // the other changes
+
+	given uint64 // the last revision that the script gave, 0 if none
 }
 
 // way is how the script makes a change.
@@ -304,11 +306,12 @@ const (
 
 // read parses the answer of the script into the results.
 func (c *chunk) read(b []byte, results []rouse.Result) (ok bool) {
-	if len(b) < 8+oddSize*len(c.odd) || (len(b)-8-oddSize*len(c.odd))%refusedSize != 0 {
+	if len(b) < 16+oddSize*len(c.odd) || (len(b)-16-oddSize*len(c.odd))%refusedSize != 0 {
 		return false
 	}
 	first := binary.BigEndian.Uint64(b)
-	b = b[8:]
+	c.given = binary.BigEndian.Uint64(b[8:])
+	b = b[16:]
 	for i := range c.order {
 		p := c.order[i]
 		r := rouse.Result{Applied: true, Existed: i >= c.fresh}

@@ -67,6 +67,9 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	}
 	for n := range c.s.shards {
 		p := rouse.Missing{Part: c.s.part(n), Err: c.away[n]}
+		if p.Err == nil && c.s.shards[n].isBack() {
+			p.Err = errBack
+		}
 		same := func(o rouse.Missing) bool { return o.Part == p.Part }
 		if p.Err != nil && !slices.ContainsFunc(c.batch.Missing, same) {
 			c.batch.Missing = append(c.batch.Missing, p)
@@ -252,6 +255,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	if len(answer) < 4 {
 		return nil, false, errAnswer
 	}
+	sh.learn(answer)
 	if err := c.heard([][]any{answer}); err != nil {
 		return nil, false, err
 	}
@@ -279,6 +283,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 		revision++
 		rows = append(rows, row)
 	}
+	sh.gave(revision - 1)
 	return rows, more, nil
 }
 
@@ -298,8 +303,8 @@ func (c *claim) heard(answers [][]any) error {
 		if !ok || !ok2 {
 			return errAnswer
 		}
-		t, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
+		t, _, ok := parseToken(text)
+		if !ok {
 			return errAnswer
 		}
 		token = min(token, t)

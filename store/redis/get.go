@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -151,7 +152,8 @@ const maxRaise = exact - 1<<50
 // same time, so that they stay in step, also when a server has lost its last writes.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision >= maxRaise {
-		return fmt.Errorf("revision %d is too large: it must be less than %d", revision, uint64(maxRaise))
+		return rouse.Refuse("revision", strconv.FormatUint(revision, 10), fmt.Sprintf("is more than Redis counts exactly: it must be less than %d", uint64(maxRaise)),
+			"move the timers to PostgreSQL, or keep them where they are")
 	}
 	ctx, end, err := s.begin(ctx)
 	if err != nil {

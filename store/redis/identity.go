@@ -10,8 +10,8 @@ import (
 
 var _ rouse.Checked = (*Store)(nil)
 
-// idField is the field of the hash of rows that has the id of the store; no row's key is without zero bytes. A
-// Redis can come back empty, or with the content of another store: after FLUSHALL, without its append-only
+// idField is the field of the hash of rows that has the id of the store; no row's key is without zero bytes.
+// A Redis can come back empty, or with the content of another store: after FLUSHALL, without its append-only
 // file, or as an empty replica that became the master. Each script and each read of rows compares the id, in
 // the same round trip, so that a running node neither takes timers into such a Redis, nor reports that the
 // timers that it had are gone.
@@ -20,8 +20,8 @@ const idField = "id"
 // errLost is the answer of a shard that does not have the id.
 var errLost = errors.New("the id of the store is not there")
 
-// identifyScript returns the id of a shard. It first writes the given one if the shard has none and ARGV[2] is
-// set. HDEL comes first as in loosen: a full server must not refuse the id.
+// identifyScript returns the id of a shard. It first writes the given one if the shard has none and ARGV[2]
+// is set. HDEL comes first as in loosen: a full server must not refuse the id.
 var identifyScript = newScript(`local rows = KEYS[1] .. 'rows'
 if ARGV[2] == '1' then
   redis.call('HDEL', rows, '')
@@ -65,11 +65,12 @@ func (sh *shard) recognize(err error) error {
 
 func (sh *shard) lostError() error {
 	return fmt.Errorf("%w: %s does not have the data of this store (id %s): it came back empty, or with other data; "+
-		"restore its data, or start the nodes again, which begins with an empty store if all of it is gone", rouse.ErrCorrupt, sh.part, sh.id)
+		"restore its data, or start the nodes again, which begins with an empty store if all of it is gone",
+		rouse.ErrCorrupt, sh.part, sh.id)
 }
 
-// Corrupted returns that the data of the first shard is gone, according to its last answer: without it nothing
-// fires. Claims report other shards as missing.
+// Corrupted returns that the data of the first shard is gone, according to its last answer: without it
+// nothing fires. Claims report other shards as missing.
 func (s *Store) Corrupted() error {
 	if sh := &s.shards[0]; sh.lost.Load() {
 		return sh.lostError()

@@ -44,6 +44,39 @@ func TestARedisWithoutItsDataIsNotServed(t *testing.T) {
 	}
 }
 
+// A Redis that goes back to an older state is read again by all nodes.
+func TestARedisWithAnOlderStateIsReadAgain(t *testing.T) {
+	for name, o := range map[string]Options{"one shard": {}, "shards": {Shards: 3}} {
+		t.Run(name, func(t *testing.T) {
+			server, n := servers.StartRedis(t), 0
+			storetest.RunOlder(t, func(t *testing.T) storetest.Replaced {
+				n++
+				o := o
+				o.Prefix = fmt.Sprint("p", n)
+				saved := map[any]any{}
+				keys := func() []any { return tell(t, server.Addr(), "keys", o.Prefix+":*").([]any) }
+				return storetest.Replaced{
+					Store: openTest(t, server.URL(), o),
+					Again: func() rouse.Shared { return openTest(t, server.URL(), o) },
+					Save: func() {
+						for _, key := range keys() {
+							saved[key] = tell(t, server.Addr(), "dump", key)
+						}
+					},
+					Older: func() {
+						for _, key := range keys() {
+							tell(t, server.Addr(), "del", key)
+						}
+						for key, value := range saved {
+							tell(t, server.Addr(), "restore", key, 0, value)
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
 // One server of a list comes back empty: its timers are missing, with the reason, and all others go on.
 func TestAServerOfAListWithoutItsDataIsMissing(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)

@@ -36,14 +36,15 @@ local function index(entry, after)
   return near
 end
 
--- journal adds an entry, and deletes old ones.
+-- journal adds an entry, and deletes old ones. If the clock was set back, those from before are in the future,
+-- and are deleted, too: they would stay until the clock has caught up.
 local function journal(last, us, stamp, noted)
   local n = call('RPUSH', heads, pack('>LL', last + 1, us) .. stamp)
   call('RPUSH', entries, noted)
   local head = call('LINDEX', heads, 0)
   for _ = 1, min(3, n - 1) do
     local first, at = parse('>LL', head)
-    if at > us - 10000000 then return end
+    if math.abs(us - at) < 10000000 then return end
     call('LPOP', heads)
     local entry = call('LPOP', entries)
     head = call('LINDEX', heads, 0)

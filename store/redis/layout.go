@@ -14,7 +14,7 @@ import (
 // shard are on one server. A row's key is namespace 0 name 0 fire, whose byte order is the order of
 // rouse.Key, as texts contain no zero byte.
 //
-//	rows                    hash: row's key → blob (blob.go); id → the id of the store (identity.go)
+//	rows                    hash: row's key → blob (blob.go); id → the id of the store (identity.go), era (common.lua)
 //	due:BUCKET              sorted set: row's key by its visible time; rows that need no attention are not in it
 //	keys                    sorted set: row's key, all with score 0, for lists in the order of keys. Rows that are due soon are added
 //	                        to due and keys only after seconds, if they still exist (index.lua)

@@ -112,6 +112,7 @@ func (c *claim) look(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	if len(answer) != 2+len(sources) {
 		return nil, errAnswer
 	}
+	sh.learn(answer)
 	return answer, nil
 }
 

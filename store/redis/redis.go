@@ -40,9 +40,11 @@
 //	eviction               timers, silently: a maxmemory-policy of allkeys-* is always refused
 //
 // In each shard, a change is lost completely or not at all. Revisions, and therefore fencing tokens, do not
-// go back even then, because they continue from the server's clock. The exception is a failover to a server
-// whose clock is behind by more than the failover took, so synchronize the clocks of the servers. The epoch
-// of a lease that was taken during the lost period may be given a second time: leases are hints.
+// go back even then, because they continue from the server's clock, and from the highest one that the writing
+// process knows, which it learns with each write and claim. Claims report a shard that lacks its last writes
+// as missing for a second, so that it is read again (past.go). The exception is a failover to a server whose
+// clock is behind, with processes that have all been started since, so synchronize the clocks of the servers.
+// The epoch of a lease that was taken during the lost period may be given a second time: leases are hints.
 //
 // A Redis that comes back empty, or with the data of another store, is not served: each call compares the id
 // of the store, and fails with rouse.ErrCorrupt until the data is back (identity.go).
@@ -133,6 +135,8 @@ type shard struct {
 	id   string       // of the store, as in the shard
 	part string       // its name for messages
 	lost *atomic.Bool // the last script found that the shard is not that of the store
+
+	past *past
 }
 
 // Open connects to a store, checks that its servers are suitable for timers, and creates the store if it does
@@ -170,7 +174,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	s.shards = make([]shard, shards)
 	for i := range s.shards {
 		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards), ack: a.ack,
-			id: s.id, part: s.part(i), lost: new(atomic.Bool)}
+			id: s.id, part: s.part(i), lost: new(atomic.Bool), past: new(past)}
 	}
 	if err = s.identify(ctx); err == nil && old {
 		err = s.upgrade(ctx)

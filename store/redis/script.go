@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -98,13 +99,15 @@ func (command) NoRetry() bool { return true }
 // The script declares two keys that never exist. While the shard's slot moves to another server of a Cluster,
 // one server redirects to the other, and the other refuses calls with several keys. So neither runs the
 // script with only a part of the shard's keys. With a single key, the other server would. The second key
-// carries the id of the store (common.lua).
+// carries the id of the store, and the highest revision that is known here (common.lua).
 func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
 	v, err := run(ctx, sh.server, s, sh.keys(), args)
 	return v, sh.recognize(err)
 }
 
-func (sh *shard) keys() []any { return []any{sh.base, sh.base + "-" + sh.id} }
+func (sh *shard) keys() []any {
+	return []any{sh.base, sh.base + "-" + sh.id + "-" + strconv.FormatUint(sh.past.known.Load(), 10)}
+}
 
 // readScript runs a command that only reads a key of the shard.
 var readScript = newScript(commonText, `return call(ARGV[1], base .. ARGV[2], unpack(ARGV, 3))`)

@@ -29,6 +29,7 @@ func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 		if len(answers[n]) < 3 {
 			return errAnswer
 		}
+		sh.learn(answers[n])
 		if answers[n][2] != int64(1) {
 			return nil
 		}

@@ -27,7 +27,7 @@ local filtered = spaces or since ~= zero
 local complete, target = settled(last, earliest, tonumber(till), ARGV[9])
 if not complete then return target end
 local told = token(last, us, several and hold == 0)
-if target and fresh <= last then told = string.format('%.0f', fresh) end -- later rows may be missing
+if target and fresh <= last then told = string.format('%.0f:%s', fresh, era) end -- later rows may be missing
 
 -- rank returns the index of the first row after a position.
 local function rank(key, score, member)

@@ -63,5 +63,9 @@ for place in pairs(spaces) do
 end
 if fresh > last and nears == 0 then fresh = first + numbers + 1 end
 if put then journal(last, us, ARGV[1], ARGV[2]) end
-if numbers > 0 and wrote then give(first + numbers) end
-return pack('>L', first) .. table.concat(out) .. table.concat(failed)
+local given = 0
+if numbers > 0 and wrote then
+  given = first + numbers
+  give(given)
+end
+return pack('>LL', first, given) .. table.concat(out) .. table.concat(failed)

@@ -3,10 +3,12 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/poll"
 )
 
 // Replaced is a store whose server can lose the store's data while it is open.
@@ -15,10 +17,14 @@ type Replaced struct {
 	Lose  func() // removes the data, as if the server had come back empty
 	Back  func() // brings it back
 	Other func() // makes another store in its place; nil if the server cannot have one
+
+	Again func() rouse.Shared // opens the store as another node
+	Save  func()              // makes a copy of the data
+	Older func()              // replaces the data by the copy
 }
 
-// RunReplaced tests that a store whose data is gone is not served, as the contract of rouse.Shared demands.
-// open returns an empty store; RunReplaced closes it.
+// RunReplaced tests that a store whose data is gone is not served, as the contract of rouse.Shared demands of
+// one that is a rouse.Checked. open returns an empty store; RunReplaced closes it.
 func RunReplaced(t *testing.T, open func(t *testing.T) Replaced) {
 	for name, other := range map[string]bool{"that comes back empty": false, "that comes back as another one": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +53,50 @@ func RunReplaced(t *testing.T, open func(t *testing.T) Replaced) {
 			b.create(row("c", 2))
 			if ok && checked.Corrupted() != nil {
 				t.Errorf("its data is back: %v", checked.Corrupted())
+			}
+		})
+	}
+}
+
+// RunOlder tests that what is there again in a store that went back to an older state, after a failover or
+// from a copy, is found by nodes that had read it before: a claim since a token has it, or returns it as
+// missing, so that it is read again. Revisions do not go back.
+func RunOlder(t *testing.T, open func(t *testing.T) Replaced) {
+	for name, other := range map[string]bool{"and is read": false, "and another node writes first": true} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t)
+			closeLater(t, r.Store)
+			second := r.Again()
+			closeLater(t, second)
+			b := &bench{T: t, Store: r.Store}
+			old := b.create(row("a", 0), row("b", 1))
+			r.Save()
+			b.apply(rouse.Change{Key: old[0].Key, If: old[0].Revision})
+			last := b.create(row("c", 2))[0]
+			token := b.claim(rouse.Window{}).Token
+			if _, err := second.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1}); err != nil {
+				t.Fatal(err)
+			}
+			r.Older()
+			if other {
+				if rows := (&bench{T: t, Store: second}).create(row("d", 3)); rows[0].Revision <= last.Revision {
+					t.Errorf("revision %d after %d", rows[0].Revision, last.Revision)
+				}
+			}
+			again := func(rows []rouse.Row) bool {
+				return slices.ContainsFunc(rows, func(r rouse.Row) bool { return r.Key == old[0].Key })
+			}
+			if batch := b.claim(rouse.Window{Since: token}); !again(batch.Rows) && len(batch.Missing) == 0 {
+				t.Error("a row that is there again is neither found nor reported as missing")
+			}
+			if batch := b.claim(rouse.Window{}); !again(batch.Rows) {
+				t.Error("a row that is there again is not found")
+			}
+			if !poll.Holds(poll.Patience, func() bool { return len(b.claim(rouse.Window{}).Missing) == 0 }) {
+				t.Error("it is missing for ever")
+			}
+			if rows := b.create(row("e", 4)); rows[0].Revision <= last.Revision {
+				t.Errorf("revision %d after %d", rows[0].Revision, last.Revision)
 			}
 		})
 	}
