@@ -274,7 +274,10 @@ func TestManyEditsOfOneTimerAreAllMade(t *testing.T) {
 // runningBy is running with a strategy.
 func runningBy(t *testing.T, s rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	t.Helper()
-	o.Compile, o.Engine.Look, o.Engine.DeadAge = schedule.Compile, -1, -1
+	o.Engine.Look, o.Engine.DeadAge = -1, -1
+	if o.Compile == nil {
+		o.Compile = schedule.Compile
+	}
 	ts := New(s, strategy, sink, o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

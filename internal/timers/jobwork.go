@@ -46,6 +46,9 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	if j.Job.Kind == rouse.JobCalendar {
 		return ts.calendarWork(j), access.AsSystem(ctx), nil // it moves the timers that use it, whatever the caller may do with them
 	}
+	if j.Job.Kind == rouse.JobEvaluate {
+		return ts.evaluateWork(j), access.AsSystem(ctx), nil
+	}
 	if j.Job.Kind != rouse.JobBulk || j.Bulk == nil {
 		return nil, ctx, fmt.Errorf("kind %q of a job is not known: %w", j.Job.Kind, rouse.ErrConflict)
 	}
