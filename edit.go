@@ -447,8 +447,8 @@ func (t *Timer) detachedRuns() []Instant {
 
 // Replan moves a timer whose next occurrence is not due yet to the first occurrence after now of its current
 // schedule, because what that is computed from has changed, and reports whether anything is different. No
-// occurrence up to skipped comes back: a client has skipped those. A timer that its calendars leave none waits
-// for another change (PauseCalendar), and one that waited for it goes on.
+// occurrence up to skipped comes back: a client has skipped those. A timer that its calendars leave none
+// waits for another change (PauseCalendar), and one that waited for it goes on.
 func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 	if t.Due <= now || t.Due == Never || t.Attempts != 0 && !t.Manual {
 		return false

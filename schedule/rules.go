@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The rules of a zone are compared by what they do between these times, whatever file they were read from. The
-// end is behind the last change that is written out in files; what follows repeats each year.
+// The rules of a zone are compared by what they do between these times, whatever file they were read from.
+// The end is behind the last change that is written out in files; what follows repeats each year.
 const (
 	firstRule = 0             // 1970
 	lastRule  = 4_102_444_800 // 2100
@@ -45,9 +45,9 @@ func hashRules(loc *time.Location) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// ReloadZones reads the zones again that schedules have been parsed with, and returns the names of those whose
-// rules are others now. Schedules that are parsed from then on have the new ones; those that were before keep
-// theirs. A zone that cannot be read stays as it was.
+// ReloadZones reads the zones again that schedules have been parsed with, and returns the names of those
+// whose rules are others now. Schedules that are parsed from then on have the new ones; those that were
+// before keep theirs. A zone that cannot be read stays as it was.
 func ReloadZones() (changed []string) {
 	locations.Range(func(name, was any) bool {
 		loc, err := time.LoadLocation(name.(string))

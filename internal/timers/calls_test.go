@@ -48,9 +48,9 @@ func (s *written) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Re
 	return out, err
 }
 
-// manyCalls lets clients of each node make calls, one after the other, and checks each answer: none fails, the
-// timer in it is one that was written, and the calls of a client come after each other. It returns how many
-// calls there were.
+// manyCalls lets clients of each node make calls, one after the other, and checks each answer: none fails,
+// the timer in it is one that was written, and the calls of a client come after each other. It returns how
+// many calls there were.
 func manyCalls(t *testing.T, s *written, nodes []*Timers, clients, each int, how rouse.Coalesce) int {
 	t.Helper()
 	var all sync.WaitGroup
@@ -147,8 +147,8 @@ func TestNodesShareANameOfManyCalls(t *testing.T) {
 	})
 }
 
-// TestCallsWithoutEndDoNotKeepATimerFromFiring: there is always a call that is being written. With one processor
-// nothing else happens between two writes unless they leave time for it.
+// TestCallsWithoutEndDoNotKeepATimerFromFiring: there is always a call that is being written. With one
+// processor nothing else happens between two writes unless they leave time for it.
 func TestCallsWithoutEndDoNotKeepATimerFromFiring(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {

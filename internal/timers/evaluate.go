@@ -13,9 +13,9 @@ import (
 )
 
 // Evaluate begins a job that moves all timers whose next occurrence is not due yet, and not in progress, to
-// the due time that they would have if they were written now: with their anchors, pauses and skips. It returns
-// when the job has ended, or after 10 s, or when ctx ends: then the job goes on. A job for the same reason that
-// is not done yet begins again.
+// the due time that they would have if they were written now: with their anchors, pauses and skips. It
+// returns when the job has ended, or after 10 s, or when ctx ends: then the job goes on. A job for the same
+// reason that is not done yet begins again.
 func (ts *Timers) Evaluate(ctx context.Context, reason rouse.EvaluateReason) (rouse.Job, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return rouse.Job{}, err
@@ -119,9 +119,9 @@ func (ts working) replanned(t *rouse.Timer) (rouse.Schedule, error) {
 // are at most 26 hours apart.
 const zoneShift = 26 * time.Hour
 
-// skippedUntil returns up to when a client has skipped the next occurrences of a timer, by its history; 0 if it
-// has not. The history may have been removed by then: a due time that is further in the future than a change of
-// rules can move it has been skipped to, too.
+// skippedUntil returns up to when a client has skipped the next occurrences of a timer, by its history; 0 if
+// it has not. The history may have been removed by then: a due time that is further in the future than a
+// change of rules can move it has been skipped to, too.
 func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule, reason rouse.EvaluateReason) (rouse.Instant, error) {
 	first, ok, _ := rouse.Look(s, now)
 	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
@@ -143,6 +143,6 @@ func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.In
 	return 0, nil
 }
 
-// recentRecords is how many records of a timer are searched for its last skip. Since then none of its schedule
-// has ended, only runs.
+// recentRecords is how many records of a timer are searched for its last skip. Since then none of its
+// schedule has ended, only runs.
 const recentRecords = 100

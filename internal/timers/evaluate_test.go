@@ -14,11 +14,11 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// otherRules are schedules by the rules of other zones than those that they name: as if the files of the zones
-// had changed.
+// otherRules are schedules by the rules of other zones than those that they name: as if the files of the
+// zones had changed.
 type otherRules struct {
-	mu sync.Mutex
-	of map[string]string
+	mu         sync.Mutex
+	of, loaded map[string]string // on the disk, and as Reload has found them
 }
 
 func (o *otherRules) swap(of map[string]string) {
@@ -31,19 +31,21 @@ func (o *otherRules) compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Sc
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	by := *spec
-	if zone, ok := o.of[spec.Timezone]; ok {
+	if zone, ok := o.loaded[spec.Timezone]; ok {
 		by.Timezone = zone
 	}
-	for name, zone := range o.of {
+	for name, zone := range o.loaded {
 		by.Schedule = strings.ReplaceAll(by.Schedule, "TZID="+name+":", "TZID=is "+zone+":")
 	}
 	by.Schedule = strings.ReplaceAll(by.Schedule, "TZID=is ", "TZID=")
 	return schedule.Compile(&by, in)
 }
 
+var machineRules = sync.OnceValue(schedule.Rules)
+
 // Rules are those of the zones that stand for others.
 func (o *otherRules) Rules() map[string]string {
-	all := schedule.Rules()
+	all := machineRules()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rules := map[string]string{}
@@ -56,7 +58,17 @@ func (o *otherRules) Rules() map[string]string {
 	return rules
 }
 
-func (*otherRules) Reload() []string { return nil }
+func (o *otherRules) Reload() (changed []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range evaluatedZones {
+		if o.of[name] != o.loaded[name] {
+			changed = append(changed, name)
+		}
+	}
+	o.loaded = o.of
+	return changed
+}
 
 var evaluatedZones = []string{"America/Asuncion", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"}
 
@@ -90,8 +102,9 @@ func evaluated(r *rand.Rand) rouse.Spec {
 	return s
 }
 
-// TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne: after the rules of zones have changed, each timer is due
-// when one is that was made with its anchor now; those that were skipped are not due before, and stay paused.
+// TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne: after the rules of zones have changed, each timer is
+// due when one is that was made with its anchor now; those that were skipped are not due before, and stay
+// paused.
 func TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,6 +115,7 @@ func TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne(t *testing.T) {
 			for _, name := range evaluatedZones {
 				rules.of[name] = evaluatedZones[r.IntN(len(evaluatedZones))]
 			}
+			rules.Reload()
 			ts := running(t, mem.New(), &fired{of: map[string]int{}}, Options{Compile: rules.compile})
 			type kept struct {
 				due, anchor rouse.Instant
@@ -134,6 +148,7 @@ func TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne(t *testing.T) {
 				}
 			}
 			rules.swap(nil)
+			rules.Reload()
 			job, err := ts.Evaluate(t.Context(), rouse.EvaluateZones)
 			if err != nil || job.State != rouse.JobDone || job.Failed != 0 {
 				t.Fatalf("%+v, %v", job, err)

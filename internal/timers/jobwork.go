@@ -88,6 +88,9 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 		return rouse.Step{To: &t}, nil
 	case j.Job.State != rouse.JobRunning: // it was kept for long enough
 		return rouse.Step{}, nil
+	case !zoning(ts).mayEvaluate(&j): // another node can, or this one when it has the rules
+		t.Visible = ts.Engine.Latest().Add(zonesRetry)
+		return rouse.Step{To: &t}, nil
 	}
 	was := j
 	pause, err := ts.workPage(ctx, &was, &j)

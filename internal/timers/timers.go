@@ -23,6 +23,8 @@ type Options struct {
 
 	// Compile turns what a spec contains about when into due times. It is pure. Required.
 	Compile schedulecache.Compile
+	// Zones are the rules that Compile uses. Without them nobody notices when they change.
+	Zones Zones
 	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
 	Spec func(json []byte) (rouse.Spec, error)
 	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
@@ -52,6 +54,7 @@ type Timers struct {
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
 	lines     *callLines               // of coalesced calls that wait
+	zones     *zoneState
 
 	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
@@ -61,7 +64,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o}
+		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), zones: new(zoneState), opts: o}
 	ts.read = ts.Read
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
