@@ -197,7 +197,7 @@ func TestACallerThatGivesUpTakesItsCallAlong(t *testing.T) {
 		}
 		all.Wait()
 		if n := len(ts.lines.waiting[callKey]); n != 0 {
-			t.Errorf("%d calls wait for nobody", n)
+			t.Errorf("%d calls are kept", n)
 		}
 		s.set(func() { s.get = nil })
 		close(hang)

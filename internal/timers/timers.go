@@ -23,7 +23,7 @@ type Options struct {
 
 	// Compile turns what a spec contains about when into due times. It is pure. Required.
 	Compile schedulecache.Compile
-	// Zones are the rules that Compile uses. Without them nobody notices when they change.
+	// Zones are the rules that Compile uses. Without them their changes are not noticed.
 	Zones Zones
 	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
 	Spec func(json []byte) (rouse.Spec, error)

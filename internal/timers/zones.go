@@ -15,14 +15,15 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Due times are computed from the rules of time zones, which countries change. A note of the store has the rules
-// that its due times were computed by. A node compares them with those of its machine when it starts and each
-// hour, and if they have changed writes the note again, together with a job that moves the timers.
+// Due times are computed from the rules of time zones, which countries change. A note of the store has the
+// rules that its due times were computed by. A node compares them with those of its machine when it starts
+// and each hour, and if they have changed writes the note again, together with a job that moves the timers.
 //
-// Nodes on machines with different rules must not move timers to and fro. So each zone goes through each of its
-// rules once: a node whose rules the note had before is behind the others. It changes nothing, reports that, and
-// leaves the job to others. What it advances in the meantime, by its older rules, is moved again when it has the
-// others'. A node that has its store alone cannot be behind: its rules count, also if they were taken back.
+// Nodes on machines with different rules must not move timers to and fro. So each zone goes through each of
+// its rules once: a node whose rules the note had before is behind the others. It changes nothing, reports
+// that, and leaves the job to others. What it advances in the meantime, by its older rules, is moved again
+// when it has the others'. A node that has its store alone cannot be behind: its rules count, also if they
+// were taken back.
 
 // Zones are the rules of time zones as the machine has them now.
 type Zones struct {
@@ -74,8 +75,8 @@ func (ts *Timers) ZoneStatus() ZoneStatus {
 	return ts.zones.status
 }
 
-// Run fires timers until ctx ends, as the engine does, and keeps their due times in accordance with the rules of
-// time zones.
+// Run fires timers until ctx ends, as the engine does, and keeps their due times in accordance with the rules
+// of time zones.
 func (ts *Timers) Run(ctx context.Context) error {
 	if ts.opts.Zones.Rules == nil {
 		return ts.Engine.Run(ctx)
@@ -123,8 +124,8 @@ func (ts zoning) readRules(age time.Duration) (rules map[string]string, changed 
 	return z.rules, changed
 }
 
-// compareRules compares the machine's rules with those of the store, and begins a job if timers have to be moved.
-// first is true for the first time since this node has started: it may have been behind before.
+// compareRules compares the machine's rules with those of the store, and begins a job if timers have to be
+// moved. first is true for the first time since this node has started: it may have been behind before.
 func (ts zoning) compareRules(ctx context.Context, first bool) error {
 	mine, reloaded := ts.readRules(0)
 	shared := ts.opts.Engine.Shared
@@ -162,8 +163,8 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 }
 
 // take brings the note up to date with the rules of a machine. It returns whether there are zones that it did
-// not have, and which zones have other rules now; and those of which the machine has rules that they had before:
-// then nothing is taken but what is new to the note.
+// not have, and which zones have other rules now; and those of which the machine has rules that they had
+// before: then nothing is taken but what is new to the note.
 func (n *zonesNote) take(mine map[string]string, shared bool, now rouse.Instant) (added bool, moved, behind []string) {
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		switch was, ok := n.Rules[name]; {

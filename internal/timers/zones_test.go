@@ -54,8 +54,8 @@ func wantDueAt(t *testing.T, ts *Timers, what, want string) {
 	}
 }
 
-// TestDueTimesFollowTheRulesOfTheirZones: the rules change while no node runs, and while one does, and are taken
-// back.
+// TestDueTimesFollowTheRulesOfTheirZones: the rules change while no node runs, and while one does, and are
+// taken back.
 func TestDueTimesFollowTheRulesOfTheirZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rules := mem.New(), &otherRules{}
@@ -104,8 +104,8 @@ func TestDueTimesFollowTheRulesOfTheirZones(t *testing.T) {
 	})
 }
 
-// TestNodesWithDifferentRulesDoNotFight: the node with the older rules reports that, and the timers follow the
-// newer ones; when it has these, too, what it did by the older ones is set right.
+// TestNodesWithDifferentRulesDoNotFight: the node with the older rules reports that, and the timers follow
+// the newer ones; when it has these, too, what it did by the older ones is set right.
 func TestNodesWithDifferentRulesDoNotFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, old, recent := mem.New(), &otherRules{}, &otherRules{}
