@@ -446,15 +446,24 @@ func (t *Timer) detachedRuns() []Instant {
 }
 
 // Replan moves a timer whose next occurrence is not due yet to the first occurrence after now of its current
-// schedule, because a calendar has changed, and reports whether anything is different. A timer that has none
-// left waits for another change (PauseCalendar), and one that waited for it goes on.
-func (t *Timer) Replan(now Instant, s Schedule) bool {
-	if !t.Spec.Recurring() || t.Due <= now || t.Due == Never || t.Attempts != 0 && !t.Manual {
+// schedule, because what that is computed from has changed, and reports whether anything is different. No
+// occurrence up to skipped comes back: a client has skipped those. A timer that its calendars leave none
+// waits for another change (PauseCalendar), and one that waited for it goes on.
+func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
+	if t.Due <= now || t.Due == Never || t.Attempts != 0 && !t.Manual {
 		return false
 	}
 	was, waits := t.Due, t.Paused && t.PauseCause == PauseCalendar
 	w := walk{t: t, now: now, s: s}
-	t.Due = w.following(now, t.Passed)
+	switch {
+	case !t.Spec.Recurring():
+		t.Due = oneShotDue(s, was)
+	case skipped > now && skipped < was:
+		// The skipped occurrences, and the next one, may have moved: half-way between them is the limit.
+		t.Due = w.following(skipped+(was-skipped)/2, t.Passed)
+	default:
+		t.Due = w.following(now, t.Passed)
+	}
 	switch {
 	case t.Due == Never && w.lacksDays():
 		if w.awaitCalendar(); waits {
@@ -495,11 +504,19 @@ func (t *Timer) SetRight(now Instant, s Schedule, stored Instant) bool {
 			t.Due = due
 		}
 	}
-	if !t.Replan(now, s) && t.Due == was && stored <= max(now, t.rest(now)) {
+	if !t.Replan(now, 0, s) && t.Due == was && stored <= max(now, t.rest(now)) {
 		return false
 	}
 	t.Visible = t.rest(now)
 	return true
+}
+
+// oneShotDue returns the time of a schedule that has one; or if it has none.
+func oneShotDue(s Schedule, or Instant) Instant {
+	if due, ok := s.Next(0); ok {
+		return due
+	}
+	return or
 }
 
 // Coalesce makes one fire of many calls with one name. Exactly one of Quiet and Every is set.

@@ -6,9 +6,9 @@ import "github.com/rousehq/rouse"
 type Job struct {
 	Namespace string `json:"namespace"` // "-": its timers are of all namespaces
 	ID        string `json:"id"`
-	// bulk or calendar
-	Kind     string  `json:"kind" schema:"enum=bulk|calendar"`
-	Action   string  `json:"action,omitzero"`   // of a bulk change, such as delete
+	// bulk, calendar or evaluate
+	Kind     string  `json:"kind" schema:"enum=bulk|calendar|evaluate"`
+	Action   string  `json:"action,omitzero"`   // of a bulk change, such as delete; of an evaluation why it is made: time_zones or clock
 	Calendar string  `json:"calendar,omitzero"` // of a calendar's job: its name
 	Filter   *Filter `json:"filter,omitzero"`   // of a bulk change
 	By       string  `json:"by,omitzero"`       // the principal that asked for it

@@ -72,6 +72,7 @@ var checks = []check{
 	{"store", "runbooks.md#rousestoreunavailable", false, doctor.store},
 	{rouse.CheckStoreSettings, "stores.md#what-survives-what", true, doctor.diagnose},
 	{rouse.CheckStoreSpace, "operations.md#disk", true, nil}, // made with the one before
+	{"time-zones", "schedules.md#when-the-rules-of-a-time-zone-change", false, doctor.timeZones},
 	{"versions", "runbooks.md#rouseversionsdiffer", true, doctor.versions},
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/certs"
 	"github.com/rousehq/rouse/internal/poll"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -315,6 +316,23 @@ func TestChecksAreDocumented(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("the check %s leads to %s, which does not exist", c.name, c.doc)
+		}
+	}
+}
+
+// TestTheDoctorComparesTimeZones: a machine with older rules than those of the store is named; others are in
+// order, and a node that has not compared them yet is, too.
+func TestTheDoctorComparesTimeZones(t *testing.T) {
+	for want, z := range map[string]timers.ZoneStatus{
+		"older rules than the store for America/Asuncion": {Known: 500, Behind: []string{"America/Asuncion"}},
+		"changed last at": {Known: 500, Changed: rouse.At(time.Now()), Zones: []string{"America/Asuncion"}},
+		"for 500":         {Known: 500},
+		"soon":            {},
+	} {
+		var r report
+		reportZones(z, &r)
+		if len(r.list) != 1 || !strings.Contains(r.list[0].Seen, want) || (r.list[0].Cure != "") != (len(z.Behind) > 0) {
+			t.Errorf("%q: %+v", want, r.list)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/listen"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // The checks of a node.
@@ -263,5 +264,23 @@ func (d doctor) fileDescriptors(_ context.Context, r *report) {
 		r.warn(cure, "the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
 	default:
 		r.ok("%.0f of %.0f file descriptors are in use", open, most)
+	}
+}
+
+// timeZones compares the rules of time zones of this machine with those that due times in the store were
+// computed by.
+func (d doctor) timeZones(_ context.Context, r *report) { reportZones(d.n.timers.ZoneStatus(), r) }
+
+func reportZones(z timers.ZoneStatus, r *report) {
+	switch {
+	case len(z.Behind) > 0:
+		r.warn("update the time zone database of this machine (the package tzdata), or remove it: rouse has its own; within an hour, or with a restart, the timers are set right",
+			"this machine has older rules than the store for %s: what this node advances is due by the older ones", names(z.Behind))
+	case z.Known == 0:
+		r.ok("the rules of time zones are compared soon after the start")
+	case z.Changed == 0:
+		r.ok("due times are by the rules that this machine has for %d time zones", z.Known)
+	default:
+		r.ok("due times are by the rules that this machine has for %d time zones; they changed last at %v, of %s", z.Known, z.Changed, names(z.Zones))
 	}
 }

@@ -242,7 +242,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 		through = relay.NewSink(n.deliver, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
 	least, free := cfg.minInterval()
-	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Audit: n.audit, Quotas: n.quotas, Compile: schedule.Compile, MinInterval: least, AnyInterval: free, MaxTimeout: cfg.maxTimeout(), Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
+	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Audit: n.audit, Quotas: n.quotas, Compile: schedule.Compile, Zones: timers.Zones{Rules: schedule.Rules, Reload: schedule.ReloadZones}, MinInterval: least, AnyInterval: free, MaxTimeout: cfg.maxTimeout(), Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
 	n.timers = n.guarded.Unguarded()
 	n.metrics.now = n.timers.Now
 	n.metrics.watch(n.timers, n.store)

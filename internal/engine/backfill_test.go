@@ -72,22 +72,26 @@ func TestABackfillGoesNotBeyondMaxOccurrences(t *testing.T) {
 		time.Sleep(240 * time.Hour)
 		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		from := h.Now()
-		limited := func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 3, -1 }
-		h.put("every", "@every 1h", limited) // at 1:00, 2:00 and 3:00 after from
-		h.put("cron", "30 * * * *", limited) // at 0:30, 1:30 and 2:30
-		h.put("going", "0 0 * * *", limited) // not ended
-		h.put("many", "*/10 * * * *", func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 1_000_000, -1 })
-		time.Sleep(26 * time.Hour)
+		most := func(n uint64) func(p *timers.Put) {
+			return func(p *timers.Put) {
+				p.Spec.MaxOccurrences, p.Spec.Keep, p.Spec.Retry = n, -1, rouse.Retry{Attempts: 1, Timeout: time.Second}
+			}
+		}
+		h.put("every", "@every 1m", most(3))         // at 1:00, 2:00 and 3:00 after from
+		h.put("cron", "cron6:30 * * * * *", most(3)) // at 0:30, 1:30 and 2:30
+		h.put("going", "*/24 * * * *", most(3))      // not ended
+		h.put("many", "cron6:*/10 * * * * *", most(1_000_000))
+		time.Sleep(26 * time.Minute)
 		for _, c := range []struct {
 			name        string
 			since       time.Duration
 			count, left uint64
 		}{
-			{"every", 0, 3, 0}, {"every", 90 * time.Minute, 2, 0}, {"every", 3 * time.Hour, 1, 0}, {"every", 10 * time.Hour, 0, 0},
-			{"cron", 0, 3, 0}, {"cron", -2 * time.Hour, 5, 0}, {"cron", 90 * time.Minute, 2, 0}, {"cron", 10 * time.Hour, 0, 0},
-			{"going", -24 * time.Hour, 3, 0}, {"many", 25 * time.Hour, 6, 0},
+			{"every", 0, 3, 0}, {"every", 90 * time.Second, 2, 0}, {"every", 3 * time.Minute, 1, 0}, {"every", 10 * time.Minute, 0, 0},
+			{"cron", 0, 3, 0}, {"cron", -2 * time.Minute, 5, 0}, {"cron", 90 * time.Second, 2, 0}, {"cron", 10 * time.Minute, 0, 0},
+			{"going", -24 * time.Minute, 3, 0}, {"many", 25 * time.Minute, 6, 0},
 		} {
-			b, err := h.Backfill(ctx, key(c.name), timers.BackfillRequest{From: from.Add(c.since), Until: from.Add(26 * time.Hour), DryRun: true})
+			b, err := h.Backfill(ctx, key(c.name), timers.BackfillRequest{From: from.Add(c.since), Until: from.Add(26 * time.Minute), DryRun: true})
 			if err != nil || b.Count != c.count || b.Waiting != c.left || len(b.First) != int(c.count) {
 				t.Errorf("%s from %v: %d occurrences, %d waiting, %d first ones, %v; want %d", c.name, c.since, b.Count, b.Waiting, len(b.First), err, c.count)
 			}

@@ -140,11 +140,11 @@ func TestDeadLettersAreKeptByTheAgeThatHoldsNow(t *testing.T) {
 		reject := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, store, &recorder{answer: reject}, timers.Options{Engine: engine.Options{DeadAge: time.Hour}})
+		h := start(t, store, &recorder{answer: reject}, timers.Options{Engine: engine.Options{DeadAge: 10 * time.Minute}})
 		h.put("a", "@after 1s")
 		time.Sleep(time.Minute)
 		dead := rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 10}
-		for _, age := range []time.Duration{-1, 9 * time.Hour} {
+		for _, age := range []time.Duration{-1, 90 * time.Minute} {
 			h.stop()
 			h = start(t, store, &recorder{}, timers.Options{Engine: engine.Options{DeadAge: age}})
 			rows, _, err := h.List(t.Context(), dead)
@@ -154,12 +154,12 @@ func TestDeadLettersAreKeptByTheAgeThatHoldsNow(t *testing.T) {
 			if res, err := h.Import(t.Context(), rows, timers.CreateOrReplace); age > 0 && (err != nil || res[0].Err != nil) {
 				t.Fatal(res, err)
 			}
-			time.Sleep(3 * time.Hour)
+			time.Sleep(30 * time.Minute)
 			if n, _ := h.Count(t.Context(), dead); n != 1 {
 				t.Errorf("age %v: %d dead letters", age, n)
 			}
 		}
-		time.Sleep(4 * time.Hour)
+		time.Sleep(40 * time.Minute)
 		if n, _ := h.Count(t.Context(), dead); n != 0 {
 			t.Errorf("%d dead letters in the end", n)
 		}

@@ -27,7 +27,7 @@ func TestIndexIsLikeAMap(t *testing.T) {
 				}
 			}
 		}
-		for range 4000 {
+		for step := range 4000 {
 			k := rouse.Key{Namespace: fmt.Sprint(r.IntN(2)), Name: fmt.Sprint(r.IntN(100)), Fire: []string{"", "f"}[r.IntN(2)]}
 			hash := x.hash(&k)&bits - bits/2 // some are at the end of the slots, and go on at their beginning
 			switch en := m[k]; {
@@ -40,7 +40,12 @@ func TestIndexIsLikeAMap(t *testing.T) {
 				delete(m, k)
 				x.remove(en)
 			}
-			check()
+			if en := m[k]; x.find(&k, hash) != en {
+				t.Fatalf("%v is not as it was left", k)
+			}
+			if step%32 == 0 {
+				check()
+			}
 		}
 		had, visited := len(m), map[*entry]bool{}
 		for en := range x.all() { // as when buckets are lost

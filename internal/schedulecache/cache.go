@@ -100,6 +100,12 @@ func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	return own.Schedule, ok && own.fresh()
 }
 
+// Clear drops all schedules, because what they were compiled from has changed.
+func (c *Cache) Clear() {
+	c.cache.clear()
+	c.own.clear()
+}
+
 // timers is a bounded cache of schedules that belong to one timer each. One that uses a calendar is compiled
 // again after age, as the calendar may have changed.
 type timers struct {
@@ -210,6 +216,7 @@ func common(text string) bool {
 type schedules struct {
 	mu     sync.RWMutex
 	parsed map[scheduleKey]rouse.Schedule
+	clears uint64
 }
 
 type scheduleKey struct{ text, zone string }
@@ -224,7 +231,10 @@ func (c *schedules) known(text, zone string) rouse.Schedule {
 }
 
 func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
-	if s := c.known(text, zone); s != nil {
+	c.mu.RLock()
+	s, began := c.parsed[scheduleKey{text, zone}], c.clears
+	c.mu.RUnlock()
+	if s != nil {
 		return s, nil
 	}
 	s, err := parse()
@@ -232,10 +242,20 @@ func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error))
 		return nil, err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.clears != began { // it may be by rules of before
+		return s, nil
+	}
 	if c.parsed == nil || len(c.parsed) >= maxSchedules {
 		c.parsed = make(map[scheduleKey]rouse.Schedule) // starting again is cheap, and needs no list of what was used when
 	}
 	c.parsed[scheduleKey{strings.Clone(text), strings.Clone(zone)}] = s
-	c.mu.Unlock()
 	return s, nil
+}
+
+func (c *schedules) clear() {
+	c.mu.Lock()
+	clear(c.parsed)
+	c.clears++
+	c.mu.Unlock()
 }

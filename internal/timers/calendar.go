@@ -3,7 +3,6 @@ package timers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// calendarWait is how long PutCalendar waits for its job.
+// calendarWait is how long PutCalendar, and Evaluate, wait for their job.
 const calendarWait = 10 * time.Second
 
 // PutCalendar creates or replaces a calendar, and begins a job that moves the timers that use it, and have no
@@ -58,14 +57,8 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	ts.schedules.Invalidate(key)
 	c.Revision = out.Revision
 	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out.Existed), c.Revision)
-	job = j.Job
-	wait, cancel := context.WithTimeout(ctx, calendarWait)
-	defer cancel()
-	err = jobs.followJob(wait, c.Namespace, j.Job.ID, func(now *rouse.Job) error { job = *now; return nil })
-	if wait.Err() != nil && ctx.Err() == nil || errors.Is(err, rouse.ErrUnavailable) { // it goes on
-		err = nil
-	}
-	return c, job, cmp.Or(err, endOf(&job))
+	job, err = jobs.awaitJob(ctx, &j)
+	return c, job, err
 }
 
 // calendarID begins the ids of jobs of calendars. Each calendar has one, which its next change writes again.
@@ -85,32 +78,11 @@ func (ts working) calendarWork(j *jobRow) *work {
 		wants: uses,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
-			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key) })
+			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, "") })
 			return errs
 		},
 		part: 100,
 	}
-}
-
-// replan moves a timer to its due time by the days that its calendars have now; errNoMatch: it has that.
-func (ts working) replan(ctx context.Context, key rouse.Key) error {
-	moved := false
-	_, err := ts.editTimer(ctx, access.CalendarsWrite, key, nil, func(t *rouse.Timer) (rouse.Step, error) {
-		moved = false
-		now := ts.Engine.Latest()
-		s, err := ts.schedules.Of(t)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		if moved = t.Replan(now, s); !moved {
-			return rouse.Step{Keep: true}, nil
-		}
-		return rouse.Step{To: t}, nil
-	})
-	if err == nil && !moved {
-		return errNoMatch
-	}
-	return err
 }
 
 // usesCalendar reports whether the due times of a timer depend on a calendar.

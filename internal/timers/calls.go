@@ -97,8 +97,8 @@ func (l *callLines) take(key rouse.Key, before []*call) []*call {
 	return calls
 }
 
-// Bounds of how long calls wait after another node was first. The wait is short and has a random part, so that
-// no node comes first all the time.
+// Bounds of how long calls wait after another node was first. The wait is short and has a random part, so
+// that no node comes first all the time.
 const (
 	firstCallPause = time.Millisecond
 	nextCallPause  = 20 * time.Millisecond
@@ -230,10 +230,10 @@ func (m *mergedCalls) read() error {
 	return nil
 }
 
-// fits reports whether a call can be in one write with those before it. All are answered with what the last one
-// has made, so each caller must be one that may see it: with access control, they have one target and the same
-// labels, for which all have the verb. A request that is repeated at the same time is answered when its mark is
-// there.
+// fits reports whether a call can be in one write with those before it. All are answered with what the last
+// one has made, so each caller must be one that may see it: with access control, they have one target and the
+// same labels, for which all have the verb. A request that is repeated at the same time is answered when its
+// mark is there.
 func (m *mergedCalls) fits(c *call) bool {
 	if len(m.calls) == 0 {
 		return true

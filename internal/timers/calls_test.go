@@ -48,9 +48,9 @@ func (s *written) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Re
 	return out, err
 }
 
-// manyCalls lets clients of each node make calls, one after the other, and checks each answer: none fails, the
-// timer in it is one that was written, and the calls of a client come after each other. It returns how many
-// calls there were.
+// manyCalls lets clients of each node make calls, one after the other, and checks each answer: none fails,
+// the timer in it is one that was written, and the calls of a client come after each other. It returns how
+// many calls there were.
 func manyCalls(t *testing.T, s *written, nodes []*Timers, clients, each int, how rouse.Coalesce) int {
 	t.Helper()
 	var all sync.WaitGroup
@@ -147,8 +147,8 @@ func TestNodesShareANameOfManyCalls(t *testing.T) {
 	})
 }
 
-// TestCallsWithoutEndDoNotKeepATimerFromFiring: there is always a call that is being written. With one processor
-// nothing else happens between two writes unless they leave time for it.
+// TestCallsWithoutEndDoNotKeepATimerFromFiring: there is always a call that is being written. With one
+// processor nothing else happens between two writes unless they leave time for it.
 func TestCallsWithoutEndDoNotKeepATimerFromFiring(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestACallerThatGivesUpTakesItsCallAlong(t *testing.T) {
 		}
 		all.Wait()
 		if n := len(ts.lines.waiting[callKey]); n != 0 {
-			t.Errorf("%d calls wait for nobody", n)
+			t.Errorf("%d calls are kept", n)
 		}
 		s.set(func() { s.get = nil })
 		close(hang)
@@ -274,7 +274,10 @@ func TestManyEditsOfOneTimerAreAllMade(t *testing.T) {
 // runningBy is running with a strategy.
 func runningBy(t *testing.T, s rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	t.Helper()
-	o.Compile, o.Engine.Look, o.Engine.DeadAge = schedule.Compile, -1, -1
+	o.Engine.Look, o.Engine.DeadAge = -1, -1
+	if o.Compile == nil {
+		o.Compile = schedule.Compile
+	}
 	ts := New(s, strategy, sink, o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -23,14 +23,15 @@ type working struct{ *Timers }
 
 // jobRow is a job as its row has it.
 type jobRow struct {
-	Job      rouse.Job     `json:"job"`
-	Err      *storedError  `json:"error,omitempty"`
-	Failures []failedRow   `json:"failures,omitempty"`
-	Bulk     *BulkRequest  `json:"bulk,omitempty"`
-	Caller   access.Caller `json:"caller"`
-	Cursor   rouse.Key     `json:"cursor"`          // what is done: everything up to this key
-	Until    rouse.Key     `json:"until"`           // of a bulk change with a limit: what is counted, and being done, is up to this key
-	Sweep    []rouse.Key   `json:"sweep,omitempty"` // timers that are being deleted: the rows next to them have to go, too
+	Job      rouse.Job         `json:"job"`
+	Err      *storedError      `json:"error,omitempty"`
+	Failures []failedRow       `json:"failures,omitempty"`
+	Bulk     *BulkRequest      `json:"bulk,omitempty"`
+	Caller   access.Caller     `json:"caller"`
+	Cursor   rouse.Key         `json:"cursor"`          // what is done: everything up to this key
+	Until    rouse.Key         `json:"until"`           // of a bulk change with a limit: what is counted, and being done, is up to this key
+	Zones    map[string]string `json:"zones,omitempty"` // of an evaluation: the rules by which it moves timers
+	Sweep    []rouse.Key       `json:"sweep,omitempty"` // timers that are being deleted: the rows next to them have to go, too
 
 	bucket     uint32
 	generation uint64

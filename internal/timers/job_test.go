@@ -606,3 +606,37 @@ func TestACalendarsJobReadsItsNewDays(t *testing.T) {
 		})
 	}
 }
+
+// TestABulkChangeCountsWhatItCannotRead: rows whose body is damaged are failures, each once, however the job
+// is cut into pages; the others are changed.
+func TestABulkChangeCountsWhatItCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStore()
+		ts := running(t, s, &fired{of: map[string]int{}}, Options{})
+		manyTimers(t, ts, 1200, hourly)
+		var changes []rouse.Change
+		for _, n := range []int{0, 499, 500, 700, 1199} {
+			key := rouse.Key{Namespace: "n", Name: fmt.Sprintf("t%04d", n)}
+			rows, err := s.Get(t.Context(), []rouse.Key{key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := rows[0]
+			row.Body = []byte{2, 255}
+			changes = append(changes, rouse.Change{Key: key, If: row.Revision, To: &row})
+		}
+		if _, err := s.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			action                 string
+			limit, matched, failed uint64
+		}{{"pause", 0, 1195, 5}, {"delete", 600, 600, 3}} {
+			var last BulkProgress
+			err := ts.Bulk(t.Context(), BulkRequest{Query: rouse.Query{Namespace: "n"}, Action: c.action, Limit: c.limit}, func(p BulkProgress) error { last = p; return nil })
+			if err != nil || last.Failed != c.failed || last.Matched != c.matched {
+				t.Errorf("limit %d: %d matched, %d failed, %v", c.limit, last.Matched, last.Failed, err)
+			}
+		}
+	})
+}

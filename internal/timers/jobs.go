@@ -3,6 +3,7 @@ package timers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,18 @@ func (ts working) followJob(ctx context.Context, namespace, id string, report fu
 			return ctx.Err()
 		}
 	}
+}
+
+// awaitJob returns a job when it has ended, or after calendarWait, or when ctx ends: then it goes on.
+func (ts working) awaitJob(ctx context.Context, j *jobRow) (job rouse.Job, err error) {
+	job = j.Job
+	wait, cancel := context.WithTimeout(ctx, calendarWait)
+	defer cancel()
+	err = ts.followJob(wait, job.Namespace, job.ID, func(now *rouse.Job) error { job = *now; return nil })
+	if wait.Err() != nil && ctx.Err() == nil || errors.Is(err, rouse.ErrUnavailable) { // it goes on
+		err = nil
+	}
+	return job, cmp.Or(err, endOf(&job))
 }
 
 // Job returns a job. One of all namespaces is in the namespace rouse.Everywhere.
@@ -169,7 +182,10 @@ func (ts working) mayCancel(ctx context.Context, j *rouse.Job) error {
 			return err
 		}
 	}
-	if j.Kind == rouse.JobCalendar {
+	switch j.Kind {
+	case rouse.JobEvaluate:
+		return fmt.Errorf("the job %q cannot be cancelled, because some timers would stay at due times of before; it changes only those that have to move: %w", j.ID, rouse.ErrConflict)
+	case rouse.JobCalendar:
 		return fmt.Errorf("the job of a calendar cannot be cancelled, because timers would stay at due times of its old days; put other days: %w", rouse.ErrConflict)
 	}
 	return nil

@@ -46,6 +46,9 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	if j.Job.Kind == rouse.JobCalendar {
 		return ts.calendarWork(j), access.AsSystem(ctx), nil // it moves the timers that use it, whatever the caller may do with them
 	}
+	if j.Job.Kind == rouse.JobEvaluate {
+		return ts.evaluateWork(j), access.AsSystem(ctx), nil
+	}
 	if j.Job.Kind != rouse.JobBulk || j.Bulk == nil {
 		return nil, ctx, fmt.Errorf("kind %q of a job is not known: %w", j.Job.Kind, rouse.ErrConflict)
 	}
@@ -85,6 +88,9 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 		return rouse.Step{To: &t}, nil
 	case j.Job.State != rouse.JobRunning: // it was kept for long enough
 		return rouse.Step{}, nil
+	case !zoning(ts).mayEvaluate(&j): // another node can, or this one when it has the rules
+		t.Visible = ts.Engine.Latest().Add(zonesRetry)
+		return rouse.Step{To: &t}, nil
 	}
 	was := j
 	pause, err := ts.workPage(ctx, &was, &j)
@@ -161,7 +167,8 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 		return 0, err
 	}
 	q := w.query
-	q.After, q.Limit = j.Cursor, jobPage
+	from := j.Cursor
+	q.After, q.Limit = from, jobPage
 	portion := jobPage
 	if w.perSecond != 0 { // of a tenth of a second, or of one row
 		portion = min(jobPage, max(1, int(w.perSecond/10)))
@@ -184,6 +191,11 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	if err := ts.reserveRows(ctx, w, was, j, rows); err != nil {
 		return 0, err
 	}
+	defer func() {
+		if !errors.Is(err, errOtherwise) {
+			ts.countUnreadable(ctx, &page, j, from, next)
+		}
+	}()
 	all := len(rows)
 	for began := time.Now(); len(rows) > 0; {
 		n := min(len(rows), w.part)
@@ -199,6 +211,21 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	}
 	w.advanceCursor(j, next)
 	return w.pauseAfter(all), nil
+}
+
+// countUnreadable counts the rows of a page that cannot be read, as far as the job has come since from:
+// whether they match is not known. Callers without rights in the whole namespace are not told of them.
+func (ts working) countUnreadable(ctx context.Context, page *rouse.Page, j *jobRow, from rouse.Key, next *rouse.Key) {
+	for i := range page.Rows {
+		key := page.Rows[i].Key
+		end := j.Job.State == rouse.JobDone && (next == nil || key.Compare(*next) <= 0)
+		if key.Compare(from) <= 0 || key.Compare(j.Cursor) > 0 && !end {
+			continue
+		}
+		if _, err := ts.Read(&page.Rows[i]); err != nil && ts.access.Allows(ctx, access.TimersRead, key.Namespace, "", nil) {
+			j.countFailure(key, err)
+		}
+	}
 }
 
 // advanceCursor notes in a job that everything up to next is done, or everything if that is nil.
@@ -256,7 +283,7 @@ func (w *work) pauseAfter(n int) time.Duration {
 }
 
 // wantedRows returns the rows of a page that are to be changed, at most so many, and where the next page
-// begins. Rows that cannot be read are skipped.
+// begins. Rows that cannot be read are none of them (countUnreadable).
 func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
 	counted := j.Until != rouse.Key{}
 	for i := range page.Rows {

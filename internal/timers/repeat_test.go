@@ -58,7 +58,7 @@ func made(t *testing.T, ts *Timers, name string, spec rouse.Spec) rouse.Timer {
 	t.Helper()
 	res, err := ts.Put(t.Context(), []Put{{Key: rouse.Key{Namespace: "n", Name: name}, Spec: spec}})
 	if err != nil || res[0].Err != nil {
-		t.Fatal(err, res)
+		t.Fatal(err, res[0].Err)
 	}
 	return res[0].Timer
 }
@@ -164,7 +164,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 				t.Helper()
 				res, err := ts.Import(asking(t, "me", "import"), []rouse.Timer{export}, CreateOrReplace)
 				if err != nil || res[0].Err != nil {
-					t.Fatal(err, res)
+					t.Fatal(err, res[0].Err)
 				}
 				return res[0]
 			}

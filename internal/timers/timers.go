@@ -23,6 +23,8 @@ type Options struct {
 
 	// Compile turns what a spec contains about when into due times. It is pure. Required.
 	Compile schedulecache.Compile
+	// Zones are the rules that Compile uses. Without them their changes are not noticed.
+	Zones Zones
 	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
 	Spec func(json []byte) (rouse.Spec, error)
 	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
@@ -53,8 +55,8 @@ type Timers struct {
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
 	lines     *callLines               // of coalesced calls that wait
-
-	high *highClock
+	zones     *zoneState
+	high      *highClock
 
 	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
@@ -65,7 +67,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
-		high: new(highClock)}
+		zones: new(zoneState), high: new(highClock)}
 	ts.read, ts.withheld = ts.Read, func(uint8) string { return "" }
 	if w, ok := store.(rouse.Withholding); ok {
 		ts.withheld = w.Withheld

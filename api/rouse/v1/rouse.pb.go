@@ -8168,8 +8168,8 @@ type Job struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // "-": its timers are of all namespaces
 	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`         // bulk or calendar
-	Action        string                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`     // of a bulk change, such as delete
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`         // bulk, calendar or evaluate
+	Action        string                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`     // of a bulk change, such as delete; of an evaluation why it is made: time_zones or clock
 	Calendar      string                 `protobuf:"bytes,5,opt,name=calendar,proto3" json:"calendar,omitempty"` // of a calendar's job: its name
 	Filter        *Filter                `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`     // of a bulk change
 	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`             // the principal that asked for it

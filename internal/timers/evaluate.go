@@ -1,0 +1,148 @@
+package timers
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// Evaluate begins a job that moves all timers whose next occurrence is not due yet, and not in progress, to
+// the due time that they would have if they were written now: with their anchors, pauses and skips. It
+// returns when the job has ended, or after 10 s, or when ctx ends: then the job goes on. A job for the same
+// reason that is not done yet begins again.
+func (ts *Timers) Evaluate(ctx context.Context, reason rouse.EvaluateReason) (rouse.Job, error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return rouse.Job{}, err
+	}
+	if err := ts.access.Require(ctx, access.ClockAdvance, "", "", nil); err != nil {
+		return rouse.Job{}, err
+	}
+	jobs := working{ts}
+	j := jobs.newEvaluation(ctx, reason)
+	t, err := j.timer(ts.Engine.Latest())
+	if err != nil {
+		return rouse.Job{}, err
+	}
+	row := t.Row()
+	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: rouse.AnyRevision, To: &row}})
+	if err != nil {
+		return rouse.Job{}, err
+	}
+	audit.Touched(ctx, rouse.Everywhere, "job "+j.Job.ID, before(rouse.AnyRevision, out.Existed), out.Revision)
+	return jobs.awaitJob(ctx, &j)
+}
+
+// evaluateID begins the ids of evaluations. Each reason has one, which the next one writes again.
+const evaluateID = "evaluate-"
+
+func (ts working) newEvaluation(ctx context.Context, reason rouse.EvaluateReason) jobRow {
+	id := evaluateID + string(reason)
+	j := ts.newJob(ctx, rouse.JobEvaluate, rouse.Everywhere, id, rouse.BucketOf(rouse.JobKey(rouse.Everywhere, id), ts.opts.Engine.Buckets))
+	j.Job.Action = string(reason)
+	return j
+}
+
+// evaluateWork is the work of an evaluation.
+func (ts working) evaluateWork(j *jobRow) *work {
+	reason := rouse.EvaluateReason(j.Job.Action)
+	wants := func(_ context.Context, t *rouse.Timer) bool {
+		return reason != rouse.EvaluateZones || mayUseZone(&t.Spec)
+	}
+	if j.Cursor == (rouse.Key{}) {
+		ts.schedules.Clear()
+	}
+	own := working{ts.matching(wants)}
+	return &work{
+		verbs: []access.Verb{access.TimersRead},
+		verb:  access.ClockAdvance,
+		wants: wants,
+		do: func(ctx context.Context, rows []rouse.Timer) []error {
+			errs := make([]error, len(rows))
+			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, reason) })
+			return errs
+		},
+		part: 100,
+	}
+}
+
+// mayUseZone reports whether the due times of a timer may depend on a time zone other than UTC: that of the
+// spec, or one that a schedule names itself.
+func mayUseZone(s *rouse.Spec) bool {
+	uses := s.Timezone != "" || strings.Contains(s.Schedule, "TZID=")
+	for _, also := range s.Also {
+		uses = uses || strings.Contains(also, "TZID=")
+	}
+	return uses
+}
+
+// replan moves a timer to its due time by its schedule as it is now; errNoMatch: it has that. The reason is
+// that of an evaluation, or empty for a change of a calendar.
+func (ts working) replan(ctx context.Context, key rouse.Key, reason rouse.EvaluateReason) error {
+	moved := false
+	_, err := ts.editTimer(ctx, access.CalendarsWrite, key, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		moved = false
+		now := ts.Engine.Latest()
+		if reason == rouse.EvaluateClock {
+			t.Anchor = min(t.Anchor, now) // intervals, and delays, begin when the clock is right
+		}
+		s, err := ts.replanned(t)
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		skipped, err := ts.skippedUntil(ctx, t, now, s, reason)
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		if moved = t.Replan(now, skipped, s); !moved {
+			return rouse.Step{Keep: true}, nil
+		}
+		return rouse.Step{To: t}, nil
+	})
+	if err == nil && !moved {
+		return errNoMatch
+	}
+	return err
+}
+
+// replanned returns the schedule of a timer, also of one that has a single time.
+func (ts working) replanned(t *rouse.Timer) (rouse.Schedule, error) {
+	return ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+}
+
+// zoneShift is more than the due time of an occurrence moves when the rules of its time zone change: zones
+// are at most 26 hours apart.
+const zoneShift = 26 * time.Hour
+
+// skippedUntil returns up to when a client has skipped the next occurrences of a timer, by its history; 0 if
+// it has not. The history may have been removed by then: a due time that is further in the future than a
+// change of rules can move it has been skipped to, too.
+func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule, reason rouse.EvaluateReason) (rouse.Instant, error) {
+	first, ok, _ := rouse.Look(s, now)
+	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
+		return 0, nil
+	}
+	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: t.Key.Namespace, Name: t.Key.Name, Limit: recentRecords})
+	if err != nil {
+		return 0, err
+	}
+	for i := range page.Records {
+		r := &page.Records[i]
+		if last := cmp.Or(r.LastDue, r.Due); r.Cause == rouse.CauseSkippedByRequest && r.Generation == t.Generation && last > now && last < t.Due {
+			return last, nil
+		}
+	}
+	if reason == rouse.EvaluateZones && first.Sub(now) > zoneShift && t.Due.Sub(first) > zoneShift {
+		return t.Due.Add(-2 * zoneShift), nil
+	}
+	return 0, nil
+}
+
+// recentRecords is how many records of a timer are searched for its last skip. Since then none of its
+// schedule has ended, only runs.
+const recentRecords = 100
