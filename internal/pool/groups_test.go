@@ -210,8 +210,8 @@ func (d *failingDriver) List(ctx context.Context) ([]driver.Worker, error) {
 	return list, d.err
 }
 
-// TestFailuresAreLogged checks that a failure of the driver is logged once, then when its error changes, every
-// ten minutes, and when it ends, however many calls fail; and that the end of the term is none.
+// TestFailuresAreLogged checks that a failure of the driver is logged once, then when its error changes,
+// every ten minutes, and when it ends, however many calls fail; and that the end of the term is none.
 func TestFailuresAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}}

@@ -23,8 +23,8 @@ type failureLog struct {
 	lines Sparse
 }
 
-// note returns the failure after a call, whose error may be nil, and logs what has changed. It logs nothing when
-// ctx has ended, which calls fail with: it is the context of the loop, as that of the call ends with it.
+// note returns the failure after a call, whose error may be nil, and logs what has changed. It logs nothing
+// when ctx has ended, which calls fail with: it is the context of the loop, as that of the call ends with it.
 func (l *failureLog) note(ctx context.Context, before *trouble, err error, text string, args ...any) *trouble {
 	if err == nil {
 		if before != nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/rousehq/rouse/internal/pool/target"
 )
 
-// tokens are the credentials of workers with access control: each group has one, with which its workers get and
-// report on the requests of this group and nothing else. It is in the memory of this process only, and ends with
-// the group, so there is nothing to renew: workers that are started for the group later get another one.
+// tokens are the credentials of workers with access control: each group has one, with which its workers get
+// and report on the requests of this group and nothing else. It is in the memory of this process only, and
+// ends with the group, so there is nothing to renew: workers that are started for the group later get another
+// one.
 type tokens struct {
 	mu      sync.Mutex
 	byGroup map[groupID]string

@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// TestTokensOfWorkers checks that the token of a group gives its requests and no others, that it stays the same
-// as long as the group is there, and that it and its streams end with the group.
+// TestTokensOfWorkers checks that the token of a group gives its requests and no others, that it stays the
+// same as long as the group is there, and that it and its streams end with the group.
 func TestTokensOfWorkers(t *testing.T) {
 	shared, apart := pool.Config{Namespaces: pool.Shared}, pool.Config{Namespaces: pool.Apart}
 	known := newTokens()

@@ -12,8 +12,8 @@ import (
 )
 
 // TestNamespacesBecomeApart checks that the groups of a pool end when its namespaces become apart, and shared
-// again: their workers answer what is in their queues, and get nothing else; each request is answered once, that
-// of a timer by the group that it is for, however its publisher named it.
+// again: their workers answer what is in their queues, and get nothing else; each request is answered once,
+// that of a timer by the group that it is for, however its publisher named it.
 func TestNamespacesBecomeApart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow)

@@ -36,7 +36,8 @@ type PoolOptions struct {
 	Prewarm time.Duration // how long before an announced fire its group is started
 	Stall   time.Duration // workers that hold requests without activity for so long are replaced; 0 means never
 
-	// Token returns the credential of the workers of a group, which Ended ends: the group is gone. Both may be nil.
+	// Token returns the credential of the workers of a group, which Ended ends: the group is gone. Both may
+	// be nil.
 	Token func(group string) string
 	Ended func(group string)
 }

@@ -169,8 +169,8 @@ func (b *bench) list() []driver.Worker {
 	return list
 }
 
-// until waits until the workers of the driver match a condition, and all that run, or are yet to be started, have
-// recorded that they are alive.
+// until waits until the workers of the driver match a condition, and all that run, or are yet to be started,
+// have recorded that they are alive.
 func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
