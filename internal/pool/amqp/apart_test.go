@@ -59,6 +59,8 @@ func TestNamespacesBecomeApart(t *testing.T) {
 	wants("a new one", fresh, "n", "7")
 	wants("one of a timer under the old name", ofTimer("42", "m", "42"), "m", "42")
 	wants("one of a timer under the new name", ofTimer("m/42", "m", "42"), "m", "42")
+	earlier := amqp091.Publishing{Body: []byte("env"), Headers: amqp091.Table{namespaceHeader: "m"}}
+	wants("one of a timer from an earlier version", c.publish("42", earlier), "m", "42")
 	if status, _, _ := c.answer(c.send("42", "env")); status != "rejected" {
 		t.Errorf("a request without a namespace is answered %q", status)
 	}
