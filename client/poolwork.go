@@ -20,12 +20,13 @@ type Worker struct {
 	Queue string // WORKER_REQUESTS_QUEUE: the channel that it subscribes to
 
 	Address string // WORKER_ROUSE_ADDRESS: where it reaches rouse
+	Token   string // WORKER_TOKEN: its credential, with access control; WorkOptions.Client may have another one
 }
 
 // ThisWorker reads the environment of a process that a pool has started.
 func ThisWorker() (Worker, error) {
 	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"), Namespace: os.Getenv("WORKER_NAMESPACE"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
-		Address: os.Getenv("WORKER_ROUSE_ADDRESS")}
+		Address: os.Getenv("WORKER_ROUSE_ADDRESS"), Token: os.Getenv("WORKER_TOKEN")}
 	if w.Queue == "" || w.Address == "" {
 		return Worker{}, errors.New("WORKER_REQUESTS_QUEUE or WORKER_ROUSE_ADDRESS is not set: this process is no worker that a pool of rouse has started")
 	}
@@ -47,6 +48,7 @@ type WorkOptions struct {
 func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error {
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 1)
 	o.Prefetch = cmp.Or(max(o.Prefetch, 0), o.Concurrency)
+	o.Client.Token = cmp.Or(o.Client.Token, w.Token)
 	c, err := Dial(w.Address, o.Client)
 	if err != nil {
 		return fmt.Errorf("worker %s: %w", w.ID, err)

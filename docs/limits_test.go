@@ -123,6 +123,7 @@ var notInTheTable = map[string][]string{
 	"the longest pause between two tries of what goes on until it succeeds": {
 		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
 		"internal/hub/place.go mostPutOff", "internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/loop.go longestRetry", "internal/pool/groupcalls.go longestAsk",
+		"internal/pool/groupcalls.go longestFailing", "internal/kubelink/link.go longestAfter",
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
 		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/check.go longestLook", "internal/reminder/call/sink.go maxPutOff",
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAdvertisedAddresses checks that an address of IPv6 is one with brackets, and that brackets which another
-// address does not need are left out.
+// TestAdvertisedAddresses checks that an address of IPv6 is one with brackets, and that brackets which
+// another address does not need are left out.
 func TestAdvertisedAddresses(t *testing.T) {
 	valid := func(address string) Config {
 		c := Defaults()

@@ -21,7 +21,8 @@ type workCmd struct {
 func (workCmd) Help() string {
 	return `A pool starts it with the variables that say what its requests are. For each of them it runs the command, with the request on stdin
 and the worker's own environment; what that prints is the answer. A command that fails has the request tried again.
-With access control, the worker needs a key of the role worker in the namespace "*".
+With access control, it uses the token that the pool gives it, unless it has a key. That needs the role worker in the namespace
+of the requests, or in "*" if the pool shares the workers of a key among namespaces.
 
 Examples:
 

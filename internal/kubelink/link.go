@@ -96,17 +96,14 @@ func (e *StatusError) RetryAfter() time.Duration { return e.After }
 // longestAfter bounds how long an API server may ask to wait.
 const longestAfter = time.Minute
 
-// retryAfter returns how long a response asks to wait before the next request: as a number of seconds, which is
-// what API servers send, or as a date, which proxies may send.
+// retryAfter returns how long a response asks to wait before the next request, which API servers write as a
+// number of seconds.
 func retryAfter(res *http.Response) time.Duration {
-	text := res.Header.Get("Retry-After")
-	wait := time.Duration(0)
-	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
-		wait = time.Duration(n) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		wait = time.Until(at)
+	n, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
 	}
-	return min(max(0, wait), longestAfter)
+	return min(time.Duration(n)*time.Second, longestAfter)
 }
 
 func (e *StatusError) Error() string {

@@ -4,37 +4,21 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// The values of Config.Namespaces: requests of all namespaces for a key go to one group, or each namespace has
-// a group of its own.
+// The values of Config.Namespaces: requests of all namespaces for a key go to one group, or each namespace
+// has a group of its own.
 const (
 	Shared = "shared"
 	Apart  = "apart"
 )
 
-// groupMark separates namespace and key in the key of a group of one namespace. No UTF-8 contains it, so such a
-// group is never taken for one that namespaces share, whatever their keys are.
-const groupMark = "\xff"
+// SplitGroup returns the namespace and the key of the requests of a group, as driver.SplitGroup.
+func SplitGroup(group string) (namespace, key string) { return driver.SplitGroup(group) }
 
-// SplitGroup returns the namespace and the key of the requests of a group; the namespace is empty if namespaces
-// share the group.
-func SplitGroup(group string) (namespace, key string) {
-	namespace, key, apart := strings.Cut(group, groupMark)
-	if !apart {
-		return "", group
-	}
-	return namespace, key
-}
-
-// GroupName returns the name of a group in commands, logs and routing keys: KEY, or NAMESPACE/KEY.
-func GroupName(group string) string {
-	namespace, key := SplitGroup(group)
-	if namespace == "" {
-		return group
-	}
-	return namespace + "/" + key
-}
+// GroupName returns the name of a group in commands, logs and routing keys, as driver.GroupName.
+func GroupName(group string) string { return driver.GroupName(group) }
 
 // Apart reports whether each namespace has groups of its own.
 func (c *Config) Apart() bool { return c.Namespaces == Apart }
@@ -42,7 +26,7 @@ func (c *Config) Apart() bool { return c.Namespaces == Apart }
 // Group returns the group of the requests of a namespace for a key.
 func (c *Config) Group(namespace, key string) string {
 	if c.Apart() {
-		return namespace + groupMark + key
+		return driver.GroupOf(namespace, key)
 	}
 	return key
 }
@@ -62,4 +46,7 @@ func (c *Config) ParseGroup(name string) (group string, err error) {
 
 // owns reports whether a group is one as the pool has them now. Others are left from a time when the pool had
 // the other value of Namespaces: they get no new requests, and end when they have finished theirs.
-func (c *Config) owns(group string) bool { return strings.Contains(group, groupMark) == c.Apart() }
+func (c *Config) owns(group string) bool {
+	namespace, _ := SplitGroup(group)
+	return (namespace != "") == c.Apart()
+}

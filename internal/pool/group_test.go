@@ -5,15 +5,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestOldGroupsEnd checks that a group of the other value of Namespaces, which is left at the begin of a term,
-// finishes the requests of its queue with workers of its own, and ends; that it gets no new ones; and that the
-// group which is named alike is not bound at the same time, as each would get all requests.
+// TestOldGroupsEnd checks that a group of the other value of Namespaces, which is left at the begin of a
+// term, finishes the requests of its queue with workers of its own, and ends; that it gets no new ones; and
+// that the group which is named alike is not bound at the same time, as each would get all requests.
 func TestOldGroupsEnd(t *testing.T) {
 	for namespaces, c := range map[string]struct{ old, now string }{
-		Apart:  {"n/42", "n" + groupMark + "42"},
-		Shared: {"n" + groupMark + "42", "n/42"},
+		Apart:  {"n/42", driver.GroupOf("n", "42")},
+		Shared: {driver.GroupOf("n", "42"), "n/42"},
 	} {
 		t.Run(namespaces, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -210,8 +210,8 @@ func (d *failingDriver) List(ctx context.Context) ([]driver.Worker, error) {
 	return list, d.err
 }
 
-// TestFailuresAreLogged checks that a failure of the driver is logged once, then when its error changes, every
-// ten minutes, and when it ends, however many calls fail; and that the end of the term is none.
+// TestFailuresAreLogged checks that a failure of the driver is logged once, then when its error changes,
+// every ten minutes, and when it ends, however many calls fail; and that the end of the term is none.
 func TestFailuresAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &failingDriver{lazyDriver: lazyDriver{t: t, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}}
@@ -312,4 +312,19 @@ func TestUnknownWorkersAreTrouble(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// TestAnswersAreNoFailures checks that an error which is an answer, such as that a queue is in use, is not told
+// to be over.
+func TestAnswersAreNoFailures(t *testing.T) {
+	var log strings.Builder
+	l := failureLog{log: slog.New(slog.NewTextHandler(&log, nil))}
+	if l.note(t.Context(), &trouble{err: ErrInUse}, nil, "a call failed") != nil || log.Len() > 0 {
+		t.Errorf("it is told: %s", log.String())
+	}
+	now := l.note(t.Context(), nil, errors.New("no route"), "a call failed")
+	l.note(t.Context(), now, nil, "a call failed")
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("a failure and its end give %d lines:\n%s", n, log.String())
+	}
 }

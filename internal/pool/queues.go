@@ -74,8 +74,8 @@ type queueState struct {
 
 	suspect bool // whether it exists must be verified first
 
-	// old means that its group is one that the pool would not make any more: it is not bound again. left, that
-	// requests were found in it, for which its workers have to run.
+	// old means that its group is one that the pool would not make any more: it is not bound again. left,
+	// that requests were found in it, for which its workers have to run.
 	old, left bool
 }
 

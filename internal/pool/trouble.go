@@ -9,7 +9,7 @@ import (
 // trouble is that the last call of a kind failed, after others that did. A nil trouble is none.
 type trouble struct {
 	err    error
-	count  int       // calls in a row that failed
+	count  int       // calls in a row that failed; 0: the error is an answer, such as that a queue is in use
 	logged time.Time // when it was last logged
 }
 
@@ -23,11 +23,11 @@ type failureLog struct {
 	lines Sparse
 }
 
-// note returns the failure after a call, whose error may be nil, and logs what has changed. It logs nothing when
-// ctx has ended, which calls fail with: it is the context of the loop, as that of the call ends with it.
+// note returns the failure after a call, whose error may be nil, and logs what has changed. It logs nothing
+// when ctx has ended, which calls fail with: it is the context of the loop, as that of the call ends with it.
 func (l *failureLog) note(ctx context.Context, before *trouble, err error, text string, args ...any) *trouble {
 	if err == nil {
-		if before != nil {
+		if before != nil && before.count > 0 {
 			l.lines.Write(l.log, slog.LevelInfo, "calls that failed succeed again", append(args, "failed", text, "failures", before.count)...)
 		}
 		return nil

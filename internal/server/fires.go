@@ -77,8 +77,9 @@ func (s admittedFires) Recv() (*rousev1.SubscribeRequest, error) {
 // poolScheme begins the targets of pools, and the channels of their workers.
 const poolScheme = "pool:"
 
-// poolChannel returns the namespace whose requests a channel of workers has, which is empty if these are those
-// of all, and the target of the requests: "pool:NAME/NAMESPACE/KEY" has those of a namespace for pool:NAME/KEY.
+// poolChannel returns the namespace whose requests a channel of workers has, which is empty if these are
+// those of all, and the target of the requests: "pool:NAME/NAMESPACE/KEY" has those of a namespace for
+// pool:NAME/KEY.
 func poolChannel(channel string) (namespace, target string) {
 	parts := strings.SplitN(channel, "/", 3)
 	if len(parts) < 3 {

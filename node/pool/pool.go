@@ -19,6 +19,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/pool"
@@ -41,6 +42,7 @@ type part struct {
 	drivers []driver.Driver
 	prewarm time.Duration  // the longest of all
 	owned   pool.Owned     // groups of all pools, by namespaces
+	tokens  *tokens        // of their workers; nil without access control
 	life    sync.WaitGroup // of what manages them
 	stop    context.CancelFunc
 	broke   chan error // why the pools of a node that manages pools only are managed no more
@@ -113,6 +115,10 @@ func open(_ context.Context, c core) (parts.Part, error) {
 	if cfg.PoolsOnly() {
 		made.Work = p.work
 	}
+	if gate := c.Access(); gate != nil && len(cfg.Pools) > 0 {
+		p.tokens = newTokens()
+		gate.Authenticators = append(access.Chain{p.tokens}, gate.Authenticators...)
+	}
 	registry := pool.NewRegistry(c.Registry())
 	for i := range cfg.Pools {
 		if err := p.add(&cfg.Pools[i], registry, o); err != nil {
@@ -158,7 +164,12 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 		p.remote = append(p.remote, remotePool{c.Name, m, controller, caller})
 		return nil
 	}
-	one, err := p.sink.Add(m, local.PoolOptions{Address: p.address, Prewarm: c.Prewarm, Stall: c.Stall})
+	options := local.PoolOptions{Address: p.address, Prewarm: c.Prewarm, Stall: c.Stall}
+	if p.tokens != nil {
+		options.Token = func(group string) string { return p.tokens.tokenOf(c.Name, group) }
+		options.Ended = func(group string) { p.tokens.endToken(c.Name, group) }
+	}
+	one, err := p.sink.Add(m, options)
 	if err != nil {
 		return fmt.Errorf("pool %q: %w", c.Name, err)
 	}

@@ -173,8 +173,8 @@ func TestTheChart(t *testing.T) {
 	}
 }
 
-// checkWorkers checks that nodes whose pools have the driver kubernetes may do what it does, where it does it,
-// and have a token for that.
+// checkWorkers checks that nodes whose pools have the driver kubernetes may do what it does, where it does
+// it, and have a token for that.
 func checkWorkers(t *testing.T, objects map[string]map[string]any) {
 	t.Helper()
 	for namespace, want := range map[string]string{"timers": "deployments statefulsets pods scaledobjects", "workers": "deployments statefulsets pods horizontalpodautoscalers"} {
@@ -197,8 +197,8 @@ func checkWorkers(t *testing.T, objects map[string]map[string]any) {
 	}
 }
 
-// checkSettings has rouse read the rendered configuration, with secrets as they are in a pod whose address is of
-// IPv4 or IPv6.
+// checkSettings has rouse read the rendered configuration, with secrets as they are in a pod whose address is
+// of IPv4 or IPv6.
 func checkSettings(t *testing.T, rouse, text, pools string, shared bool) {
 	t.Helper()
 	dir := t.TempDir()

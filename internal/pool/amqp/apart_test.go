@@ -12,8 +12,8 @@ import (
 )
 
 // TestNamespacesBecomeApart checks that the groups of a pool end when its namespaces become apart, and shared
-// again: their workers answer what is in their queues, and get nothing else; each request is answered once, that
-// of a timer by the group that it is for, however its publisher named it.
+// again: their workers answer what is in their queues, and get nothing else; each request is answered once,
+// that of a timer by the group that it is for, however its publisher named it.
 func TestNamespacesBecomeApart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow)
@@ -59,6 +59,8 @@ func TestNamespacesBecomeApart(t *testing.T) {
 	wants("a new one", fresh, "n", "7")
 	wants("one of a timer under the old name", ofTimer("42", "m", "42"), "m", "42")
 	wants("one of a timer under the new name", ofTimer("m/42", "m", "42"), "m", "42")
+	earlier := amqp091.Publishing{Body: []byte("env"), Headers: amqp091.Table{namespaceHeader: "m"}}
+	wants("one of a timer from an earlier version", c.publish("42", earlier), "m", "42")
 	if status, _, _ := c.answer(c.send("42", "env")); status != "rejected" {
 		t.Errorf("a request without a namespace is answered %q", status)
 	}

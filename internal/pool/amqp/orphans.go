@@ -269,6 +269,9 @@ func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
 	config := c.manager.Config()
 	namespace, made := d.Headers[namespaceHeader].(string)
 	key, named := d.Headers[requestKeyHeader].(string)
+	if made && !named { // of an earlier version
+		key, named = d.RoutingKey, true
+	}
 	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) && rouse.CheckNamespace(namespace) == nil {
 		if err := pool.CheckKey(key); err != nil {
 			return "", err

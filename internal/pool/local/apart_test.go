@@ -26,8 +26,8 @@ func (w *simulation) running() (groups []string) {
 	return groups
 }
 
-// TestNamespacesApart checks that requests of two namespaces for a key go to groups of their own, whose workers
-// see no request of the other one.
+// TestNamespacesApart checks that requests of two namespaces for a key go to groups of their own, whose
+// workers see no request of the other one.
 func TestNamespacesApart(t *testing.T) {
 	simulateWith(t, Options{}, &simulation{apart: true}, func(w *simulation) {
 		spec := &rouse.Spec{Target: target.Of("core", "42")}

@@ -19,6 +19,8 @@ type Pool struct {
 	address func() string
 	prewarm time.Duration
 	stall   time.Duration
+	token   func(group string) string
+	gone    func(group string)
 	lines   pool.Sparse
 	ahead   pool.Ahead
 
@@ -33,6 +35,11 @@ type PoolOptions struct {
 	Address func() string // where workers reach the API of this process
 	Prewarm time.Duration // how long before an announced fire its group is started
 	Stall   time.Duration // workers that hold requests without activity for so long are replaced; 0 means never
+
+	// Token returns the credential of the workers of a group, which Ended ends: the group is gone. Both may
+	// be nil.
+	Token func(group string) string
+	Ended func(group string)
 }
 
 // Add adds the pool of a manager to the sink.
@@ -43,7 +50,7 @@ func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	if s.pools[name] != nil {
 		return nil, rouse.Refuse("name", name, "is that of another pool", "give each pool a name of its own")
 	}
-	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, queues: map[string]*queue{}, warm: map[string]time.Time{}}
+	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, token: o.Token, gone: o.Ended, queues: map[string]*queue{}, warm: map[string]time.Time{}}
 	s.pools[name] = p
 	return p, nil
 }
@@ -146,13 +153,20 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 	}
 	q.there, q.bound = false, false
 	p.release(key, q)
+	if p.gone != nil {
+		p.gone(key)
+	}
 	return 0, nil
 }
 
 // Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
 // variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
-	return map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	vars := map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	if p.token != nil {
+		vars["WORKER_TOKEN"] = p.token(key)
+	}
+	return vars
 }
 
 // require makes the group of a key Active, without waiting for its queue.

@@ -27,7 +27,8 @@ func Channel(name, group string) string {
 	return Of(name, key)
 }
 
-// ParseChannel returns the pool, the key and the namespace of a channel; the namespace is empty if it has none.
+// ParseChannel returns the pool, the key and the namespace of a channel; the namespace is empty if it has
+// none.
 func ParseChannel(channel string) (name, key, namespace string, err error) {
 	name, escaped, _ := split(channel)
 	namespace, escaped, apart := strings.Cut(escaped, "/")

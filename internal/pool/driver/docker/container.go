@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/rousehq/rouse/internal/notify"
-	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
 // mine returns the filter for containers of this pool.
@@ -51,7 +51,7 @@ func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error 
 		made, err := d.engine.api.ContainerCreate(ctx, d.options(s, l))
 		id = made.ID
 		for _, w := range made.Warnings {
-			d.config.Log.Warn("the Docker Engine warns of a container", "key", pool.GroupName(s.key), "worker", worker, "warning", w)
+			d.config.Log.Warn("the Docker Engine warns of a container", "key", driver.GroupName(s.key), "worker", worker, "warning", w)
 		}
 		return err
 	})
@@ -78,7 +78,7 @@ func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error 
 		d.ended(&box{id: id, key: s.key, life: l}, time.Now(), 0, "cannot be started: "+err.Error())
 		return ctx.Err()
 	}
-	d.config.Log.Info("worker started", "key", pool.GroupName(s.key), "worker", worker, "container", id)
+	d.config.Log.Info("worker started", "key", driver.GroupName(s.key), "worker", worker, "container", id)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (d *Driver) remove(ctx context.Context, b *box) error {
 	delete(d.ends, b.id)
 	d.mu.Unlock()
 	if asked {
-		d.config.Log.Info("worker ended", "key", pool.GroupName(b.key), "container", b.id)
+		d.config.Log.Info("worker ended", "key", driver.GroupName(b.key), "container", b.id)
 		d.notDraining(b.id)
 	}
 	d.tell()

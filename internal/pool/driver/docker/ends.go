@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
 // end describes how a container ended by itself.
@@ -82,7 +82,7 @@ func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end 
 	d.mu.Unlock()
 	d.agenda.add(b.key, e.due, look)
 	d.tell()
-	d.config.Log.Warn("a worker ended by itself", "key", pool.GroupName(b.key), "worker", b.life.id(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
+	d.config.Log.Warn("a worker ended by itself", "key", driver.GroupName(b.key), "worker", b.life.id(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
 	return e
 }
 
@@ -129,7 +129,7 @@ func (d *Driver) postpone(b *box, e end, err error) time.Time {
 	d.mu.Lock()
 	d.ends[b.id] = e
 	d.mu.Unlock()
-	d.config.Log.Warn("cannot restart a worker", "key", pool.GroupName(b.key), "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
+	d.config.Log.Warn("cannot restart a worker", "key", driver.GroupName(b.key), "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
 	return e.due
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
 // Intervals of the reconcile loop: between looks at all containers, in case an event was missed; and the
@@ -69,7 +70,7 @@ func (d *Driver) reconcileAll(due map[string]mode) {
 		seen.Go(func() error {
 			next, err := d.reconcile(d.ctx, key, m)
 			if err != nil && d.ctx.Err() == nil {
-				d.config.Log.Warn("cannot manage the workers of a key", "key", pool.GroupName(key), "error", err)
+				d.config.Log.Warn("cannot manage the workers of a key", "key", driver.GroupName(key), "error", err)
 				d.agenda.add(key, time.Now().Add(retryPause), m)
 			}
 			d.agenda.add(key, next, look)

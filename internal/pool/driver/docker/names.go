@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
 // The labels of workers. The first two identify the containers of this pool on an engine; the name of a
@@ -36,7 +37,7 @@ func (d *Driver) labels(s *spec, l life) map[string]string {
 	maps.Copy(labels, d.config.Labels)
 	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool, labelKey: keyName(s.key), labelWorker: l.id(d.config.Pool),
 		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures), labelLastExit: l.lastExit, labelSpec: s.hash})
-	if namespace, _ := pool.SplitGroup(s.key); namespace != "" {
+	if namespace, _ := driver.SplitGroup(s.key); namespace != "" {
 		labels[labelOf] = namespace
 	}
 	return labels

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -56,7 +55,7 @@ func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.T
 		case time.Now().Before(deadline):
 			again(deadline)
 		default:
-			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", pool.GroupName(key), "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
+			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", driver.GroupName(key), "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
 			try(d.remove(ctx, &b))
 		}
 	}

@@ -169,8 +169,8 @@ func (b *bench) list() []driver.Worker {
 	return list
 }
 
-// until waits until the workers of the driver match a condition, and all running ones have recorded that they
-// are alive.
+// until waits until the workers of the driver match a condition, and all that run, or are yet to be started,
+// have recorded that they are alive.
 func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -178,7 +178,10 @@ func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []d
 	for deadline := time.Now().Add(patience); ; {
 		list := b.list()
 		alive := b.alive()
-		up := !slices.ContainsFunc(list, func(w driver.Worker) bool { return w.State == driver.Running && !slices.Contains(alive, w.ID) })
+		up := !slices.ContainsFunc(list, func(w driver.Worker) bool {
+			starts := w.State == driver.Running || w.State == driver.Waiting && w.Starts == 0
+			return starts && !slices.Contains(alive, w.ID)
+		})
 		if up && holds(list) {
 			return list
 		}

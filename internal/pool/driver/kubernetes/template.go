@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -33,7 +32,7 @@ func (d *Driver) render(g driver.Group) (*rendered, error) {
 		r.replicas = -1
 	}
 	own := d.labels(r.name)
-	if namespace, _ := pool.SplitGroup(g.Key); namespace != "" {
+	if namespace, _ := driver.SplitGroup(g.Key); namespace != "" {
 		own[labelOf] = labelOr(namespace)
 	}
 	notes := map[string]string{annotationPool: c.Pool, annotationKey: encodeKey(g.Key)}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/notify"
-	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -78,7 +77,7 @@ func (w *worker) run() {
 		w.proved = false
 		w.mu.Unlock()
 		w.set(func(is *driver.Worker) { is.ID, is.State, is.Starts = id, driver.Running, is.Starts+1 })
-		log := w.d.config.Log.With("pool", w.d.config.Pool, "key", pool.GroupName(w.key), "worker", id)
+		log := w.d.config.Log.With("pool", w.d.config.Pool, "key", driver.GroupName(w.key), "worker", id)
 		how := w.live(id, log)
 		if w.draining() {
 			log.Info("worker ended", "how", how)

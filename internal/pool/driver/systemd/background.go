@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -191,7 +190,7 @@ func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
 // finish handles a worker that was asked to end.
 func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err error) {
 	l := d.lifeOf(m.instance)
-	log := d.config.Log.With("key", pool.GroupName(m.key), "unit", d.names.unit(m.instance))
+	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unit(m.instance))
 	if m.unit.phase() == down {
 		if m.unit.Active == "failed" {
 			if err := d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); err != nil && !isNotLoaded(err) {
@@ -232,7 +231,7 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 		l.due = time.Time{}
 		return next
 	}
-	log := d.config.Log.With("key", pool.GroupName(m.key), "unit", d.names.unit(m.instance))
+	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unit(m.instance))
 	if l.due.IsZero() {
 		if l.failures++; l.ran >= d.config.Stable {
 			l.failures = 1

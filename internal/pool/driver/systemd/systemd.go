@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/notify"
-	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -168,7 +167,7 @@ func (d *Driver) begin(ctx context.Context, instance string, g driver.Group) err
 	if err != nil {
 		return errors.Join(err, d.files.remove(instance))
 	}
-	d.config.Log.Info("worker started", "key", pool.GroupName(g.Key), "unit", d.names.unit(instance))
+	d.config.Log.Info("worker started", "key", driver.GroupName(g.Key), "unit", d.names.unit(instance))
 	return nil
 }
 
