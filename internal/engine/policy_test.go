@@ -526,8 +526,8 @@ func TestNamespacesShareByWeight(t *testing.T) {
 	})
 }
 
-// TestAnAttemptIsSpentBeforeItIsMade: a fire that ends the process each time has an end, by the attempts of its
-// policy or as poison.
+// TestAnAttemptIsSpentBeforeItIsMade: a fire that ends the process each time has an end, by the attempts of
+// its policy or as poison.
 func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 	for _, c := range []struct{ allowed, made uint32 }{{3, 3}, {rouse.MaxAttempts, rouse.MaxLost}} {
 		spendAttempts(t, c.allowed, c.made)
