@@ -322,3 +322,49 @@ func TestRemindersOfActorsGoToTheirHosts(t *testing.T) {
 		waits.is("its host has gone", rouse.Deferred)
 	})
 }
+
+// TestTheFirstTableComesBeforeExecutions: a sidecar that has no bucket yet gets neither. Executions wait for
+// it, or go to another one.
+func TestTheFirstTableComesBeforeExecutions(t *testing.T) {
+	run(t, Options{Host: func(_ string, a *reminderv1.Actor) string { return a.GetActorId() }}, func(t *testing.T, ctx context.Context, s *Sink) {
+		one := join(s, "x", "one", 0)
+		o := deliver(ctx, t, s, fires("x", 1))
+		o.is("no sidecar has a table", 0)
+		if why := s.Obstacle("", fires("x", 1)[0].Spec); why != "no sidecar of x has a bucket yet" {
+			t.Errorf("the obstacle is %q", why)
+		}
+		s.SetTable(tableOf(1, "x", "one"), nil)
+		o.is("the engine checks again", rouse.Deferred)
+		deliver(ctx, t, s, fires("x", 1))
+		demand(t, "the sidecar with a table", one, "1 ")
+		if len(one.updates) != 1 || s.Obstacle("", fires("x", 1)[0].Spec) != "" {
+			t.Errorf("it was told %v", one.updates)
+		}
+
+		two := join(s, "x", "two", 0)
+		deliver(ctx, t, s, fires("x", 11)) // of a bucket that the table does not have
+		deliver(ctx, t, s, fires("x", 12))
+		demand(t, "the one with a table, in turn", one, "11 12 ")
+		hosted := fires("x", 2)
+		of, _ := newTask(&hosted[0], rouse.At(time.Now()))
+		of.request.Actor, of.host, of.borrowed = &reminderv1.Actor{ActorType: "T", ActorId: "two"}, "two", true
+		ended := make(chan rouse.Outcome, 1)
+		go func() {
+			o, err := s.Execute(ctx, "x", hosted[0].Name, of.request, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- o
+		}()
+		if o := <-ended; o.Verdict != rouse.Deferred {
+			t.Errorf("of an actor whose host has no table: %+v", o)
+		}
+		s.SetTable(tableOf(2, "x", "one", "two"), nil)
+		synctest.Wait()
+		deliver(ctx, t, s, fires("x", 13))
+		demand(t, "the other one has its table now", two, "13 ")
+		if len(two.updates) != 1 {
+			t.Errorf("it was told %v", two.updates)
+		}
+	})
+}
