@@ -87,7 +87,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	}
 	switch o.Verdict {
 	case Deferred:
-		to.Attempts = occ.Attempt - 1 // an attempt that was stored as spent before it was sent does not count
+		unspend(&to, occ) // an attempt that was stored as spent before it was sent does not count
 		to.Visible = now.Add(max(o.After, time.Millisecond))
 		if to.Attempts == 0 {
 			from := sent
@@ -105,20 +105,26 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		}
 		return Step{To: &to}
 	case Accepted:
+		to.Lost = lossesAfter(t, occ, o)
 		to.Attempts, to.Manual, to.Token = occ.Attempt, occ.Manual, token
 		to.Visible = now.Add(o.After)
 		return Step{To: &to}
 	case Failed:
 		r := t.Spec.Retry.Effective()
+		to.Lost = lossesAfter(t, occ, o)
 		wait := o.After
 		if wait == 0 {
 			wait = r.Backoff(occ.Attempt, t.jitterSeed(occ))
 		}
-		if o.After == AtOnce {
+		switch {
+		case o.After == AtOnce, to.Lost == 1: // one receiver may go for any reason
 			wait = 0
+		case to.Lost > 1:
+			wait = max(wait, lostPause)
 		}
 		late := r.GiveUp > 0 && now.Add(wait) > to.Began.Add(r.GiveUp)
-		if occ.Attempt < r.Attempts && !late {
+		poison := to.Lost >= min(MaxLost, max(r.Attempts, 2))
+		if occ.Attempt < r.Attempts && !late && !poison {
 			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, detail(o)
 			to.noteFailure(o, sent, now)
 			to.Visible = now.Add(wait)
@@ -128,7 +134,10 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			return Step{To: &to}
 		}
 		cause := CauseAttemptsExhausted
-		if late {
+		if poison {
+			cause = CausePoison
+			o.Detail = fmt.Sprintf("%d receivers in a row have gone with it in hand: %s", to.Lost, o.Detail)
+		} else if late {
 			cause = CauseGiveUp
 			o.Detail = fmt.Sprintf("given up %v after the first attempt: %s", r.GiveUp, o.Detail)
 		}
@@ -205,7 +214,7 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	if occ.Manual {
 		dead.Runs = []Instant{occ.Due}
 	}
-	dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
+	dead.Attempts, dead.Token, dead.Lost, dead.Visible, dead.Updated = occ.Attempt, 0, 0, Never, now
 	dead.Live, dead.Asked, dead.Waits = false, false, nil
 	dead.LastError = detail(o)
 	if t.Key.Fire != "" { // an occurrence next to its timer already
@@ -238,7 +247,7 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	began := t.Began
 	w := walk{t, now, s, t.streak(occ, now)}
-	t.Attempts, t.Manual, t.Token, t.Began, t.LastError, t.Failures = 0, false, 0, 0, "", nil
+	t.Attempts, t.Manual, t.Token, t.Lost, t.Began, t.LastError, t.Failures = 0, false, 0, 0, 0, "", nil
 	t.Ended++
 	if t.Key.Fire != "" {
 		return Step{}

@@ -37,7 +37,8 @@ const (
 	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
 	CauseNoSecret          Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
 	CauseNotice            Cause = 25 // fired: it told Spec.Expect.Notify, and is no occurrence of the schedule
-	lastCause                    = CauseNotice
+	CausePoison            Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
+	lastCause                    = CausePoison
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -71,6 +72,7 @@ var causes = [lastCause + 1]struct {
 	CauseInvalid:           {"invalid", []Ending{EndDead}},
 	CauseNoSecret:          {"no_secret", []Ending{EndMissed}},
 	CauseNotice:            {"notice", []Ending{EndFired}},
+	CausePoison:            {"poison", []Ending{EndDead}},
 }
 
 func (c Cause) String() string {

@@ -44,6 +44,10 @@ const (
 	partAll      = 1<<iota - 1
 )
 
+// lostShift is where Lost begins in the first number of a body, behind the flags: earlier versions, which do
+// not count losses, read no further than these.
+const lostShift = 3
+
 var errBody = errors.New("the timer's body is damaged")
 
 // Row returns the timer as a store keeps it. The row shares the timer's labels.
@@ -80,6 +84,7 @@ func (t *Timer) appendBody(b []byte) []byte {
 	if s.Webhook.Structured {
 		flags |= 4
 	}
+	flags |= uint64(t.Lost) << lostShift
 	b = binary.AppendUvarint(b, flags)
 	b = codec.AppendText(b, s.Schedule)
 	b = codec.AppendText(b, s.Timezone)
@@ -371,6 +376,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 	s := &t.Spec
 	flags := d.Uvarint()
 	t.Paused, t.Manual, s.Webhook.Structured = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	t.Lost = uint32(min(flags>>lostShift, MaxLost))
 	s.Schedule, s.Timezone, s.Target, s.ContentType = d.Text(), d.Text(), d.Text(), d.Text()
 	s.Payload = d.Bytes()
 	s.Retry.Attempts = uint32(d.Uvarint())

@@ -30,6 +30,7 @@ func drawTimer(t *rapid.T) Timer {
 	if h := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "headers"); len(h) > 0 {
 		tm.Spec.Webhook.Headers = h
 	}
+	tm.Lost = rapid.Uint32Max(MaxLost).Draw(t, "lost")
 	if rapid.Bool().Draw(t, "parts") {
 		s := &tm.Spec
 		s.Also = rapid.SliceOfN(rapid.StringN(1, 20, 40), 1, 3).Draw(t, "also")

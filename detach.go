@@ -51,7 +51,7 @@ func (t *Timer) detached(due, now Instant) Timer {
 	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
 	side.Due, side.Runs, side.Skips = due, nil, 0
 	side.unpause()
-	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
+	side.Attempts, side.Manual, side.Token, side.Lost, side.Began, side.LastError, side.Failures = 0, false, 0, 0, 0, "", nil
 	side.Live, side.Asked, side.Waits, side.Backlog, side.Pauses = true, false, nil, Span{}, nil
 	side.Visible, side.Updated = now, now
 	return side

@@ -323,7 +323,7 @@ func (t *Timer) Normalize(now Instant) error {
 	if t.Key.Fire == "" || t.Live {
 		t.repeatAttempt(now)
 	}
-	t.Token = 0
+	t.Token, t.Lost = 0, 0 // the receivers of attempts elsewhere may be others
 	if t.Key.Fire != "" {
 		switch {
 		case !t.Live:

@@ -72,6 +72,9 @@ func amended(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	}
 	to := *t
 	to.Spec, to.Updated = spec, max(now, t.Updated)
+	if spec.Target != t.Spec.Target { // its receivers are others
+		to.Lost = 0
+	}
 	switch {
 	case !spec.Expect.Any():
 		to.Succeeded, to.ExpectFrom, to.Overdue = 0, 0, 0

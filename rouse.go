@@ -475,6 +475,7 @@ type Fire struct {
 	Token      uint64  // the fencing token: grows with each attempt; a receiver may refuse a token older than one that it has seen
 	Manual     bool    // asked for by run, not by the schedule
 	Last       bool    // no attempt follows this one
+	Lost       uint32  // how many receivers in a row have gone with the occurrence in hand
 	Spec       *Spec
 
 	// Origin is the span that created the timer, nil if there is none, and Traceparent the header of that of

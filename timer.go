@@ -89,6 +89,10 @@ type Timer struct {
 	LastError string
 	Failures  []Attempt // the latest that failed, oldest first, at most MaxFailures
 
+	// Lost is how many receivers in a row have gone with the occurrence in hand. An attempt that is stored
+	// before its receiver can have gone counts from then on: see Lane.Spend, and Outcome.Lost of Accepted.
+	Lost uint32
+
 	Ended  uint64 // how many occurrences have ended, however they did
 	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
 
@@ -196,6 +200,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Token:      t.Revision,
 		Manual:     o.Manual,
 		Last:       o.Attempt >= t.Spec.Retry.Effective().Attempts,
+		Lost:       t.Lost,
 		Spec:       &t.Spec,
 		Origin:     t.Trace,
 	}

@@ -134,6 +134,11 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		h.put("a", "@after 1s", retries(3, rouse.Retry{}))
 		return h
 	},
+	rouse.CausePoison: func(t *testing.T) *harness {
+		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: "it went away"}), timers.Options{})
+		h.put("a", "@after 1s", retries(rouse.MaxAttempts, rouse.Retry{}))
+		return h
+	},
 	rouse.CauseGiveUp: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s", retries(9, rouse.Retry{GiveUp: 2 * time.Second}))

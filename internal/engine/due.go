@@ -50,16 +50,16 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 	if t.Token != 0 {
 		occ.Attempt = t.Attempts
 		en.occ, en.token = occ, t.Token
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: "accepted, but no report came in time"}})
 		return
 	}
-	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // the attempt was counted before it was sent, and no result arrived
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) { // the attempt was counted before it was sent, and no result arrived
 		en.occ.Attempt = t.Attempts
 		detail := "the process ended, or stalled, during the attempt"
 		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) { // its result is known, and the policy has fewer attempts since
 			detail = t.LastError
 		}
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: detail}})
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: detail}})
 		return
 	}
 	if t.Expired(occ, now) {

@@ -210,6 +210,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	fill(reflect.ValueOf(&all).Elem())
 	all.Bucket = 0       // derived from the name
 	all.Cut = 0          // of rows that no list has
+	all.Lost = 0         // its receivers are others there
 	all.Trace = nil      // of the call that made it, and an import is another one
 	all.Redacted = false // of what a caller may not see: no store has it, and an import refuses it
 	fieldsOf(reflect.ValueOf(all), "", missing)

@@ -526,18 +526,26 @@ func TestNamespacesShareByWeight(t *testing.T) {
 	})
 }
 
+// TestAnAttemptIsSpentBeforeItIsMade: a fire that ends the process each time has an end, by the attempts of
+// its policy or as poison.
 func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
+	for _, c := range []struct{ allowed, made uint32 }{{3, 3}, {rouse.MaxAttempts, rouse.MaxLost}} {
+		spendAttempts(t, c.allowed, c.made)
+	}
+}
+
+func spendAttempts(t *testing.T, allowed, made uint32) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		lane := func(ns string, s *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: "f", Limit: 8, Batch: 8, Spend: true}
 		}
 		spec := func(p *timers.Put) {
-			p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Jitter: -1, Timeout: 10 * time.Second}
+			p.Spec.Retry = rouse.Retry{Attempts: allowed, Interval: time.Second, Jitter: -1, Timeout: 10 * time.Second}
 		}
 		var mu sync.Mutex
-		attempts := 0
-		for life := range 5 { // each process dies during the fire: its store is cut off during the attempt
+		attempts := uint32(0)
+		for life := range made + 2 { // each process dies during the fire: its store is cut off during the attempt
 			cut := &cuttableStore{Store: store}
 			sink := &recorder{lane: lane, answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 				mu.Lock()
@@ -557,8 +565,8 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 		h := start(t, store, &recorder{lane: lane}, timers.Options{})
 		time.Sleep(time.Minute)
 		h.wantEndings("poison", "dead")
-		if attempts != 3 {
-			t.Errorf("%d attempts, want 3", attempts)
+		if r := h.records("poison"); attempts != made || len(r) != 1 || r[0].Cause != rouse.CausePoison || r[0].Attempts != made {
+			t.Errorf("%d attempts, want %d; %+v", attempts, made, r)
 		}
 		// A success is one attempt, and a deferral spends none.
 		n := 0

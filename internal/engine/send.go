@@ -184,12 +184,7 @@ func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) (
 	for i, en := range live {
 		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}    // a row that cannot be read is deferred
 		if t, err := s.memory.decoded(en); err == nil && (en.orphan || t.Revision == en.token) { // as is one that was changed on this node since
-			to := *t
-			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
-			if to.Began == 0 {
-				to.Began = en.sent
-			}
-			to.Visible = now.Add(t.Spec.Retry.Effective().Timeout + spendMargin)
+			to := rouse.Spend(t, en.occ, en.sent, now.Add(t.Spec.Retry.Effective().Timeout+spendMargin))
 			row := to.Row()
 			items[i].Change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
 		}

@@ -14,6 +14,7 @@
 //   - Deadlines of waiting and of sent fires, and the end of a delivery's context, are noticed without a
 //     goroutine per fire (timekeeper.go).
 //   - Limits of channels hold: a fire that waits for a gate does not delay fires without it (gate.go).
+//   - A fire that subscribers have gone with is told from others that they had, and has an end (lost.go).
 //
 // There is one mutex: Lock and Unlock. Unlock makes the reports that were collected, without the mutex,
 // because the receiver may take locks of its own. Functions that a comment calls locked are called between

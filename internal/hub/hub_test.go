@@ -18,6 +18,7 @@ type client struct {
 	credits int
 	prefix  string // of the names that it wants
 	limits  map[GateKey]int
+	lose    func(*testSub, *testItem)
 }
 
 type (
@@ -287,5 +288,72 @@ func TestMembersShareALimit(t *testing.T) {
 		if want := max(c.all, c.of); sum != want {
 			t.Errorf("%d members have %d of %d in all", c.of, sum, c.all)
 		}
+	}
+}
+
+// TestASubscriberHasOneSuspectAtATime: fires with which subscribers have gone repeatedly are kept apart, so
+// that the one that is the reason is told from those that were in the same hands. Others are not held up.
+func TestASubscriberHasOneSuspectAtATime(t *testing.T) {
+	made := map[string]rouse.Outcome{}
+	h := New(Options[string, client, struct{}]{MaxSubs: 8, Now: func() rouse.Instant { return 1 },
+		Clone:    func(s string) string { return s },
+		Ready:    func(sub *testSub, _ *testItem) bool { return sub.Held() < sub.Of.credits },
+		Assigned: func(*testSub, *testItem) {},
+		Back:     func(*testSub, *testItem) {},
+		Parted: func(sub *testSub, items []*testItem, _ int) {
+			for _, it := range items {
+				sub.Of.lose(sub, it)
+			}
+		}})
+	lose := func(sub *testSub, it *testItem) { h.Lose(sub, it, "it went away") }
+	join := func() *testSub {
+		sub := NewSub[string, client, struct{}](client{credits: 10, lose: lose})
+		h.Lock()
+		defer h.Unlock()
+		if err := h.Join(sub, "c"); err != nil {
+			t.Fatal(err)
+		}
+		return sub
+	}
+	send := func(fires ...rouse.Fire) {
+		d := h.NewDelivery(t.Context(), fires, func(i int, o rouse.Outcome) { made[fires[i].ID] = o })
+		d.Key = "c"
+		h.Take(d)
+	}
+	sub := join()
+	send(rouse.Fire{ID: "a", Lost: rouse.Suspect}, rouse.Fire{ID: "b", Lost: rouse.MaxLost - 1}, rouse.Fire{ID: "c", Lost: 1}, rouse.Fire{ID: "d"})
+	if o := made["b"]; sub.Held() != 3 || o.Verdict != rouse.Deferred || o.After < time.Second {
+		t.Errorf("a subscriber has %d fires, and the second suspect is %+v", sub.Held(), o)
+	}
+	h.Leave(sub, nil)
+	for _, id := range []string{"a", "c", "d"} {
+		if o := made[id]; o.Verdict != rouse.Failed || !o.Lost {
+			t.Errorf("%s of one that has gone is %+v", id, o)
+		}
+	}
+
+	sub = join()
+	for _, id := range []string{"e", "f"} { // the next one comes when the first has ended
+		send(rouse.Fire{ID: id, Lost: rouse.Suspect})
+		h.Lock()
+		for it := range sub.Queue() {
+			h.Report(it, rouse.Outcome{Verdict: rouse.Done})
+		}
+		h.Unlock()
+		if made[id].Verdict != rouse.Done {
+			t.Errorf("%s is %+v", id, made[id])
+		}
+	}
+
+	send(rouse.Fire{ID: "g"}, rouse.Fire{ID: "h"})
+	h.Leave(sub, fmt.Errorf("the token is over: %w", rouse.ErrUnauthenticated))
+	if o := made["g"]; o.Verdict != rouse.Failed || o.Lost {
+		t.Errorf("what one had whose credential has ended is %+v", o)
+	}
+	join()
+	send(rouse.Fire{ID: "i"})
+	h.Close()
+	if o := made["i"]; o != Stopping {
+		t.Errorf("what one had at the end of this process is %+v", o)
 	}
 }

@@ -216,10 +216,18 @@ func (c *Channel[K, S, T]) passed(it *Item[K, S, T]) {
 	}
 }
 
-// Assign assigns an item to a subscriber, before or after the items that were not sent yet. Locked.
+// Assign assigns an item to a subscriber, before or after the items that were not sent yet; a suspect that
+// the subscriber cannot have now is deferred. Locked.
 func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) {
 	gate := h.gateOf(it)
 	h.Detach(it)
+	if it.suspect() {
+		if sub.suspect != nil {
+			h.Report(it, h.another(it))
+			return
+		}
+		sub.suspect = it
+	}
 	it.sub, it.until = sub, Never
 	it.enter(gate)
 	before := sub.next
@@ -249,6 +257,9 @@ func (h *Hub[K, S, T]) AllAside() iter.Seq[*Item[K, S, T]] { return h.aside.All(
 func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 	if sub := it.sub; sub != nil {
 		h.opts.Back(sub, it)
+		if sub.suspect == it {
+			sub.suspect = nil
+		}
 		it.leaveGates()
 		h.Free(sub)
 		if it.sent {

@@ -22,6 +22,7 @@ type Sub[K comparable, S, T any] struct {
 	next     *Item[K, S, T] // the first that was not sent
 	sent     int            // items that were sent
 	seen     *Item[K, S, T] // the last waiting item that did not pass its filter; with Wants it is in one channel
+	suspect  *Item[K, S, T] // the one suspect that it has (lost.go)
 	wake     chan struct{}
 	freed    bool
 	gone     bool
@@ -164,7 +165,7 @@ func (h *Hub[K, S, T]) Send(ctx context.Context, sub *Sub[K, S, T], beat <-chan 
 		case <-sub.wake:
 		case <-beat:
 		case <-ctx.Done(): // such as when the credential of the subscriber has ended
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

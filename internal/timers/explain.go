@@ -189,7 +189,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	case t.Paused:
 		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
 	case t.Attempts != 0:
-		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
+		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible), lostNote(t)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
 	case t.Over():
 		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible)).lasts(0, t.Visible)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:

@@ -74,3 +74,11 @@ func (x *Explanation) tellWaits(t *rouse.Timer) {
 		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To), causeTexts[w.Cause], w.Cause).lasts(w.From, w.To).cure(causeCures[w.Cause])
 	}
 }
+
+// lostNote returns how many receivers have gone with the occurrence in hand, and what follows.
+func lostNote(t *rouse.Timer) string {
+	if t.Lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s", t.Lost, rouse.MaxLost, rouse.CausePoison)
+}

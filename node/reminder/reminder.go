@@ -89,8 +89,8 @@ func open(_ context.Context, c core) (parts.Part, error) {
 			}
 		},
 		Recall: func(ctx context.Context, address string, timers []string) { rs.service.Recall(ctx, address, timers) },
-		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
-			return rs.service.Lend(ctx, address, app, timer, r)
+		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
+			return rs.service.Lend(ctx, address, app, timer, r, lost)
 		},
 		Host: func(app string, a *reminderv1.Actor) string {
 			if rs.actors == nil {

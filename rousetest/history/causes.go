@@ -8,7 +8,7 @@ import (
 // causes are the endings that each cause of a record goes with.
 var causes = map[string][]Ending{
 	"delivered": {Fired}, "notice": {Fired},
-	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died}, "invalid": {Died},
+	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died}, "invalid": {Died}, "poison": {Died},
 	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped}, "overlap_limit": {Skipped},
 	"overlapped":  {Skipped, Missed},
 	"server_down": {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed}, "circuit_open": {Missed},

@@ -13,8 +13,8 @@
 //     its channel has not been without subscribers for long, because a client that follows the nodes may be
 //     on its way (unserved.go).
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
-//   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may
-//     go to another at once.
+//   - A fire that is not settled by its deadline has failed; one whose subscriber has gone with it has
+//     failed and may go to another at once, the first time.
 //   - A poll, for clients without streams, takes fires as accepted: its client reports on them as on a
 //     callback that it answered with 202 (poll.go).
 //   - A subscriber that leaves gets no more fires. Those that it has not started go to another one and spend

@@ -39,12 +39,12 @@ func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
 				if err := c.leave(p); status.Code(err) != c.code {
 					t.Errorf("the stream ended with %v, want %v", err, c.code)
 				}
-				d.want("f000", rouse.Failed, rouse.AtOnce)
+				d.want("f000", rouse.Failed, 0)
 				d.want("f001", rouse.Done, 0)
-				d.want("f002", rouse.Failed, rouse.AtOnce)
-				d.want("f003", rouse.Failed, rouse.AtOnce)
-				if o, _ := d.of("f000"); o.Detail != "the subscriber went away" {
-					t.Errorf("detail %q", o.Detail)
+				d.want("f002", rouse.Failed, 0)
+				d.want("f003", rouse.Failed, 0)
+				if o, _ := d.of("f000"); o.Detail != "the subscriber went away" || !o.Lost {
+					t.Errorf("%+v", o)
 				}
 				q := join(s, jobs(3))
 				d.deliver(fire("f000"))
@@ -363,7 +363,7 @@ func TestClose(t *testing.T) {
 		if err := <-p.Over; status.Code(err) != codes.Unavailable {
 			t.Errorf("the stream ended with %v", err)
 		}
-		d.want("sent", rouse.Failed, rouse.AtOnce)
+		d.want("sent", rouse.Deferred, time.Second)
 		d.deliver(fire("late"))
 		d.want("late", rouse.Deferred, time.Second)
 		if err := <-join(s, jobs(1)).Over; status.Code(err) != codes.Unavailable {

@@ -189,14 +189,18 @@ func (s *Sink) quit(sub *subscriber, tags []uint64) {
 	}
 }
 
-// parted places the fires of a subscriber that has gone: those that were sent have failed and may go to
-// another immediately, the others go to others.
-func (s *Sink) parted(_ *subscriber, items []*item, sent int) {
+// parted places the fires of a subscriber that has gone: those that were sent have failed, the others go to
+// others. One that left in good order, and did not settle what it had begun, was not ended by it.
+func (s *Sink) parted(sub *subscriber, items []*item, sent int) {
+	const detail = "the subscriber went away"
 	for n, it := range items {
-		if n < sent {
-			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: "the subscriber went away"})
-		} else {
+		switch {
+		case n >= sent:
 			s.hub.Offer(it)
+		case sub.Of.leaving && !s.hub.Draining():
+			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: detail})
+		default:
+			s.hub.Lose(sub, it, detail)
 		}
 	}
 }

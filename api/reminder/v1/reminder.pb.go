@@ -2742,6 +2742,7 @@ type ExecuteHereRequest struct {
 	AppId         string                  `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	Name          string                  `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // the first id of the reminder
 	Request       *ExecuteReminderRequest `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"`
+	Lost          uint32                  `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"` // how many sidecars in a row have gone with it in hand
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2797,13 +2798,21 @@ func (x *ExecuteHereRequest) GetRequest() *ExecuteReminderRequest {
 	return nil
 }
 
+func (x *ExecuteHereRequest) GetLost() uint32 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
 type ExecuteHereResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether a sidecar has answered, or has had it for too long. If not, nothing was executed, or it is not known: the one that calls tries
+	// Whether a sidecar has answered, has had it for too long, or has gone with it in hand. If not, nothing was executed, or it is not known: the one that calls tries
 	// again, and no attempt is spent.
 	Ended         bool   `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	Success       bool   `protobuf:"varint,2,opt,name=success,proto3" json:"success,omitempty"`
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Lost          bool   `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"` // the sidecar has gone with it in hand
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2857,6 +2866,13 @@ func (x *ExecuteHereResponse) GetDetail() string {
 		return x.Detail
 	}
 	return ""
+}
+
+func (x *ExecuteHereResponse) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
 }
 
 type HoldRemindersRequest struct {
@@ -3356,15 +3372,17 @@ const file_reminder_v1_reminder_proto_rawDesc = "" +
 	"\x0eListedReminder\x12\x1f\n" +
 	"\vreminder_id\x18\x01 \x01(\tR\n" +
 	"reminderId\x127\n" +
-	"\breminder\x18\x02 \x01(\v2\x1b.rouse.reminder.v1.ReminderR\breminder\"\x84\x01\n" +
+	"\breminder\x18\x02 \x01(\v2\x1b.rouse.reminder.v1.ReminderR\breminder\"\x98\x01\n" +
 	"\x12ExecuteHereRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12C\n" +
-	"\arequest\x18\x03 \x01(\v2).rouse.reminder.v1.ExecuteReminderRequestR\arequest\"]\n" +
+	"\arequest\x18\x03 \x01(\v2).rouse.reminder.v1.ExecuteReminderRequestR\arequest\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\rR\x04lost\"q\n" +
 	"\x13ExecuteHereResponse\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\x12\x18\n" +
 	"\asuccess\x18\x02 \x01(\bR\asuccess\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xa2\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\bR\x04lost\"\xa2\x01\n" +
 	"\x14HoldRemindersRequest\x12\x12\n" +
 	"\x04hold\x18\x01 \x01(\tR\x04hold\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12-\n" +

@@ -2129,8 +2129,8 @@ const (
 // Fires delivers by stream, and takes the reports of receivers that answered 202.
 type FiresClient interface {
 	// Subscribe streams the fires of timers with a stream: target to the client. The first request opens the subscription;
-	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires go to another
-	// subscriber at once.
+	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires have failed: they go to
+	// another subscriber, at once the first time.
 	Subscribe(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse], error)
 	// Report completes, fails, extends or releases a fire that its receiver accepted with 202, or took by a poll over HTTP.
 	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportResponse, error)
@@ -2174,8 +2174,8 @@ func (c *firesClient) Report(ctx context.Context, in *ReportRequest, opts ...grp
 // Fires delivers by stream, and takes the reports of receivers that answered 202.
 type FiresServer interface {
 	// Subscribe streams the fires of timers with a stream: target to the client. The first request opens the subscription;
-	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires go to another
-	// subscriber at once.
+	// the client grants credits, and settles or extends what it got. When the stream ends, unsettled fires have failed: they go to
+	// another subscriber, at once the first time.
 	Subscribe(grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]) error
 	// Report completes, fails, extends or releases a fire that its receiver accepted with 202, or took by a poll over HTTP.
 	Report(context.Context, *ReportRequest) (*ReportResponse, error)

@@ -23,8 +23,8 @@ const (
 // count.
 func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	c := p.GetConstant()
-	if c == nil {
-		return rouse.Retry{Attempts: 1}, nil
+	if c == nil { // a failure ends the trigger, by Failed; the end of its stream does not
+		return rouse.Retry{Attempts: rouse.MaxLost}, nil
 	}
 	if c.Interval != nil && !c.Interval.IsValid() {
 		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration", "give seconds and nanoseconds of one sign")
@@ -32,7 +32,7 @@ func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	shown := min(max(c.Interval.AsDuration(), time.Millisecond), mostInterval)
 	r := rouse.Retry{Attempts: rouse.MaxAttempts, Interval: shown, Factor: 1, Max: shown, Jitter: -1}
 	if n := c.MaxRetries; n != nil && *n <= mostRetries {
-		r.Attempts = *n + 1
+		r.Attempts = max(*n+1, 2) // without retries, Failed ends the trigger; the second is for a stream that has ended
 	}
 	return r, nil
 }
@@ -49,6 +49,8 @@ func Failed(p *schedulerv1.JobFailurePolicy, attempt uint32, took time.Duration)
 	o := rouse.Outcome{Verdict: rouse.Failed, After: max(c.Interval.AsDuration()-took, rouse.AtOnce), Detail: detail}
 	if endless := c.MaxRetries == nil || *c.MaxRetries > mostRetries; endless && attempt > mostRetries {
 		o.Verdict, o.After = rouse.Deferred, max(o.After, time.Millisecond)
+	} else if !endless && *c.MaxRetries == 0 { // retry has one more attempt
+		o.Verdict, o.After = rouse.Rejected, 0
 	}
 	return o
 }

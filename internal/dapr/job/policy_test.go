@@ -37,11 +37,11 @@ func TestFailurePolicies(t *testing.T) {
 	}{
 		{"none", nil, 4, 1, 0, rouse.Failed, time.Second},
 		{"empty", &schedulerv1.JobFailurePolicy{}, 4, 4, 0, rouse.Failed, time.Second},
-		{"drop", drop, 1, 1, 0, rouse.Done, 0},
+		{"drop", drop, rouse.MaxLost, 1, 0, rouse.Done, 0},
 		{"constant", constant(5*time.Second, 2), 3, 1, 0, rouse.Failed, 5 * time.Second},
 		{"from when it was sent", constant(5*time.Second, 2), 3, 1, 2 * time.Second, rouse.Failed, 3 * time.Second},
 		{"that took long", constant(5*time.Second, 2), 3, 1, time.Minute, rouse.Failed, rouse.AtOnce},
-		{"no retries", constant(time.Second, 0), 1, 1, 0, rouse.Failed, time.Second},
+		{"no retries", constant(time.Second, 0), 2, 1, 0, rouse.Rejected, 0},
 		{"negative interval", constant(-time.Second, 2), 3, 1, 0, rouse.Failed, rouse.AtOnce},
 		{"long interval", constant(1000*time.Hour, 2), 3, 1, 0, rouse.Failed, 1000 * time.Hour},
 		{"no interval, no end", bare, rouse.MaxAttempts, 1, 0, rouse.Failed, rouse.AtOnce},

@@ -85,15 +85,18 @@ func (s *Sink) assigned(st *stream, t *trigger) {
 
 func back(st *stream, t *trigger) { delete(st.Of.unacked, t.Of.id) }
 
-// parted makes the triggers of a stream that has ended wait in order, in front of the others.
-func (s *Sink) parted(st *stream, triggers []*trigger, _ int) {
+// parted ends the triggers that were sent to a stream that has ended, and makes the others wait in order, in
+// front of those that wait already.
+func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 	for typ, limits := range st.Of.limits {
 		s.hub.Unlimit(s.hub.Channel(st.Of.actors(typ)), limits)
 	}
-	for _, t := range slices.Backward(triggers) {
+	for n, t := range slices.Backward(triggers) {
 		switch c := t.Channel(); {
 		case t.Of.dead:
 			s.hub.Report(t, gone)
+		case n < sent:
+			s.hub.Lose(st, t, "the sidecar's stream has ended")
 		case s.hub.Draining():
 			s.hub.Report(t, hub.Stopping)
 		default:

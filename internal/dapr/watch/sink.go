@@ -8,8 +8,8 @@
 //   - A trigger is with one stream at a time. Streams of one app, or of one actor type, take turns.
 //   - A trigger without a stream waits in memory. When a stream comes, the engine immediately checks again
 //     whether to send it: it may have been deleted, replaced or paused while it waited.
-//   - When a stream ends, its unanswered triggers go to the next one immediately. That is no failure and uses
-//     no retry.
+//   - When a stream ends, its unanswered triggers have failed, and go to the next one: immediately the first
+//     time, and as dead letters after rouse.MaxLost times in a row.
 //   - A stream that reads or answers slowly holds up to its limit and delays no other stream.
 //   - Answers have no deadline: a trigger belongs to its stream until it is answered or the stream ends.
 //   - Concurrency limits hold (gate.go): a trigger that waits for one does not delay triggers without it.

@@ -77,7 +77,7 @@ func TestWrongWordsEndTheirOwnWatchOnly(t *testing.T) {
 				t.Errorf("%s: the watch ended with %v", name, err)
 			}
 			q := join(s, jobsOf("b"))
-			e.want(name, rouse.Deferred) // it is not lost: the next watch gets it
+			e.want(name, rouse.Failed) // it is retried, as of a stream that ends by itself
 			_ = q.leave()
 		}
 		first := newPeer()
@@ -142,15 +142,13 @@ func TestWhatAStreamHadGoesToTheNext(t *testing.T) {
 		q := join(s, jobsOf("a"))
 		sameNames(t, q.gotNames())
 		_ = p.leave()
-		again := q.got()
-		if len(again) != 3 || again[0].Name != "j000" || again[1].Name != "j002" || again[2].Name != "j003" || again[0].Id != 1 {
-			t.Fatalf("the other stream got %v", again)
-		}
-		e.none() // no attempt is spent
-		q.done(again...)
 		for _, name := range []string{"j000", "j002", "j003"} {
-			e.want(name, rouse.Done)
+			if o := e.want(name, rouse.Failed); !o.Lost {
+				t.Errorf("%s is not counted as lost: %+v", name, o)
+			}
 		}
+		e.deliver(fires(t, app("a"), 4)...)
+		sameNames(t, q.gotNames(), "j000", "j001", "j002", "j003")
 	})
 }
 
@@ -171,7 +169,10 @@ func TestTriggersWithoutAWatchWait(t *testing.T) {
 		e.deliver(fires(t, app("a"), 2)...)
 		sameNames(t, q.gotNames(), "j000", "j001")
 		sameNames(t, p.gotNames())
-		_ = q.leave() // they wait again
+		_ = q.leave()
+		e.want("j000", rouse.Failed)
+		e.want("j001", rouse.Failed)
+		e.deliver(fires(t, app("a"), 2)...) // they wait again
 		e.none()
 		if n := s.Counts().Waiting; n != 2 {
 			t.Errorf("%d wait", n)
@@ -222,10 +223,17 @@ func TestSlowStreamBlocksOnlyItself(t *testing.T) {
 			t.Errorf("the stream that is read got %d of 100", len(got))
 		}
 		_ = slow.leave()
-		got = append(got, fast.got()...)
-		fast.done(got...)
+		came := map[string]bool{}
+		for _, m := range append(got, fast.got()...) {
+			fast.done(m)
+			came[m.Name] = true
+		}
 		for i := range all {
-			e.want(fmt.Sprintf("j%03d", i), rouse.Done)
+			name, v := fmt.Sprintf("j%03d", i), rouse.Failed // of the stream that was not read
+			if came[name] {
+				v = rouse.Done
+			}
+			e.want(name, v)
 		}
 	})
 }
@@ -262,13 +270,14 @@ func TestDeletedJobsAreNotSent(t *testing.T) {
 		p := join(s, jobsOf("a"))
 		e.want("x", rouse.Deferred)
 		e.want("y", rouse.Deferred)
+		newer.ID = "id-newer"
 		e.deliver(waiting, newer)
 		q := join(s, jobsOf("a"))
 		s.Delete(ref, 4)
 		_ = p.leave()
-		e.want("x", rouse.Deferred) // the older one goes to no other stream
-		sameNames(t, q.gotNames(), "x")
-		e.none()
+		e.want("x", rouse.Deferred) // the older one is not tried again
+		e.want("newer", rouse.Failed)
+		sameNames(t, q.gotNames())
 	})
 }
 

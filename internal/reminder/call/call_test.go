@@ -50,11 +50,10 @@ func TestExecutionsGoToTheSidecarOfTheirBucket(t *testing.T) {
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 7, Success: true}) // an attempt that was not made
 		o.is("answered", rouse.Done, rouse.Failed, 0, 0)
 		one.Cut()
-		demand(t, "what the first had not answered", two, "2 ")
-		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire2", Attempt: 1, Success: true})
+		o.is("what the first had not answered", rouse.Done, rouse.Failed, rouse.Failed, 0)
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 1, Success: true})
 		two.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire12", Attempt: 1}) // too late
-		o.is("all", rouse.Done, rouse.Failed, rouse.Done, rouse.Done)
+		o.is("all", rouse.Done, rouse.Failed, rouse.Failed, rouse.Done)
 	})
 }
 
@@ -83,7 +82,7 @@ func TestSilence(t *testing.T) {
 	run(t, Options{Heartbeat: 2 * time.Second}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one", "two"), nil)
 		one, two := join(s, "x", "one", 0), join(s, "x", "two", 0)
-		deliver(ctx, t, s, fires("x", 1))
+		o := deliver(ctx, t, s, fires("x", 1))
 		demand(t, "its own", one, "1 ")
 		time.Sleep(time.Minute / 4)
 		if synctest.Wait(); one.beats < 7 || len(s.Clients()) != 2 {
@@ -91,9 +90,11 @@ func TestSilence(t *testing.T) {
 		}
 		close(one.silent)
 		time.Sleep(5 * time.Second)
-		demand(t, "it may still be there", two, "")
+		o.is("it may still be there", 0)
 		time.Sleep(3 * time.Second)
-		demand(t, "it was silent for too long", two, "1 ")
+		o.is("it was silent for too long", rouse.Failed)
+		deliver(ctx, t, s, fires("x", 1))
+		demand(t, "the next attempt", two, "1 ")
 		if err := <-one.Over; status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("it is told %v", err)
 		}
@@ -138,14 +139,16 @@ func TestAnAnswerMakesRoomAtOnce(t *testing.T) {
 func TestASidecarThatConnectsAgainTakesOver(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one"), nil)
-		before := join(s, "x", "one", 0)
-		deliver(ctx, t, s, fires("x", 1, 2))
+		before := join(s, "x", "one", 2)
+		o := deliver(ctx, t, s, fires("x", 1, 2, 3))
 		demand(t, "it had", before, "1 2 ")
 		after := join(s, "x", "one", 0)
 		if err := <-before.Over; status.Code(err) != codes.Aborted {
 			t.Errorf("the older stream is told %v", err)
 		}
-		demand(t, "the new stream has", after, "1 2 ")
+		o.is("what the older stream had, and what it was not sent", rouse.Failed, rouse.Failed, rouse.Deferred)
+		deliver(ctx, t, s, fires("x", 1, 2, 3))
+		demand(t, "the new stream has", after, "1 2 3 ")
 	})
 }
 
@@ -317,5 +320,51 @@ func TestRemindersOfActorsGoToTheirHosts(t *testing.T) {
 		waits.is("its host has no room", 0)
 		one.Cut()
 		waits.is("its host has gone", rouse.Deferred)
+	})
+}
+
+// TestTheFirstTableComesBeforeExecutions: a sidecar that has no bucket yet gets neither. Executions wait for
+// it, or go to another one.
+func TestTheFirstTableComesBeforeExecutions(t *testing.T) {
+	run(t, Options{Host: func(_ string, a *reminderv1.Actor) string { return a.GetActorId() }}, func(t *testing.T, ctx context.Context, s *Sink) {
+		one := join(s, "x", "one", 0)
+		o := deliver(ctx, t, s, fires("x", 1))
+		o.is("no sidecar has a table", 0)
+		if why := s.Obstacle("", fires("x", 1)[0].Spec); why != "no sidecar of x has a bucket yet" {
+			t.Errorf("the obstacle is %q", why)
+		}
+		s.SetTable(tableOf(1, "x", "one"), nil)
+		o.is("the engine checks again", rouse.Deferred)
+		deliver(ctx, t, s, fires("x", 1))
+		demand(t, "the sidecar with a table", one, "1 ")
+		if len(one.updates) != 1 || s.Obstacle("", fires("x", 1)[0].Spec) != "" {
+			t.Errorf("it was told %v", one.updates)
+		}
+
+		two := join(s, "x", "two", 0)
+		deliver(ctx, t, s, fires("x", 11)) // of a bucket that the table does not have
+		deliver(ctx, t, s, fires("x", 12))
+		demand(t, "the one with a table, in turn", one, "11 12 ")
+		hosted := fires("x", 2)
+		of, _ := newTask(&hosted[0], rouse.At(time.Now()))
+		of.request.Actor, of.host, of.borrowed = &reminderv1.Actor{ActorType: "T", ActorId: "two"}, "two", true
+		ended := make(chan rouse.Outcome, 1)
+		go func() {
+			o, err := s.Execute(ctx, "x", hosted[0].Name, of.request, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- o
+		}()
+		if o := <-ended; o.Verdict != rouse.Deferred {
+			t.Errorf("of an actor whose host has no table: %+v", o)
+		}
+		s.SetTable(tableOf(2, "x", "one", "two"), nil)
+		synctest.Wait()
+		deliver(ctx, t, s, fires("x", 13))
+		demand(t, "the other one has its table now", two, "13 ")
+		if len(two.updates) != 1 {
+			t.Errorf("it was told %v", two.updates)
+		}
 	})
 }

@@ -69,10 +69,10 @@ func (s *Sink) lend(e *execution, instance string) {
 	e.Of.lent, e.Of.stop = instance, stop
 	s.lent++
 	s.counts.Lent++
-	app, timer, request := e.Channel().Key, e.Fire().Name, e.Of.request
+	app, timer, request, lost := e.Channel().Key, e.Fire().Name, e.Of.request, e.Fire().Lost
 	s.hub.Go(func() {
 		defer stop()
-		o := s.opts.Lend(ctx, instance, app, timer, request)
+		o := s.opts.Lend(ctx, instance, app, timer, request, lost)
 		s.hub.Lock()
 		defer s.hub.Unlock()
 		if !e.Over() {
@@ -83,14 +83,14 @@ func (s *Sink) lend(e *execution, instance string) {
 
 // Execute executes a reminder that is due at another instance with a sidecar that is connected here, and
 // returns the outcome: Deferred if nothing was sent or the result is unknown. It returns when ctx ends. timer
-// is the name of the reminder's timer.
-func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest) (rouse.Outcome, error) {
+// is the name of the reminder's timer, and lost its Fire.Lost.
+func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) (rouse.Outcome, error) {
 	id, err := allocation.ParseID(r.GetReminderId())
 	if err != nil {
 		return rouse.Outcome{}, rouse.Refuse("request.reminder_id", r.GetReminderId(), "is no id of a reminder", err.Error())
 	}
 	ended := make(chan rouse.Outcome, 1)
-	fire := rouse.Fire{ID: r.FireId, Name: timer, Due: rouse.At(r.Due.AsTime()), Attempt: r.Attempt, Token: r.Token}
+	fire := rouse.Fire{ID: r.FireId, Name: timer, Due: rouse.At(r.Due.AsTime()), Attempt: r.Attempt, Token: r.Token, Lost: lost}
 	d := s.hub.NewDelivery(context.WithoutCancel(ctx), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) { ended <- o })
 	e := &d.Items[0]
 	e.Of = task{id: id, request: r, borrowed: true}

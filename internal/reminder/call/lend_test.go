@@ -18,7 +18,7 @@ func TestExecutionsGoToOtherInstances(t *testing.T) {
 	var mu sync.Mutex
 	var lent []string
 	answers := make(chan rouse.Outcome)
-	o := Options{Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+	o := Options{Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, _ uint32) rouse.Outcome {
 		mu.Lock()
 		lent = append(lent, r.FireId+" at "+address)
 		mu.Unlock()
@@ -85,7 +85,7 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 			of, _ := newTask(&fire, rouse.At(time.Now()))
 			ended := make(chan rouse.Verdict, 1)
 			go func() {
-				o, err := s.Execute(ctx, "x", fire.Name, of.request)
+				o, err := s.Execute(ctx, "x", fire.Name, of.request, fire.Lost)
 				if err != nil {
 					t.Error(err)
 				}
@@ -124,7 +124,7 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 		}
 		left := execute(ctx, fires("x", 4)[0])
 		one.Cut()
-		if v := <-left; v != rouse.Deferred {
+		if v := <-left; v != rouse.Failed {
 			t.Errorf("of a sidecar that has left: %v", v)
 		}
 	})
@@ -135,7 +135,7 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 func TestAHoldRecallsWhatIsInAQueueElsewhere(t *testing.T) {
 	back := make(chan []string, 1)
 	o := Options{
-		Lend: func(ctx context.Context, _, _, _ string, _ *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+		Lend: func(ctx context.Context, _, _, _ string, _ *reminderv1.ExecuteReminderRequest, _ uint32) rouse.Outcome {
 			select {
 			case <-back:
 				return parting

@@ -35,22 +35,36 @@ func (s *Sink) route(e *execution, front bool) {
 }
 
 // pick returns the stream of the sidecar that has the reminder's bucket or its actor, or the instance to
-// which that sidecar is connected. Otherwise it returns the next of the app's streams in turn, or of the
-// instances that have any; nil if there is none.
+// which that sidecar is connected. A stream gets its first table before executions. Otherwise it returns the
+// next of the app's streams in turn, or of the instances that have any; nil if there is none.
 func (s *Sink) pick(e *execution) (st *stream, instance string) {
-	if st := s.own(e); st != nil {
+	switch st := s.own(e); {
+	case st == nil:
+	case st.Of.told:
 		return st, ""
+	case e.Of.host != "": // no other sidecar has its actor
+		return nil, ""
 	}
 	if instance := s.instanceOf(e); instance != "" && !e.Of.borrowed {
 		return nil, instance
 	}
-	if st, _ := s.hub.Pick(e); st != nil {
+	if st := s.next(e); st != nil {
 		return st, ""
 	}
 	if f := s.far[e.Channel().Key]; f != nil {
 		return nil, f.next()
 	}
 	return nil, ""
+}
+
+// next returns the next in turn of the app's streams that have a table, nil if there is none.
+func (s *Sink) next(e *execution) *stream {
+	for range e.Channel().Subs {
+		if st, _ := s.hub.Pick(e); st.Of.told {
+			return st
+		}
+	}
+	return nil
 }
 
 // instanceOf returns the other instance to which the execution's sidecar is connected, "" if there is none.
@@ -78,7 +92,7 @@ func (s *Sink) own(e *execution) *stream { return s.at[place{e.Channel().Key, s.
 // scatter moves a stream's queued executions to where they belong now. Those that belong nowhere stay.
 func (s *Sink) scatter(from *stream) {
 	for e := range from.Queue() {
-		if st := s.own(e); st != nil && st != from {
+		if st := s.own(e); st != nil && st != from && st.Of.told {
 			s.hub.Assign(st, e, false)
 		}
 	}

@@ -76,13 +76,16 @@ func (s *Sink) send(stream Stream, st *stream) error {
 // to create reminders with.
 func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	of := &st.Of
-	if of.told {
+	switch {
+	case of.fresh:
 		return nil
-	}
-	if of.ready = of.ready || len(s.table.Giving(of.App, of.Address)) > 0; !of.ready {
+	case of.told:
+	case len(s.table.Giving(of.App, of.Address)) == 0:
 		return nil
+	default:
+		s.open(st)
 	}
-	of.told = true
+	of.fresh = true
 	return Update(s.table, of.App, s.instances)
 }
 

@@ -52,10 +52,10 @@ type Options struct {
 	Now func() rouse.Instant
 	// Changed is called, without the mutex, when a sidecar has connected or disconnected.
 	Changed func()
-	// Lend makes the instance at an address execute a reminder with Execute. The outcome is Deferred if
-	// nothing was sent or the result is unknown. It must return when ctx ends. Nil: there are no other
-	// instances.
-	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome
+	// Lend makes the instance at an address execute a reminder with Execute; lost is Fire.Lost. The outcome
+	// is Deferred if nothing was sent or the result is unknown. It must return when ctx ends. Nil: there are
+	// no other instances.
+	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome
 	// Recall makes the instance at an address return the lent executions of timers that it has not sent to a
 	// sidecar yet. It must return when ctx ends.
 	Recall func(ctx context.Context, address string, timers []string)
@@ -195,8 +195,14 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	name := convert.Where(spec).App
 	s.hub.Lock()
 	defer s.hub.Unlock()
-	if a := s.hub.Find(name); (a == nil || len(a.Subs) == 0) && s.far[name] == nil {
+	a := s.hub.Find(name)
+	switch told := func(st *stream) bool { return st.Of.told }; {
+	case s.far[name] != nil:
+		return ""
+	case a == nil || len(a.Subs) == 0:
 		return "no sidecar of " + name + " is connected"
+	case !slices.ContainsFunc(a.Subs, told):
+		return "no sidecar of " + name + " has a bucket yet"
 	}
 	return ""
 }
@@ -225,7 +231,7 @@ func (s *Sink) SetTable(t *allocation.Table, instances []*reminderv1.ReminderIns
 	defer s.hub.Unlock()
 	s.table, s.instances = t, instances
 	for st := range s.hub.Subs() {
-		st.Of.told = false
+		st.Of.fresh = false
 		st.Wake()
 		s.scatter(st)
 	}

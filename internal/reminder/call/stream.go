@@ -26,8 +26,8 @@ type sidecar struct {
 	byID   map[string]*execution // the last one of each reminder
 
 	heard time.Time // time of the sidecar's last message
-	told  bool      // it has the current table
-	ready bool      // it has received a table
+	told  bool      // it has received a table
+	fresh bool      // it has the current one
 
 	over chan struct{} // closed when the stream has ended
 }
@@ -44,8 +44,7 @@ func newStream(c Client, concurrency uint32) *stream {
 // place is where a sidecar's stream is found.
 type place struct{ app, address string }
 
-// join adds a stream to its app, replacing an older one of the same sidecar. The engine checks again what
-// waited for a sidecar.
+// join adds a stream to its app, replacing an older one of the same sidecar.
 func (s *Sink) join(st *stream) error {
 	s.hub.Lock()
 	defer s.hub.Unlock()
@@ -61,23 +60,32 @@ func (s *Sink) join(st *stream) error {
 	if before != nil {
 		s.hub.Part(before, status.Error(codes.Aborted, "the sidecar has connected again"))
 	}
+	s.hub.After(s.opts.Changed)
+	return nil
+}
+
+// open lets a stream, which is about to get its first table, have executions. The engine checks again what
+// waited for a sidecar.
+func (s *Sink) open(st *stream) {
+	st.Of.told = true
 	a := s.hub.Channel(st.Of.App)
 	s.returnWaiting(a, again)
 	for _, other := range a.Subs {
 		s.scatter(other)
 	}
-	s.hub.After(s.opts.Changed)
-	return nil
 }
 
-// parted routes the executions of a stream that has ended: they go to other streams, in front of theirs.
-func (s *Sink) parted(st *stream, executions []*execution, _ int) {
+// parted ends the executions that were sent to a stream that has ended, and routes the others: they go to
+// other streams, in front of theirs.
+func (s *Sink) parted(st *stream, executions []*execution, sent int) {
 	if at := (place{st.Of.App, st.Of.Address}); s.at[at] == st {
 		delete(s.at, at)
 	}
 	close(st.Of.over)
-	for _, e := range slices.Backward(executions) {
+	for n, e := range slices.Backward(executions) {
 		switch {
+		case n < sent:
+			s.hub.Lose(st, e, rouse.Shorten("the sidecar "+st.Of.Address+" went away", rouse.MaxDetail))
 		case s.hub.Draining():
 			s.hub.Report(e, hub.Stopping)
 		case e.Of.host != "" && s.at[place{st.Of.App, e.Of.host}] == nil:

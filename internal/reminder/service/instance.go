@@ -65,9 +65,9 @@ func (f instanceServer) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHe
 	if err := convert.CheckApp("app_id", r.AppId); err != nil {
 		return nil, err
 	}
-	o, err := f.opts.Calls.Execute(ctx, r.AppId, r.Name, r.Request)
+	o, err := f.opts.Calls.Execute(ctx, r.AppId, r.Name, r.Request, r.Lost)
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.ExecuteHereResponse{Ended: o.Verdict != rouse.Deferred, Success: o.Verdict == rouse.Done, Detail: o.Detail}, nil
+	return &reminderv1.ExecuteHereResponse{Ended: o.Verdict != rouse.Deferred, Success: o.Verdict == rouse.Done, Lost: o.Lost, Detail: o.Detail}, nil
 }

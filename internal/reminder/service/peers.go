@@ -116,11 +116,11 @@ func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]str
 const lendAgain = 500 * time.Millisecond
 
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
-func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
 	var res *reminderv1.ExecuteHereResponse
 	peer, err := s.peer(ctx, address)
 	if err == nil {
-		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r})
+		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r, Lost: lost})
 	}
 	switch {
 	case err != nil:
@@ -130,7 +130,7 @@ func (s *Service) Lend(ctx context.Context, address, app, timer string, r *remin
 	case res.Success:
 		return rouse.Outcome{Verdict: rouse.Done, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 	}
-	return rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Failed, Lost: res.Lost, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 }
 
 // recallLength is how long an instance holds the executions that it has to return. It is short because

@@ -54,6 +54,8 @@ public enum Cause {
     OVERLAP_LIMIT("overlap_limit"),
     /** no_secret. */
     NO_SECRET("no_secret"),
+    /** poison. */
+    POISON("poison"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 
