@@ -419,8 +419,8 @@ type Locks interface {
 
 // LeaseDropper is implemented by Locks that can delete leases.
 type LeaseDropper interface {
-	// DropLeases deletes those of the leases that are as they are given, and have ended. Their names begin with
-	// a new epoch: it is for names of which no epoch is used, such as those of nodes that are long gone.
+	// DropLeases deletes those of the leases that are as they are given, and have ended. Their names begin
+	// with a new epoch: it is for names of which no epoch is used, such as those of nodes that are long gone.
 	DropLeases(ctx context.Context, leases []Lease) error
 }
 

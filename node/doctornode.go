@@ -49,7 +49,7 @@ func (d doctor) store(ctx context.Context, r *report) {
 }
 
 func (d doctor) clock(ctx context.Context, r *report) {
-	if from := d.n.timers.ClockBack(); from != 0 {
+	if from := d.n.timers.Clock.Back(); from != 0 {
 		r.warn("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
 	}
 	if d.n.cfg.Clock != nil {

@@ -117,8 +117,8 @@ func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
 // Leases of nodes stay when they have ended, and every look reads all: where each process has a name of its
 // own, there would be more and more of them.
 const (
-	// goneAfter is for how long the lease of a node has ended when it is deleted. Until then all nodes have seen
-	// that it was shut down.
+	// goneAfter is for how long the lease of a node has ended when it is deleted. Until then all nodes have
+	// seen that it was shut down.
 	goneAfter = time.Hour
 	// maxGone bounds the leases that are deleted at a time.
 	maxGone = 1000

@@ -48,11 +48,10 @@ type Timers struct {
 	*engine.Engine
 	sight
 	sink      rouse.Sink
+	Clock     *HighClock
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
-
-	high *highClock
 
 	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
@@ -62,7 +61,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o, high: new(highClock)}
+		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o}
 	ts.read = ts.Read
 	if o.Quotas != nil {
 		o.Engine.Quotas, o.Engine.Nodes = o.Quotas.Of, o.Quotas.Nodes
@@ -73,6 +72,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	}
 	o.Engine.Attend = working{ts}.attendRows
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
+	ts.Clock = &HighClock{store: available, latest: ts.Engine.Latest}
 	return ts
 }
 

@@ -78,7 +78,7 @@ func (p *part) start() error {
 	}
 	o.Audit, o.Events = c.Audit()
 	if t := c.Guarded(); t != nil {
-		o.Timers, o.Live, o.Ready, o.Remark = t, t.Alive, t.Healthy, t.Remark
+		o.Timers, o.Live, o.Ready, o.Remark = t, t.Alive, t.Healthy, t.Clock.Remark
 	}
 	if s := c.Status(); s != nil {
 		o.Status = s

@@ -87,8 +87,8 @@ func TestASlowServer(t *testing.T) {
 	}
 }
 
-// A node whose writes are not answered in time writes the lease, and does not know it: another one leads once it
-// has ended.
+// A node whose writes are not answered in time writes the lease, and does not know it: another one leads once
+// it has ended.
 func TestALeaseIsHeldByANodeThatKnowsIt(t *testing.T) {
 	if !poll.Long {
 		t.Skip("it takes some leases; ROUSE_LONG=1 runs it")
