@@ -166,7 +166,7 @@ var links = []struct {
 		"github.com/prometheus/":             "the node's metrics",
 		"google.golang.org/protobuf":         "of Prometheus",
 		"github.com/go-json-experiment/json": "JSON of the API",
-	}, []string{"api", "examples/embed", "internal/access", "internal/audit", "internal/backoff", "internal/batch", "internal/certs", "internal/claim", "internal/closing", "internal/codec", "internal/engine", "internal/listen",
+	}, []string{"api", "examples/embed", "internal/access", "internal/audit", "internal/backoff", "internal/batch", "internal/boottime", "internal/certs", "internal/claim", "internal/closing", "internal/codec", "internal/engine", "internal/listen",
 		"internal/migrate", "internal/note", "internal/notify", "internal/parts", "internal/pool", "internal/pool/driver", "internal/pool/target", "internal/private", "internal/queue", "internal/quota",
 		"internal/recent", "internal/relay", "internal/schedulecache", "internal/scratch", "internal/secret", "internal/setting", "internal/throttle", "internal/timers", "internal/wheel", "internal/witness",
 		"node", "schedule", "sink", "sink/broker", "sink/cloudevent", "sink/function", "sink/webhook", "store", "store/mem", "store/pebble"}},

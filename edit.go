@@ -484,10 +484,10 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 }
 
 // SetRight lets a timer go on by the present clock after the store's clock was ahead: it moves to the first
-// occurrence after now, a retry that waits since then is due now, and so is what was held at that time. stored
-// is the visible time in the store, or less. It reports whether anything is different. s counts from t.Anchor; a
-// one-shot timer needs it only if that is new.
-func (t *Timer) SetRight(now Instant, s Schedule, stored Instant) bool {
+// occurrence after now, a retry that waits since then is due now, and so is what was held at that time.
+// stored is the visible time in the store, or less. It reports whether anything is different. s counts from
+// t.Anchor; a one-shot timer needs it only if that is new.
+func SetRight(t *Timer, now Instant, s Schedule, stored Instant) bool {
 	if t.Token != 0 || t.Attempts == 0 && t.Over() {
 		return false
 	}

@@ -426,8 +426,15 @@ type Locks interface {
 
 	// Leases returns the leases whose names begin with the prefix, in the order of names, ended ones too, and
 	// the store's clock. Those that ended long ago may be deleted, except for their epochs: a name's epoch
-	// never decreases.
+	// never decreases, unless DropLeases deleted it.
 	Leases(ctx context.Context, prefix string) ([]Lease, Instant, error)
+}
+
+// LeaseDropper is implemented by Locks that can delete leases.
+type LeaseDropper interface {
+	// DropLeases deletes those of the leases that are as they are given, and have ended. Their names begin
+	// with a new epoch: it is for names of which no epoch is used, such as those of nodes that are long gone.
+	DropLeases(ctx context.Context, leases []Lease) error
 }
 
 // Grant is what a strategy lets a node claim now.

@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// clockMarkEvery is how often nodes compare the store's clock with the highest time that it has shown, and keep
-// that.
+// clockMarkEvery is how often nodes compare the store's clock with the highest time that it has shown, and
+// keep that.
 const clockMarkEvery = time.Minute
 
 // watchClock keeps the highest time that the store's clock has shown, so that a clock that was ahead and was
@@ -20,7 +20,7 @@ const clockMarkEvery = time.Minute
 func (n *Node) watchClock(ctx context.Context) error {
 	back := false
 	for keep := false; ; keep = n.cluster.leader == nil || n.cluster.leader() {
-		from, err := n.timers.KeepClock(ctx, keep)
+		from, err := n.timers.Clock.Keep(ctx, keep)
 		if err == nil && from != 0 && !back {
 			n.cfg.Log.Warn("the store's clock was ahead, and was set back: timers that fired before wait for times after that. "+
 				"Set them right: rouse clock repair", "showed", from)
@@ -33,7 +33,7 @@ func (n *Node) watchClock(ctx context.Context) error {
 		}
 	}
 	if c := n.cfg.Clock; c != nil && c.Ahead() > clockMarkEvery { // the next process has the machine's clock
-		_, _ = n.timers.KeepClock(context.WithoutCancel(ctx), true)
+		_, _ = n.timers.Clock.Keep(context.WithoutCancel(ctx), true)
 	}
 	return nil
 }

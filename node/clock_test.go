@@ -149,7 +149,7 @@ func TestAMoveThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// The clock of a store was ahead, and the next process has the machine's: it is noticed, and said.
+// The clock of a store was ahead, and the next process has the machine's: it is noticed, and reported.
 func TestAClockThatWasAheadIsNoticedAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	clock := NewClock()
@@ -161,7 +161,7 @@ func TestAClockThatWasAheadIsNoticedAfterARestart(t *testing.T) {
 	n = open(t, "pebble:"+dir)
 	run(t, n)
 	waitUntilItRuns(t, n)
-	poll.Until(t, "the clock is noticed", func() bool { return n.timers.Degraded() != nil })
+	poll.Until(t, "the clock is noticed", func() bool { return n.timers.Clock.WasAhead() != nil })
 	if err := n.Healthy(); err != nil {
 		t.Error(err)
 	}

@@ -75,7 +75,7 @@ func openSigns(n *Node) {
 // firing returns what tells why the node does not fire on time.
 func firing(n *Node, c canary) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := cmp.Or(n.Healthy(), n.timers.Engine.Degraded()); err != nil {
+		if err := cmp.Or(n.Healthy(), n.timers.Degraded()); err != nil {
 			return err
 		}
 		if v := n.timers.Violations(); v != (engine.Violations{Looks: v.Looks, Homeless: v.Homeless}) {

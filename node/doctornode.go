@@ -25,7 +25,7 @@ func (d doctor) health(_ context.Context, r *report) {
 		r.critical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	if err := d.n.timers.Engine.Degraded(); err != nil {
+	if err := d.n.timers.Degraded(); err != nil {
 		r.critical("look at this server and the network to it", "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
@@ -54,7 +54,7 @@ func (d doctor) store(ctx context.Context, r *report) {
 }
 
 func (d doctor) clock(ctx context.Context, r *report) {
-	if from := d.n.timers.ClockBack(); from != 0 {
+	if from := d.n.timers.Clock.Back(); from != 0 {
 		r.warn("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
 	}
 	if d.n.cfg.Clock != nil {

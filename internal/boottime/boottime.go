@@ -39,8 +39,8 @@ const (
 	// lookEvery is how long a measurement is used, by the clock that stands still: what runs in the last
 	// millisecond before a suspension continues after it as if it had been checked before.
 	lookEvery = time.Millisecond
-	// noise is what a measurement at the start of the process may lack, because the two clocks are not read at
-	// the same moment.
+	// noise is what a measurement at the start of the process may lack, because the two clocks are not read
+	// at the same moment.
 	noise = 10 * time.Millisecond
 )
 

@@ -74,6 +74,7 @@ type view struct {
 	buckets map[uint32]rouse.Lease
 	layout  Layout
 	left    []string      // owners that were shut down
+	gone    []rouse.Lease // of nodes, ended for longer than goneAfter; at most maxGone
 	ends    rouse.Instant // the first expiry of a valid lease of a node or bucket; Never: there is none
 
 	asked time.Time                // when it was requested
@@ -137,6 +138,9 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			var s nodeData
 			if json.Unmarshal(l.Data, &s) == nil && s.Left {
 				v.left = append(v.left, l.Owner)
+			}
+			if l.Until.Add(goneAfter) <= now && len(v.gone) < maxGone {
+				v.gone = append(v.gone, l)
 			}
 		}
 	}

@@ -184,6 +184,9 @@ func (m *Member) look(ctx context.Context) time.Time {
 // view reads all leases. Those that have ended by this node's clock alone are ended in the store first.
 func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
 	v, err := m.readLeases(ctx, buckets)
+	if err == nil {
+		m.dropGone(ctx, &v)
+	}
 	if err != nil || !m.endOutlived(ctx, &v) {
 		return v, err
 	}

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,5 +119,33 @@ func TestMemberGetsNoBuckets(t *testing.T) {
 		}
 		cancel()
 		<-ended
+	})
+}
+
+// Leases of nodes that are long gone do not stay: each process may have a name of its own. Those that ended a
+// short time ago do, as the nodes that they are of may come back.
+func TestLeasesOfNodesThatAreLongGoneAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		old := func(n int) {
+			wants := make([]rouse.Want, n)
+			for i := range wants {
+				wants[i].Name = fmt.Sprint(nodePrefix, "old-", n, "-", i)
+			}
+			wants = append(wants, rouse.Want{Name: bucketName(uint32(n))}, rouse.Want{Name: "setting/x"})
+			if _, err := store.Lock(t.Context(), "old", time.Second, wants); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old(2500)
+		time.Sleep(goneAfter)
+		old(10)
+		started(t, store, MemberOptions{Node: "a"})
+		started(t, store, MemberOptions{Node: "b"})
+		time.Sleep(time.Minute)
+		list, _, err := store.Leases(t.Context(), "")
+		if err != nil || len(list) != 10+2+2+2 { // young ones, buckets, a, b; the leader and the setting
+			t.Errorf("%d leases are left, %v", len(list), err)
+		}
 	})
 }

@@ -113,3 +113,24 @@ func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
 	}
 	return some
 }
+
+// Leases of nodes stay when they have ended, and every look reads all: where each process has a name of its
+// own, there would be more and more of them.
+const (
+	// goneAfter is for how long the lease of a node has ended when it is deleted. Until then all nodes have
+	// seen that it was shut down.
+	goneAfter = time.Hour
+	// maxGone bounds the leases that are deleted at a time.
+	maxGone = 1000
+)
+
+// dropGone deletes leases of nodes that are long gone, if this node leads.
+func (m *Member) dropGone(ctx context.Context, v *view) {
+	locks, ok := m.locks.(rouse.LeaseDropper)
+	if !ok || len(v.gone) == 0 || !m.Leader() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	defer cancel()
+	_ = locks.DropLeases(ctx, v.gone) // those that are left are deleted by the next look
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// A node dies while the store's clock is ahead, and the clock is set right: its leases, which seem to last for
-// hours, end when they would have ended, and a process that has its name gets it then.
+// A node dies while the store's clock is ahead, and the clock is set right: its leases, which seem to last
+// for hours, end when they would have ended, and a process that has its name gets it then.
 func TestLeasesOfAClockThatWasAheadEnd(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 3 * time.Hour} {
 		for _, after := range []time.Duration{0, 2 * time.Second, 5 * time.Second} {
@@ -65,8 +65,8 @@ func TestAllNodesDiedWhileTheClockWasAhead(t *testing.T) {
 	})
 }
 
-// Nodes that live keep their leases, whatever is done to the store's clock, also those whose leases last longer
-// than what this node's do.
+// Nodes that live keep their leases, whatever is done to the store's clock, also those whose leases last
+// longer than what this node's do.
 func TestAClockThatIsMovedTakesNothingFromNodesThatLive(t *testing.T) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		f.join("a")

@@ -13,9 +13,10 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// clock estimates the store's clock between reads by this machine's monotonic clock, which counts suspensions. Each answer gives two
-// bounds: the store read its clock after the request was sent and before the response arrived. Bounds of
-// several answers are intersected, so that the estimate is close even if every answer is slow.
+// clock estimates the store's clock between reads by this machine's monotonic clock, which counts
+// suspensions. Each answer gives two bounds: the store read its clock after the request was sent and before
+// the response arrived. Bounds of several answers are intersected, so that the estimate is close even if
+// every answer is slow.
 type clock struct {
 	at     atomic.Pointer[bounds]
 	direct bool

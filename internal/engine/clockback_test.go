@@ -52,8 +52,8 @@ func TestAClockThatGoesBackTakesQueuedFiresBack(t *testing.T) {
 	})
 }
 
-// The store's clock was ahead for hours, and is set right: what fired too early, waits since then, or was made
-// at that time, is set right by a replan.
+// The store's clock was ahead for hours, and is set right: what fired too early, waits since then, or was
+// made at that time, is set right by a replan.
 func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var shift atomic.Int64
@@ -67,7 +67,7 @@ func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
 		h.put("minutely", "* * * * *")
 		h.put("hourly", "@every 1h")
 		h.put("tomorrow", time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339))
-		if from, err := h.KeepClock(t.Context(), true); err != nil || from != 0 {
+		if from, err := h.Timers.Clock.Keep(t.Context(), true); err != nil || from != 0 {
 			t.Fatalf("%v, %v", from, err)
 		}
 		shift.Store(int64(8 * time.Hour))
@@ -77,7 +77,7 @@ func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
 			p.Spec.Retry = rouse.Retry{Interval: 30 * time.Minute, Max: 30 * time.Minute}
 		})
 		time.Sleep(2 * time.Minute)
-		if from, err := h.KeepClock(t.Context(), true); err != nil || from != 0 {
+		if from, err := h.Timers.Clock.Keep(t.Context(), true); err != nil || from != 0 {
 			t.Fatalf("%v, %v", from, err)
 		}
 		shift.Store(0)
@@ -94,9 +94,9 @@ func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
 		if n := since(time.Now().Add(-4 * time.Minute)); len(n) != 0 {
 			t.Errorf("fired after the clock was set right, before the timers were: %v", n)
 		}
-		from, err := h.KeepClock(t.Context(), true)
-		if err != nil || from < rouse.Reached(time.Now().Add(7*time.Hour)) || h.Degraded() == nil {
-			t.Errorf("a clock that was ahead is not noticed: %v, %v, %v", from, h.Degraded(), err)
+		from, err := h.Timers.Clock.Keep(t.Context(), true)
+		if err != nil || from < rouse.Reached(time.Now().Add(7*time.Hour)) || h.Timers.Clock.WasAhead() == nil {
+			t.Errorf("a clock that was ahead is not noticed: %v, %v, %v", from, h.Timers.Clock.WasAhead(), err)
 		}
 		x, err := h.Explain(t.Context(), key("minutely"), 0)
 		if err != nil || x.Reasons[0].Code != "clock" || !strings.Contains(x.Reasons[0].Cure, "clock repair") {
@@ -114,8 +114,8 @@ func TestTimersAreSetRightAfterTheClockWasAhead(t *testing.T) {
 			}
 		}
 		right := time.Now()
-		if h.Degraded() != nil {
-			t.Errorf("timers are set right, and still %v", h.Degraded())
+		if h.Timers.Clock.WasAhead() != nil {
+			t.Errorf("timers are set right, and still %v", h.Timers.Clock.WasAhead())
 		}
 		time.Sleep(61 * time.Minute)
 		n := since(right)

@@ -117,7 +117,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
 	})
 	if err == nil && r.Action == "replan" && r.selectsAll() {
-		return ts.acceptClock(ctx)
+		return ts.Clock.accept(ctx)
 	}
 	return err
 }
@@ -442,7 +442,7 @@ func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (
 	case "purge":
 		err = ts.Purge(ctx, key)
 	case "replan":
-		err = ts.replanNow(ctx, t)
+		err = replanNow(ctx, ts, t)
 	}
 	return target, err
 }

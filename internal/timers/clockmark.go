@@ -2,7 +2,6 @@ package timers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -14,8 +13,8 @@ import (
 
 // While the store's clock is ahead, timers fire too early, and their next occurrences are those after that
 // time. When the clock is set right they wait for it: nothing is wrong with them, and nothing fires. So the
-// highest time that the store's clock has shown is kept in the store: a clock that shows less was ahead before.
-// A bulk change with the action replan moves the timers to their due times by the present clock.
+// highest time that the store's clock has shown is kept in the store: a clock that shows less was ahead
+// before. A bulk change with the action replan moves the timers to their due times by the present clock.
 
 // clockMark is the highest time that the store's clock has shown, as the note of it keeps it.
 type clockMark struct {
@@ -30,23 +29,27 @@ const (
 	clockPatience = 5 * time.Second
 )
 
-// highClock is what this node knows of the mark.
-type highClock struct{ highest atomic.Int64 }
-
-func (ts *Timers) clockNotes() *note.Notes {
-	return &note.Notes{Store: ts.store, Namespace: access.Reserved, Prefix: "\x01", Buckets: 1, Patience: clockPatience}
+// HighClock knows the highest time that the store's clock has shown. It is safe for concurrent use.
+type HighClock struct {
+	store   rouse.Store
+	latest  func() rouse.Instant // by the store's present clock
+	highest atomic.Int64         // as Keep has read it last
 }
 
-// KeepClock reads the mark of the store's clock, and with keep raises it to the present time if that is
-// higher. It returns ClockBack.
-func (ts *Timers) KeepClock(ctx context.Context, keep bool) (from rouse.Instant, err error) {
+func (h *HighClock) notes() *note.Notes {
+	return &note.Notes{Store: h.store, Namespace: access.Reserved, Prefix: "\x01", Buckets: 1, Patience: clockPatience}
+}
+
+// Keep reads the mark of the store's clock, and with keep raises it to the present time if that is
+// higher. It returns Back.
+func (h *HighClock) Keep(ctx context.Context, keep bool) (from rouse.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)
 	defer cancel()
-	now, err := ts.store.Now(ctx)
+	now, err := h.store.Now(ctx)
 	if err != nil {
 		return 0, err
 	}
-	notes := ts.clockNotes()
+	notes := h.notes()
 	list, err := notes.Get(ctx, clockNote)
 	if err != nil {
 		return 0, err
@@ -63,44 +66,42 @@ func (ts *Timers) KeepClock(ctx context.Context, keep bool) (from rouse.Instant,
 			return 0, err
 		}
 	}
-	ts.high.highest.Store(int64(mark.Highest))
-	return ts.ClockBack(), nil
+	h.highest.Store(int64(mark.Highest))
+	return h.Back(), nil
 }
 
-// ClockBack returns the time that the store's clock has shown before it was set back to an earlier one, as
-// KeepClock has read it last; 0 if it shows no less than before, or timers were set right since.
-func (ts *Timers) ClockBack() rouse.Instant {
-	if high := rouse.Instant(ts.high.highest.Load()); high > ts.Engine.Latest().Add(clockSlack) {
+// Back returns the time that the store's clock has shown before it was set back to an earlier one, as
+// Keep has read it last; 0 if it shows no less than before, or timers were set right since.
+func (h *HighClock) Back() rouse.Instant {
+	if high := rouse.Instant(h.highest.Load()); high > h.latest().Add(clockSlack) {
 		return high
 	}
 	return 0
 }
 
-// Degraded returns what operators should know although timers fire: parts of the store that are missing, and a
-// clock of the store that was ahead; nil if there is nothing.
-func (ts *Timers) Degraded() error {
-	err := ts.Engine.Degraded()
-	if from := ts.ClockBack(); from != 0 {
-		err = errors.Join(err, fmt.Errorf("the store's clock was ahead: it showed %v before it was set back; %s", from, cureClock))
+// WasAhead returns that the clock was ahead, which operators should know although timers fire; nil: it was not.
+func (h *HighClock) WasAhead() error {
+	if from := h.Back(); from != 0 {
+		return fmt.Errorf("the store's clock was ahead: it showed %v before it was set back; %s", from, cureClock)
 	}
-	return err
+	return nil
 }
 
-// acceptClock lowers the mark to the present time: all timers are set right.
-func (ts *Timers) acceptClock(ctx context.Context) error {
-	now, err := ts.store.Now(ctx)
+// accept lowers the mark to the present time: all timers are set right.
+func (h *HighClock) accept(ctx context.Context) error {
+	now, err := h.store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err = ts.clockNotes().Put(ctx, note.Set(clockNote, clockMark{now}, rouse.AnyRevision)); err == nil {
-		ts.high.highest.Store(int64(now))
+	if _, err = h.notes().Put(ctx, note.Set(clockNote, clockMark{now}, rouse.AnyRevision)); err == nil {
+		h.highest.Store(int64(now))
 	}
 	return err
 }
 
 // replanNow moves a timer to its due time by the present clock, and a row whose hold or retry belongs to a
 // time when the clock was ahead; errNoMatch: it needs nothing.
-func (ts *Timers) replanNow(ctx context.Context, row *rouse.Timer) error {
+func replanNow(ctx context.Context, ts *Timers, row *rouse.Timer) error {
 	moved := false
 	hold := max(ts.opts.Engine.Hold, clockSlack)
 	_, err := ts.editTimer(ctx, access.TimersReschedule, row.Key, nil, func(t *rouse.Timer) (rouse.Step, error) {
@@ -116,7 +117,7 @@ func (ts *Timers) replanNow(ctx context.Context, row *rouse.Timer) error {
 		if err != nil {
 			return rouse.Step{}, err
 		}
-		if moved = t.SetRight(now, s, row.Visible.Add(-2*hold)); !moved {
+		if moved = rouse.SetRight(t, now, s, row.Visible.Add(-2*hold)); !moved {
 			return rouse.Step{Keep: true}, nil
 		}
 		return rouse.Step{To: t}, nil

@@ -175,7 +175,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	if t.Overdue != 0 {
 		ts.tellExpected(x, t)
 	}
-	if from := ts.ClockBack(); from != 0 {
+	if from := ts.Clock.Back(); from != 0 {
 		x.say("clock", from, "The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
 			x.when(from), x.when(now)).lasts(0, from).cure(cureClock)
 	}

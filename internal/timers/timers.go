@@ -50,13 +50,13 @@ type Timers struct {
 	*engine.Engine
 	sight
 	sink      rouse.Sink
+	Clock     *HighClock
 	withheld  func(criticality uint8) string // rouse.Withholding
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
 	lines     *callLines               // of coalesced calls that wait
 	zones     *zoneState
-	high      *highClock
 
 	match func(ctx context.Context, t *rouse.Timer) bool // edits change only such rows; nil: all
 }
@@ -67,7 +67,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
-		zones: new(zoneState), high: new(highClock)}
+		zones: new(zoneState)}
 	ts.read, ts.withheld = ts.Read, func(uint8) string { return "" }
 	if w, ok := store.(rouse.Withholding); ok {
 		ts.withheld = w.Withheld
@@ -81,6 +81,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	}
 	o.Engine.Attend = working{ts}.attendRows
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
+	ts.Clock = &HighClock{store: available, latest: ts.Engine.Latest}
 	return ts
 }
 

@@ -8,6 +8,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -78,7 +79,8 @@ func (p *part) start() error {
 	}
 	o.Audit, o.Events = c.Audit()
 	if t := c.Guarded(); t != nil {
-		o.Timers, o.Live, o.Ready, o.Degraded = t, t.Alive, t.Healthy, t.Degraded
+		o.Timers, o.Live, o.Ready = t, t.Alive, t.Healthy
+		o.Degraded = func() error { return errors.Join(t.Degraded(), t.Clock.WasAhead()) }
 	}
 	if s := c.Status(); s != nil {
 		o.Status = s

@@ -54,6 +54,23 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	return nil
 }
 
+// DropLeases deletes leases that have ended.
+func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	now := rouse.Reached(s.clock())
+	for i := range leases {
+		l := &leases[i]
+		if is := s.leases[l.Name]; is.Epoch == l.Epoch && is.Until == l.Until && l.Until <= now {
+			delete(s.leases, l.Name)
+		}
+	}
+	return nil
+}
+
 // Leases returns the leases whose names begin with the prefix.
 func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
 	s.mu.Lock()

@@ -89,8 +89,24 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	return s.lease(ctx, []*call{newCall(s.sql.unlock).text_(owner).array(list)}, nil)
 }
 
-// Leases returns the leases whose names begin with the prefix. Leases are never deleted, because their rows
-// contain the epochs.
+// DropLeases deletes leases that have ended. Other rows of leases are never deleted, because they contain the
+// epochs.
+func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
+	if len(leases) == 0 {
+		return s.usable(ctx)
+	}
+	names, epochs, ends := strs(len(leases), 32), int8s(len(leases)), int8s(len(leases))
+	for i := range leases {
+		names.str(leases[i].Name)
+		epochs.int8(int64(leases[i].Epoch))
+		ends.int8(int64(leases[i].Until))
+	}
+	text := `DELETE FROM ` + s.sql.schema + `.leases l USING unnest($1, $2, $3) u(name, epoch, until)
+WHERE l.name = u.name AND l.epoch = u.epoch AND l.until = u.until AND l.until <= ` + s.sql.schema + `.now_ms()`
+	return s.lease(ctx, []*call{newCall(text).array(names).array(epochs).array(ends)}, nil)
+}
+
+// Leases returns the leases whose names begin with the prefix.
 func (s *Store) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
 	text := `SELECT name, owner, epoch, until, data FROM ` + s.sql.schema + `.leases WHERE name >= $1 AND ($2::text IS NULL OR name < $2) AND epoch > 0 ORDER BY name`
 	c := newCall(text).text_(prefix)

@@ -98,6 +98,31 @@ func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse
 	return out, rouse.Instant(now), nil
 }
 
+// dropScript deletes leases that have ended. ARGV: of each its name, its epoch and its end (8 bytes each).
+var dropScript = newScript(commonText, `local key, now = base .. 'leases', clock()
+loosen()
+for i = 1, #ARGV, 2 do
+  local lease = call('HGET', key, ARGV[i])
+  if lease and sub(lease, 1, 16) == ARGV[i + 1] and parse('>L', lease, 9) <= now then call('HDEL', key, ARGV[i]) end
+end
+return now`)
+
+// DropLeases deletes leases that have ended.
+func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	args := make([]any, 0, 2*len(leases))
+	for i := range leases {
+		is := binary.BigEndian.AppendUint64(nil, leases[i].Epoch)
+		args = append(args, leases[i].Name, binary.BigEndian.AppendUint64(is, uint64(leases[i].Until)))
+	}
+	_, err = s.shards[0].run(ctx, dropScript, args...)
+	return err
+}
+
 // readLease parses what lock.lua writes: epoch:8 end:8 length:4 owner data. An empty text is a lease that
 // never had an owner.
 func readLease(name, text string) (rouse.Lease, error) {

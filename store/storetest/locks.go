@@ -146,6 +146,32 @@ var locks = []sharedSentence{
 		}
 		m.unlock("a")
 	}},
+	{"leases that have ended are deleted if they are as they were read", func(m *sharedBench) {
+		locks, ok := m.shared.(rouse.LeaseDropper)
+		if !ok {
+			return
+		}
+		ended := m.lock("a", short, want("ended", ""), want("taken", ""))
+		m.until(ended[1].Until)
+		live := m.lock("a", time.Hour, want("live", ""))[0]
+		taken := m.lock("b", short, want("taken", ""))[0]
+		m.until(taken.Until)
+		drop := []rouse.Lease{ended[0], ended[1], live, {Name: "none", Epoch: 1}}
+		if err := locks.DropLeases(m.Context(), drop); err != nil {
+			m.Fatal(err)
+		}
+		var left []string
+		for _, l := range m.leases("") {
+			left = append(left, l.Name)
+		}
+		if !slices.Equal(left, []string{"live", "taken"}) {
+			m.Errorf("left are %q", left)
+		}
+		m.is("taken after it was deleted", m.lock("b", time.Hour, want("ended", "of b"))[0], "b", 1, "of b")
+		if err := locks.DropLeases(m.Context(), nil); err != nil {
+			m.Error(err)
+		}
+	}},
 	{"Unlock by another than its owner does nothing", func(m *sharedBench) {
 		first := m.lock("a", time.Hour, want("x", ""))[0]
 		m.unlock("b", "x")

@@ -132,10 +132,15 @@ func (l *leases) proxyTo(t *testing.T) (url string, cut func(bool)) {
 	return s.URL, func(on bool) { mu.Lock(); away = on; mu.Unlock() }
 }
 
-// slowly is a server to which a round trip takes a duration; half of it passes before the request is served.
-func (l *leases) slowly(t *testing.T, trip time.Duration) (url string) {
+// slowly is a server to which a round trip takes a duration, and a read another one; half of it passes before
+// the request is served.
+func (l *leases) slowly(t *testing.T, read, write time.Duration) (url string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		trip := write
+		if r.Method == http.MethodGet {
+			trip = read
+		}
 		time.Sleep(trip / 2)
 		l.ServeHTTP(w, r)
 		time.Sleep(trip / 2)

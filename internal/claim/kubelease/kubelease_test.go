@@ -80,22 +80,22 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 func TestASlowServer(t *testing.T) {
 	server := newLeases(t)
 	o := Options{TTL: leastTTL}
-	a := run(t, kubeconfig(t, server.slowly(t, o.patience()*2/3), ""), "a")
+	a := run(t, kubeconfig(t, server.slowly(t, o.patience()*2/3, o.patience()*2/3), ""), "a")
 	eventually(t, "a leads", a.Leads)
 	if errs := a.failures(); len(errs) > 0 {
 		t.Errorf("%v", errs)
 	}
 }
 
-// A node to which no answer comes in time writes the lease, and does not know it: another one leads once it
-// has ended.
+// A node whose writes are not answered in time writes the lease, and does not know it: another one leads once
+// it has ended.
 func TestALeaseIsHeldByANodeThatKnowsIt(t *testing.T) {
 	if !poll.Long {
 		t.Skip("it takes some leases; ROUSE_LONG=1 runs it")
 	}
 	server := newLeases(t)
 	o := Options{TTL: leastTTL}
-	run(t, kubeconfig(t, server.slowly(t, o.patience()*3/2), ""), "far")
+	run(t, kubeconfig(t, server.slowly(t, 0, o.patience()*3/2), ""), "far")
 	holder := func() string {
 		server.mu.Lock()
 		defer server.mu.Unlock()
