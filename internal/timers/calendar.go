@@ -91,7 +91,7 @@ func usesCalendar(t *rouse.Timer, calendar string) bool {
 }
 
 // eachWithCalendar calls do for every timer of a namespace that uses a calendar.
-func (ts *Timers) eachWithCalendar(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
+func (ts working) eachWithCalendar(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
 	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
 		if usesCalendar(t, calendar) {
 			return do(t)
@@ -213,7 +213,7 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 	if err := ts.access.Require(ctx, access.CalendarsWrite, namespace, "", nil); err != nil {
 		return err
 	}
-	err := ts.eachWithCalendar(access.AsSystem(ctx), namespace, name, func(t *rouse.Timer) error {
+	err := working{ts}.eachWithCalendar(access.AsSystem(ctx), namespace, name, func(t *rouse.Timer) error {
 		return fmt.Errorf("the timer %q uses it: %w", t.Key.Name, rouse.ErrConflict)
 	})
 	if err != nil {

@@ -111,7 +111,7 @@ const (
 func (l *callLines) work(key rouse.Key) {
 	b := backoff.New(firstCallPause, nextCallPause)
 	for calls := l.take(key, nil); len(calls) > 0; calls = l.take(key, calls) {
-		left, out := calls[0].ts.tryCalls(key, calls)
+		left, out := tryCalls(calls[0].ts, key, calls)
 		switch calls = left; out {
 		case callsConflict:
 			b.Pause(context.Background())
@@ -156,7 +156,7 @@ const (
 
 // tryCalls merges calls, in their order, into the timer of their name, and writes it once. It answers all but
 // those that it returns, which have to be tried again.
-func (ts *Timers) tryCalls(key rouse.Key, calls []*call) (left []*call, out callsOutcome) {
+func tryCalls(ts *Timers, key rouse.Key, calls []*call) (left []*call, out callsOutcome) {
 	ctx, cancel := whileWanted(calls)
 	defer cancel()
 	defer ts.Engine.Freeze(key)()
