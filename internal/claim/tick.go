@@ -55,8 +55,8 @@ const (
 	missedBytes = 1 << 20
 )
 
-// confirmTicks is for how many ticks a row has to stay unclaimed before it counts as missed, if that is no longer
-// than half of the time until the delayed clock advances again.
+// confirmTicks is for how many ticks a row has to stay unclaimed before it counts as missed, if that is no
+// longer than half of the time until the delayed clock advances again.
 const confirmTicks = 10
 
 // NewTick returns a strategy on the clocks of a store.
@@ -160,8 +160,8 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 	}
 }
 
-// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with the
-// oldest rows.
+// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with
+// the oldest rows.
 func (t *Tick) unclaimed(ctx context.Context, before rouse.Instant) (map[rouse.Key]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()

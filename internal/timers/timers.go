@@ -48,7 +48,7 @@ type Timers struct {
 	*engine.Engine
 	sight
 	sink      rouse.Sink
-	withheld  func(criticality uint8) string // rouse.Withholding
+	withheld  func(*rouse.Spec) string // rouse.Withholding
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
@@ -62,7 +62,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	available := engine.Available(store)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), opts: o}
-	ts.read, ts.withheld = ts.Read, func(uint8) string { return "" }
+	ts.read, ts.withheld = ts.Read, func(*rouse.Spec) string { return "" }
 	if w, ok := store.(rouse.Withholding); ok {
 		ts.withheld = w.Withheld
 	}
