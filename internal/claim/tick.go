@@ -24,8 +24,8 @@ type TickOptions struct {
 	DelayedEvery time.Duration // interval of its advances; 0 is 1 min
 
 	// Missed is called after each advance of the delayed clock by this node with the number of rows, at
-	// most 1,000, that became visible before that clock and are unclaimed, then and ten ticks later; it should
-	// be 0. This node claims them then, regardless of the first clock. May be nil.
+	// most 1,000, that became visible before that clock and are unclaimed, then and ten ticks later; it
+	// should be 0. This node claims them then, regardless of the first clock. May be nil.
 	Missed func(n int)
 }
 
