@@ -35,7 +35,8 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 	isOut := func(due Instant, manual bool) bool {
 		return slices.ContainsFunc(out, func(o Occurrence) bool { return o.Due == due && o.Manual == manual })
 	}
-	// A process that died after it had sent the occurrence, and before it wrote the outcome, has recorded nothing.
+	// A process that died after it had sent the occurrence, and before it wrote the outcome, has recorded
+	// nothing.
 	const during, before = " while it was being tried", " before an attempt of it was recorded"
 	current, ok := t.Current()
 	if ok = ok && (t.Attempts != 0 || t.Key.Fire != ""); ok {

@@ -338,9 +338,9 @@ type Checked interface {
 
 // Withholding is a store that at times serves only a part of the rows.
 type Withholding interface {
-	// Withheld returns why due rows of a criticality are not claimed at present, as the end of a sentence for
-	// users, or "".
-	Withheld(criticality uint8) string
+	// Withheld returns why due rows of timers with this spec are not claimed at present, as the end of a
+	// sentence for users, or "".
+	Withheld(spec *Spec) string
 }
 
 // Shared is a store that several nodes can use at the same time. If the server of one that is Checked comes

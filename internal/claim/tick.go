@@ -25,8 +25,8 @@ type TickOptions struct {
 	DelayedEvery time.Duration // interval of its advances; 0 is 1 min
 
 	// Missed is called after each advance of the delayed clock by this node with the number of rows, at
-	// most 1,000, that became visible before that clock and are unclaimed, then and ten ticks later; it should
-	// be 0. This node claims them then, regardless of the first clock. May be nil.
+	// most 1,000, that became visible before that clock and are unclaimed, then and ten ticks later; it
+	// should be 0. This node claims them then, regardless of the first clock. May be nil.
 	Missed func(n int)
 }
 
@@ -56,8 +56,8 @@ const (
 	missedBytes = 1 << 20
 )
 
-// confirmTicks is for how many ticks a row has to stay unclaimed before it counts as missed, if that is no longer
-// than half of the time until the delayed clock advances again.
+// confirmTicks is for how many ticks a row has to stay unclaimed before it counts as missed, if that is no
+// longer than half of the time until the delayed clock advances again.
 const confirmTicks = 10
 
 // NewTick returns a strategy on the clocks of a store.
@@ -161,8 +161,8 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 	}
 }
 
-// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with the
-// oldest rows.
+// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with
+// the oldest rows.
 func (t *Tick) unclaimed(ctx context.Context, before rouse.Instant) (map[rouse.Key]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()

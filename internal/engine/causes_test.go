@@ -548,8 +548,8 @@ func TestANamespaceThatNoNodeClaimsIsReported(t *testing.T) {
 // partStore is a store that serves only rows of some criticality.
 type partStore struct{ *flakyStore }
 
-func (s partStore) Withheld(criticality uint8) string {
-	if criticality >= 5 {
+func (s partStore) Withheld(spec *rouse.Spec) string {
+	if spec.Criticality >= 5 {
 		return ""
 	}
 	return "the index is away"

@@ -94,7 +94,8 @@ func (m *memory) tooLate(en *entry, now rouse.Instant) bool {
 	return err == nil && !en.orphan && t.Spec.Deadline != 0 && t.Expired(en.occ, now)
 }
 
-// withdraw returns an entry that was not sent to the wheel of a node that stops, which gives it back from there.
+// withdraw returns an entry that was not sent to the wheel of a node that stops, which gives it back from
+// there.
 func (m *memory) withdraw(en *entry) {
 	en.lane, en.passed = nil, false
 	if en.row.Visible == rouse.Never {

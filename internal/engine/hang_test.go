@@ -62,8 +62,8 @@ func TestNamespacesWhoseTargetsHangLeavePlaces(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// So long it takes at most until rows of slow targets make room in memory: all that are due before
-				// those of the other namespace are read and put off first.
+				// So long it takes at most until rows of slow targets make room in memory: all that are due
+				// before those of the other namespace are read and put off first.
 				time.Sleep(max(hog.warm, 5*time.Second))
 				if most := sink.held.Load(); hog.quotas.Deliveries != 0 && most > hog.quotas.Deliveries {
 					t.Errorf("%d deliveries at a time, quota %d", most, hog.quotas.Deliveries)

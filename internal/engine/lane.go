@@ -102,8 +102,9 @@ func (l *lanes) init(v *env) {
 	l.room = space{max(1, o.MaxRows/outPart), max(1, o.MaxBytes/outPart)}
 }
 
-// outPart and keptPart are the parts of memory, as divisors, that fires which are out, and fires that may stay in
-// the queues of slow lanes, may take. Together they leave room for reading, which stops when a quarter is left.
+// outPart and keptPart are the parts of memory, as divisors, that fires which are out, and fires that may
+// stay in the queues of slow lanes, may take. Together they leave room for reading, which stops when a
+// quarter is left.
 const (
 	outPart  = 2
 	keptPart = 8
@@ -179,9 +180,9 @@ func (l *lanes) places(sh *share) int {
 	return n
 }
 
-// space returns how much memory further fires of a namespace may take while they are out: its share of what all may
-// take. Without it, few fires with large payloads to receivers that hang would fill memory, and nothing more would
-// be read for the others. One fire may be out whatever its size.
+// space returns how much memory further fires of a namespace may take while they are out: its share of what
+// all may take. Without it, few fires with large payloads to receivers that hang would fill memory, and
+// nothing more would be read for the others. One fire may be out whatever its size.
 func (l *lanes) space(sh *share) space {
 	weight := l.weightOf(sh.name)
 	most := func(own, used, room int) int {
@@ -379,8 +380,8 @@ func (ln *lane) rates(kind uint8) (text string) {
 	return text
 }
 
-// pop takes up to n queued entries, and no more once they have so many bytes: high ones before normal ones before
-// low ones, each up to its share of the round.
+// pop takes up to n queued entries, and no more once they have so many bytes: high ones before normal ones
+// before low ones, each up to its share of the round.
 func (ln *lane) pop(take []*entry, n, bytes int) []*entry {
 	now := time.Time{}
 	if ln.all.Rate() != 0 || ln.catchUp.Rate() != 0 {

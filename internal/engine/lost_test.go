@@ -202,8 +202,8 @@ func TestHeldRowsStayInAFullMemory(t *testing.T) {
 
 // TestAFullNodeHidesNothing has two nodes without ownership. The memory of one is full, by the bytes of rows
 // that wait behind a slow delivery: it claims no more than fits, and the other one fires the rest in time.
-// What clients write through the full node is fired by the other one, too. What the full one puts off, as its target
-// hangs, is late by that.
+// What clients write through the full node is fired by the other one, too. What the full one puts off, as its
+// target hangs, is late by that.
 func TestAFullNodeHidesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const size, hold = 50_000, 20 * time.Second

@@ -146,8 +146,12 @@ func (m *memory) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.
 func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
 	if en.busy() {
 		if to != nil && to.Generation == en.row.Generation {
+			was, noted := en.timer, en.noted
 			m.window.update(en, to) // the settle starts from the newer row
 			en.held = held
+			if noted {
+				m.keepWaits(en, was)
+			}
 			return false
 		}
 		inFlight = en.state == sending

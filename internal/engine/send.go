@@ -235,9 +235,9 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	return live, left
 }
 
-// stillTimely removes what must not be sent any more after the calls of the store that come before a send, which
-// may take long: a node that stops sends nothing new, as it may end before the outcome is written, and the
-// deadline of an occurrence may have passed.
+// stillTimely removes what must not be sent any more after the calls of the store that come before a send,
+// which may take long: a node that stops sends nothing new, as it may end before the outcome is written, and
+// the deadline of an occurrence may have passed.
 func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now, stopping := s.Now(), s.stopping.Load()
 	if !stopping && now.Sub(d.at) < noticeable {

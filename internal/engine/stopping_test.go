@@ -113,9 +113,9 @@ func TestADeadlineThatPassesWhileTheStoreIsAsked(t *testing.T) {
 		h.put("a", "@after 3s", deadline(2*time.Second))
 		h.put("b", "@after 3s", deadline(10*time.Second))
 		time.Sleep(2500 * time.Millisecond)
-		store.until = make(chan struct{})
+		end := store.hangs()
 		time.Sleep(4 * time.Second)
-		close(store.until)
+		end()
 		time.Sleep(20 * time.Second)
 		for _, a := range sink.got() {
 			if a.Name != "b" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +18,24 @@ import (
 // hangingStore is a store whose calls can hang until a time.
 type hangingStore struct {
 	*mem.Store
+	mu    sync.Mutex
 	until chan struct{} // closed when calls return
 }
 
+// hangs makes calls hang until the function that it returns is called.
+func (s *hangingStore) hangs() (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = make(chan struct{})
+	return sync.OnceFunc(func() { close(s.until) })
+}
+
 func (s *hangingStore) hang(ctx context.Context) error {
+	s.mu.Lock()
+	until := s.until
+	s.mu.Unlock()
 	select {
-	case <-s.until:
+	case <-until:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -81,10 +94,10 @@ func TestAStoreThatHangsIsTheCause(t *testing.T) {
 						h.put(fmt.Sprint(i), "@every 1s", misfires(rouse.MisfireLatest))
 					}
 					time.Sleep(3500 * time.Millisecond)
-					store.until = make(chan struct{})
+					end := store.hangs()
 					began := h.Now()
 					time.Sleep(length)
-					close(store.until)
+					end()
 					ended := h.Now()
 					time.Sleep(15 * time.Second)
 					missed := 0
@@ -116,8 +129,9 @@ func TestASuspendedProcessIsNoStoreThatHangs(t *testing.T) {
 	}
 }
 
-// TestWhatACrashInterruptedMayHaveArrived: an occurrence that a node sent, and had no time to settle, is given up
-// by its policy like one that was never sent. What rouse tells of it does not deny that it may have arrived.
+// TestWhatACrashInterruptedMayHaveArrived: an occurrence that a node sent, and had no time to settle, is
+// given up by its policy like one that was never sent. What rouse tells of it does not deny that it may have
+// arrived.
 func TestWhatACrashInterruptedMayHaveArrived(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cut := &cuttableStore{Store: mem.New()}

@@ -197,8 +197,8 @@ func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
 	m.enqueue(en, now)
 }
 
-// woken enqueues an entry from the wheel. It is late if this loop is, or if its row was hidden when it was due:
-// by a hold that nothing renewed.
+// woken enqueues an entry from the wheel. It is late if this loop is, or if its row was hidden when it was
+// due: by a hold that nothing renewed.
 func (m *memory) woken(en *entry, now rouse.Instant) {
 	late := now.Sub(en.row.Visible) >= noticeable
 	if late || now.Sub(en.row.Due) >= noticeable && !en.draft {
@@ -231,8 +231,8 @@ func (m *memory) taken(ln *lane, en *entry, now rouse.Instant) {
 	})
 }
 
-// settledLate enqueues an entry whose next occurrence came due before the last one was settled: while the store
-// did not answer, or, which Timer.After finds out, while an attempt took long.
+// settledLate enqueues an entry whose next occurrence came due before the last one was settled: while the
+// store did not answer, or, which Timer.After finds out, while an attempt took long.
 func (m *memory) settledLate(en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) >= noticeable {
 		m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
@@ -240,11 +240,25 @@ func (m *memory) settledLate(en *entry, now rouse.Instant) {
 	m.enqueue(en, now)
 }
 
-// checkedLate records that an entry was taken from its lane a while ago, and is sent only now, after the store
-// was asked.
+// checkedLate records that an entry was taken from its lane a while ago, and is sent only now, after the
+// store was asked.
 func (m *memory) checkedLate(en *entry, now rouse.Instant) {
 	en.sent = now
 	m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
+}
+
+// keepWaits keeps the waits that were noted of an entry in memory when a newer version of its row comes, such
+// as one with a renewed hold.
+func (m *memory) keepWaits(en *entry, was *rouse.Timer) {
+	t, err := m.decoded(en)
+	if err != nil || was == nil || t.Due != was.Due {
+		return
+	}
+	to := *t
+	for _, w := range was.Waits {
+		to.Waited(w.Cause, w.From, w.To)
+	}
+	en.timer, en.noted = &to, true
 }
 
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given

@@ -167,7 +167,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	in := ts.Engine.HolderOf(&look) // in the store a visible time may be the end of a hold
 	visible := look.Visible
 	p := ts.Engine.Progress(t.Key)
-	withheld := ts.withheld(t.Spec.Criticality)
+	withheld := ts.withheld(&t.Spec)
 	obstacle := ""
 	if o, ok := ts.sink.(rouse.Obstructed); ok {
 		obstacle = o.Obstacle(t.Key.Namespace, &t.Spec)
@@ -233,7 +233,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 }
 
 // cureWithheld is the cure of rouse.Withholding.
-const cureWithheld = "see the Redis of index, and rouse doctor; a timer of a higher criticality does not wait for it"
+const cureWithheld = "see the Redis of index, and rouse doctor; more critical timers do not wait for it"
 
 func attempts(n uint32) string {
 	if n == 1 {

@@ -51,7 +51,7 @@ type Timers struct {
 	sight
 	sink      rouse.Sink
 	Clock     *HighClock
-	withheld  func(criticality uint8) string // rouse.Withholding
+	withheld  func(*rouse.Spec) string // rouse.Withholding
 	schedules *schedulecache.Cache
 	opts      Options
 	writings  *scratch.Slices[writing] // of creates that are being written
@@ -68,7 +68,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{store: available, access: o.Access, admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil && o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
 		zones: new(zoneState)}
-	ts.read, ts.withheld = ts.Read, func(uint8) string { return "" }
+	ts.read, ts.withheld = ts.Read, func(*rouse.Spec) string { return "" }
 	if w, ok := store.(rouse.Withholding); ok {
 		ts.withheld = w.Withheld
 	}

@@ -242,8 +242,8 @@ type Record struct {
 }
 
 // Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter. A
-// Kind that begins with "server", "store" or "clock", alone or before a hyphen, is the cause of no record that
-// blames another of these.
+// Kind that begins with "server", "store" or "clock", alone or before a hyphen, is the cause of no record
+// that blames another of these.
 type Fault struct {
 	FID    string        `json:"fid"`
 	Kind   string        `json:"kind"`

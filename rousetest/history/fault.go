@@ -48,7 +48,8 @@ func newWindows(h *History, felt time.Duration, of func(*Fault) bool) windows {
 	return w
 }
 
-// blames maps the causes that need a fault to the word that kinds of faults begin with which can be that cause.
+// blames maps the causes that need a fault to the word that kinds of faults begin with which can be that
+// cause.
 var blames = map[string]string{"server_down": "server", "store_unavailable": "store", "clock_moved": "clock"}
 
 // explains returns the windows of the faults that can have had each of these causes: those whose kind names

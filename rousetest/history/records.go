@@ -126,9 +126,9 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	}
 }
 
-// cutOff reports whether an attempt was answered ok only after its timer had been deleted or replaced, and the
-// record is that of this end. It is so if the attempt had been accepted, or if the answer to the write reported
-// it as in flight, or may have.
+// cutOff reports whether an attempt was answered ok only after its timer had been deleted or replaced, and
+// the record is that of this end. It is so if the attempt had been accepted, or if the answer to the write
+// reported it as in flight, or may have.
 func (g *generation) cutOff(a *arrival, records []account) bool {
 	if !slices.ContainsFunc(records, func(r account) bool { return r.Ending == Skipped && r.overtaken() }) {
 		return false

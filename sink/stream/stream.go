@@ -143,8 +143,8 @@ func New(o Options) *Sink {
 	return s
 }
 
-// Drain defers fires that wait for a subscriber, and all that come later: a node that stops sends nothing new.
-// Subscribers keep what they have.
+// Drain defers fires that wait for a subscriber, and all that come later: a node that stops sends nothing
+// new. Subscribers keep what they have.
 func (s *Sink) Drain() { s.hub.Drain(nil) }
 
 // Close ends all subscriptions and defers later deliveries. It does not wait: a subscription ends when its

@@ -167,8 +167,8 @@ func New(o Options) *Sink {
 	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}, inflight: inflight{most: o.AddressRequests}}
 }
 
-// Drain makes deliveries of several requests end with the one that they are making, and defer the rest: a node
-// that stops sends nothing new.
+// Drain makes deliveries of several requests end with the one that they are making, and defer the rest: a
+// node that stops sends nothing new.
 func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.

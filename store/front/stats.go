@@ -3,6 +3,8 @@ package front
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/rousehq/rouse"
 )
 
 // Modes of a store.
@@ -43,9 +45,9 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Withheld returns why rows of a criticality wait for the index, or "".
-func (s *Store) Withheld(criticality uint8) string {
-	st := s.Stats()
+// Withheld returns why rows of the criticality of a spec wait for the index, or "".
+func (s *Store) Withheld(spec *rouse.Spec) string {
+	st, criticality := s.Stats(), spec.Criticality
 	if criticality >= s.o.Criticality || int(criticality) >= st.Level {
 		return ""
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestWhatIsWithheld: while the index is away, or being filled, what is not served is what a claim leaves out.
+// TestWhatIsWithheld: while the index is away, or being filled, what is not served is what a claim leaves
+// out.
 func TestWhatIsWithheld(t *testing.T) {
 	const all, none = 0, rouse.MaxCriticality + 1
 	for name, of := range map[string]struct {
@@ -26,7 +27,7 @@ func TestWhatIsWithheld(t *testing.T) {
 		s := &Store{o: Options{Criticality: of.least}}
 		s.state.at = of.at
 		for c := range uint8(none) {
-			why := s.Withheld(c)
+			why := s.Withheld(&rouse.Spec{Criticality: c})
 			if (why == "") != (c >= of.from) || why != "" && !strings.Contains(why, of.why) {
 				t.Errorf("%s: criticality %d: %q", name, c, why)
 			}
