@@ -14,8 +14,8 @@ import (
 )
 
 // bodyVersion is the first byte of a row's body. A reader refuses unknown versions. A new field needs a new
-// version, and readers continue to support the old ones. A new version, or a new part, needs new formats of the
-// stores (forms_test.go): programs that do not read it must not open them.
+// version, and readers continue to support the old ones. A new version, or a new part, needs new formats of
+// the stores (forms_test.go): programs that do not read it must not open them.
 const bodyVersion = 2
 
 // recordVersion is the same for records.
@@ -172,7 +172,7 @@ func pausedBefore(t *Timer) (at Instant, plain bool) {
 
 // ReadBeforePauses reports whether programs that do not know partPauses read the timer's row: those of the
 // versions before 6 of PostgreSQL's schema.
-func (t *Timer) ReadBeforePauses() bool {
+func ReadBeforePauses(t *Timer) bool {
 	_, plain := pausedBefore(t)
 	return plain
 }

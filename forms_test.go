@@ -10,9 +10,10 @@ import (
 )
 
 // forms are the forms in which this version writes rows and records, each with the formats of the stores that
-// were raised with it: a program opens no store with a newer format than it knows, so it meets no forms that it
-// does not know. A new form is a new line, in which every format is greater. A migration of PostgreSQL then
-// begins with "-- compatible:" and its own number, unless rows without the new part have the form of before.
+// were raised with it: a program opens no store with a newer format than it knows, so it meets no forms that
+// it does not know. A new form is a new line, in which every format is greater. A migration of PostgreSQL
+// then begins with "-- compatible:" and its own number, unless rows without the new part have the form of
+// before.
 var forms = []struct {
 	body, record                    int
 	parts                           uint64

@@ -310,9 +310,9 @@ type History interface {
 	TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error)
 
 	// Trim deletes records that ended before the given time, at least in whole hours, and the oldest hours
-	// beyond max records (0: no such bound): an hour goes when the later ones have that many, so the newest max
-	// records stay, with the rest of the hour of the oldest of them. It returns how many records it deleted,
-	// which may be an estimate.
+	// beyond max records (0: no such bound): an hour goes when the later ones have that many, so the newest
+	// max records stay, with the rest of the hour of the oldest of them. It returns how many records it
+	// deleted, which may be an estimate.
 	Trim(ctx context.Context, before Instant, max int64) (int64, error)
 }
 

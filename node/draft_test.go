@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 )
 
-// TestDraftsKeepQuotas: a timer that SQL has written is taken up only as far as its namespace has room for it, and
-// is paused, with a record, beyond that.
+// TestDraftsKeepQuotas: a timer that SQL has written is taken up only as far as its namespace has room for
+// it, and is paused, with a record, beyond that.
 func TestDraftsKeepQuotas(t *testing.T) {
 	cfg := config(t, "mem:")
 	cfg.Access = accessKeys

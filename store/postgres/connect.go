@@ -34,13 +34,13 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
-// pingIdle is how long a connection has been idle when it is tested before its next call, because a server or a
-// pooler may have closed it: the connections that polls keep busy need no test.
+// pingIdle is how long a connection has been idle when it is tested before its next call, because a server or
+// a pooler may have closed it: the connections that polls keep busy need no test.
 const pingIdle = 2 * time.Second
 
-// raiseRevisions makes revisions continue above all that were given before a failover or a restore, if there was
-// one, so that none is given twice. A standby that was promoted may have lost changes, and with them the values
-// that the sequence had at the primary; so has a server or a schema that was restored.
+// raiseRevisions makes revisions continue above all that were given before a failover or a restore, if there
+// was one, so that none is given twice. A standby that was promoted may have lost changes, and with them the
+// values that the sequence had at the primary; so has a server or a schema that was restored.
 func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`, quote(o.Schema), int64(lostRevisions))
 	err := on.Exec(ctx, sql).Close()

@@ -170,9 +170,9 @@ func (s schemaState) check(o *Options, latest int) error {
 	return nil
 }
 
-// misfit is why an open store does not work with the schema, which was migrated while it is used. Each call about
-// leases, which a node makes all the time, checks that: with such a schema it fails, so that the node loses its
-// leases, and calls about timers fail until the version is right again.
+// misfit is why an open store does not work with the schema, which was migrated while it is used. Each call
+// about leases, which a node makes all the time, checks that: with such a schema it fails, so that the node
+// loses its leases, and calls about timers fail until the version is right again.
 type misfit struct{ err atomic.Pointer[error] }
 
 func (m *misfit) get() error {
@@ -191,8 +191,8 @@ func (m *misfit) set(err error) {
 	}
 }
 
-// changed reports whether the error can mean that the schema was migrated: the check of its version failed, or
-// something is missing.
+// changed reports whether the error can mean that the schema was migrated: the check of its version failed,
+// or something is missing.
 func changed(err error) bool {
 	switch state(err) {
 	case "22012", "3F000", "42P01", "42883":
@@ -301,8 +301,8 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 	return true, run(`COMMIT`)
 }
 
-// pausesVersion is the first version whose programs read all rows of timers that were paused with an occurrence
-// in progress.
+// pausesVersion is the first version whose programs read all rows of timers that were paused with an
+// occurrence in progress.
 const pausesVersion = 6
 
 // checkPauses refuses to go below pausesVersion with rows that programs of the version below do not read.
@@ -319,7 +319,7 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 		for _, row := range r.Rows {
 			after = rouse.Key{Namespace: string(row[0]), Name: string(row[1]), Fire: string(row[2])}
 			t, err := rouse.DecodeTimer(&rouse.Row{Key: after, State: rouse.State(readInt(row[3])), Body: row[4]})
-			if err == nil && !t.ReadBeforePauses() {
+			if err == nil && !rouse.ReadBeforePauses(&t) {
 				if n++; n == 1 {
 					first = after.Namespace + "/" + after.Name
 				}

@@ -27,8 +27,8 @@ var sessionSettings = [][]string{
 		"check_function_bodies = off", "from_collapse_limit = 1", "constraint_exclusion = on", "synchronous_commit = 'local'"},
 }
 
-// TestSettingsOfSessions: what an administrator sets for the role or the database changes nothing, for nodes that
-// start together, and for users' transactions.
+// TestSettingsOfSessions: what an administrator sets for the role or the database changes nothing, for nodes
+// that start together, and for users' transactions.
 func TestSettingsOfSessions(t *testing.T) {
 	for _, settings := range sessionSettings {
 		t.Run(settings[0], func(t *testing.T) {

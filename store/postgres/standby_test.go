@@ -43,8 +43,8 @@ func TestRevisionsDoNotGoBackAfterAFailover(t *testing.T) {
 	}
 }
 
-// TestRevisionsDoNotGoBackAfterARestore: a copy of a database, which is older than what clients have seen, raises
-// revisions when it is opened first, and only then.
+// TestRevisionsDoNotGoBackAfterARestore: a copy of a database, which is older than what clients have seen,
+// raises revisions when it is opened first, and only then.
 func TestRevisionsDoNotGoBackAfterARestore(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)

@@ -146,8 +146,8 @@ var binaryResults = []int16{1}
 
 // exchange sends calls after the settings of their transaction, in one round trip, and passes the rows of
 // call i to read, which must not keep them. They are one transaction, because the server commits at the one
-// Sync at their end. When it returns without an error, the transaction is committed. Calls for which the server
-// has done nothing, because it had closed the connection before, are sent again on another one.
+// Sync at their end. When it returns without an error, the transaction is committed. Calls for which the
+// server has done nothing, because it had closed the connection before, are sent again on another one.
 func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
 	for try := int32(0); ; try++ {
 		conn, err := pool.Acquire(ctx)

@@ -19,9 +19,20 @@ serve
 rouse create kept --schedule 2099-01-01T00:00:00Z --target https://example.com/
 stop
 
+# From here on there is a systemd, of which nothing but the orders is seen.
+mkdir -p /run/systemd/system /usr/local/sbin
+printf '#!/bin/sh\necho "$@" >>/tmp/orders\n' >/usr/local/sbin/systemctl
+chmod 0755 /usr/local/sbin/systemctl
+export PATH="/usr/local/sbin:$PATH"
+ordered() { # what systemd was told, and not told, since the last time
+	grep -q "$1" /tmp/orders && ! grep -q "$2" /tmp/orders || fail "not $1, or $2: $(cat /tmp/orders)"
+	rm /tmp/orders
+}
+
 # An update keeps what the administrator changed, and the timers.
 echo '# changed' >> /etc/rouse/rouse.yaml
 dpkg -i /newer.deb
+ordered try-restart enable
 grep -q '# changed' /etc/rouse/rouse.yaml || fail "the update replaced the configuration"
 [ "$(stat -c '%U:%G %a' /etc/rouse/rouse.yaml)" = "root:rouse 640" ] || fail "the update changed the rights of the configuration"
 serve
@@ -30,14 +41,23 @@ stop
 
 # A removal keeps configuration, timers and the user; a second installation finds them.
 dpkg -r rouse
+ordered "disable --now" enable
 [ ! -e /usr/bin/rouse ] || fail "the binary is there after the removal"
 [ -e /etc/rouse/rouse.yaml ] && [ -n "$(ls -A /var/lib/rouse)" ] && getent passwd rouse >/dev/null || fail "the removal deleted configuration, timers or user"
 dpkg -i /newer.deb
+ordered "^enable rouse" try-restart
 serve
 rouse get kept >/dev/null
 stop
 
+# An update is complete without the configuration, and does not end the server.
+mv /etc/rouse/rouse.yaml /tmp/rouse.yaml
+dpkg -i /newer.deb 2>/tmp/log || fail "$(cat /tmp/log)"
+grep -q "rouse.yaml is missing" /tmp/log || fail "$(cat /tmp/log)"
+ordered daemon-reload restart
+mv /tmp/rouse.yaml /etc/rouse/rouse.yaml
+
 dpkg -P rouse
 getent passwd rouse && fail "the user is there after the purge"
 getent group rouse && fail "the group is there after the purge"
-rm -rf /tmp/log /rouse.deb /newer.deb
+rm -rf /tmp/log /tmp/orders /usr/local/sbin/systemctl /rouse.deb /newer.deb
