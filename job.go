@@ -12,7 +12,7 @@ type Job struct {
 	Namespace string // Everywhere: its timers are of all namespaces
 	ID        string // unique in the namespace; those of bulk changes are in the order of their creation
 	Kind      JobKind
-	Action    string // of a bulk change, such as delete; of an evaluation, why it is made: an EvaluateReason
+	Action    string // of a bulk change, such as delete; of an evaluation, why it is made: EvaluateZones
 	Calendar  string // of a calendar's job: its name
 	Query     Query  // of a bulk change
 	By        string // id of the principal that asked for it; empty: access control was off
@@ -63,17 +63,12 @@ type JobKind string
 const (
 	JobBulk     JobKind = "bulk"     // one action on all timers, or dead letters, that match
 	JobCalendar JobKind = "calendar" // moves the timers that use a calendar to their due times by its new days
-	JobEvaluate JobKind = "evaluate" // moves all timers to their due times by their schedules, as if those were read for the first time
+	JobEvaluate JobKind = "evaluate" // moves timers in time zones to their due times, as if their schedules were read for the first time
 )
 
-// EvaluateReason is why all timers are moved to their due times.
-type EvaluateReason string
-
-// The reasons. There is one job of each, which begins again.
-const (
-	EvaluateZones EvaluateReason = "time_zones" // the rules of time zones have changed
-	EvaluateClock EvaluateReason = "clock"      // the store's clock was ahead
-)
+// EvaluateZones is the action of the evaluation after the rules of time zones have changed. A store has one
+// such job, which the next change begins again.
+const EvaluateZones = "time_zones"
 
 // JobState is how far a job is.
 type JobState string

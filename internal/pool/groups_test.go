@@ -314,8 +314,8 @@ func TestUnknownWorkersAreTrouble(t *testing.T) {
 	})
 }
 
-// TestAnswersAreNoFailures checks that an error which is an answer, such as that a queue is in use, is not told
-// to be over.
+// TestAnswersAreNoFailures checks that an error which is an answer, such as that a queue is in use, is not
+// told to be over.
 func TestAnswersAreNoFailures(t *testing.T) {
 	var log strings.Builder
 	l := failureLog{log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -78,7 +78,7 @@ func (ts working) calendarWork(j *jobRow) *work {
 		wants: uses,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
-			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, "") })
+			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, 0) })
 			return errs
 		},
 		part: 100,

@@ -79,7 +79,8 @@ func (h *HighClock) Back() rouse.Instant {
 	return 0
 }
 
-// WasAhead returns that the clock was ahead, which operators should know although timers fire; nil: it was not.
+// WasAhead returns that the clock was ahead, which operators should know although timers fire; nil: it was
+// not.
 func (h *HighClock) WasAhead() error {
 	if from := h.Back(); from != 0 {
 		return fmt.Errorf("the store's clock was ahead: it showed %v before it was set back; %s", from, cureClock)

@@ -8,52 +8,23 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
-	"github.com/rousehq/rouse/internal/audit"
-	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Evaluate begins a job that moves all timers whose next occurrence is not due yet, and not in progress, to
-// the due time that they would have if they were written now: with their anchors, pauses and skips. It
-// returns when the job has ended, or after 10 s, or when ctx ends: then the job goes on. A job for the same
-// reason that is not done yet begins again.
-func (ts *Timers) Evaluate(ctx context.Context, reason rouse.EvaluateReason) (rouse.Job, error) {
-	if err := ts.Engine.Ready(ctx); err != nil {
-		return rouse.Job{}, err
-	}
-	if err := ts.access.Require(ctx, access.ClockAdvance, "", "", nil); err != nil {
-		return rouse.Job{}, err
-	}
-	jobs := working{ts}
-	j := jobs.newEvaluation(ctx, reason)
-	t, err := j.timer(ts.Engine.Latest())
-	if err != nil {
-		return rouse.Job{}, err
-	}
-	row := t.Row()
-	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: rouse.AnyRevision, To: &row}})
-	if err != nil {
-		return rouse.Job{}, err
-	}
-	audit.Touched(ctx, rouse.Everywhere, "job "+j.Job.ID, before(rouse.AnyRevision, out.Existed), out.Revision)
-	return jobs.awaitJob(ctx, &j)
-}
+// evaluateID is the id of the evaluation, which the next one writes again.
+const evaluateID = "evaluate-" + rouse.EvaluateZones
 
-// evaluateID begins the ids of evaluations. Each reason has one, which the next one writes again.
-const evaluateID = "evaluate-"
-
-func (ts working) newEvaluation(ctx context.Context, reason rouse.EvaluateReason) jobRow {
-	id := evaluateID + string(reason)
-	j := ts.newJob(ctx, rouse.JobEvaluate, rouse.Everywhere, id, rouse.BucketOf(rouse.JobKey(rouse.Everywhere, id), ts.opts.Engine.Buckets))
-	j.Job.Action = string(reason)
+// newEvaluation returns a job that moves all timers whose next occurrence is not due yet, and not in
+// progress, to the due time that they would have if they were written now: with their anchors, pauses and
+// skips.
+func (ts working) newEvaluation(ctx context.Context) jobRow {
+	j := ts.newJob(ctx, rouse.JobEvaluate, rouse.Everywhere, evaluateID, rouse.BucketOf(rouse.JobKey(rouse.Everywhere, evaluateID), ts.opts.Engine.Buckets))
+	j.Job.Action = rouse.EvaluateZones
 	return j
 }
 
 // evaluateWork is the work of an evaluation.
 func (ts working) evaluateWork(j *jobRow) *work {
-	reason := rouse.EvaluateReason(j.Job.Action)
-	wants := func(_ context.Context, t *rouse.Timer) bool {
-		return reason != rouse.EvaluateZones || mayUseZone(&t.Spec)
-	}
+	wants := func(_ context.Context, t *rouse.Timer) bool { return mayUseZone(&t.Spec) }
 	if j.Cursor == (rouse.Key{}) {
 		ts.schedules.Clear()
 	}
@@ -64,7 +35,7 @@ func (ts working) evaluateWork(j *jobRow) *work {
 		wants: wants,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
-			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, reason) })
+			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, zoneShift) })
 			return errs
 		},
 		part: 100,
@@ -81,21 +52,18 @@ func mayUseZone(s *rouse.Spec) bool {
 	return uses
 }
 
-// replan moves a timer to its due time by its schedule as it is now; errNoMatch: it has that. The reason is
-// that of an evaluation, or empty for a change of a calendar.
-func (ts working) replan(ctx context.Context, key rouse.Key, reason rouse.EvaluateReason) error {
+// replan moves a timer to its due time by its schedule as it is now; errNoMatch: it has that. shift is as
+// in skippedUntil.
+func (ts working) replan(ctx context.Context, key rouse.Key, shift time.Duration) error {
 	moved := false
 	_, err := ts.editTimer(ctx, access.CalendarsWrite, key, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		moved = false
 		now := ts.Engine.Latest()
-		if reason == rouse.EvaluateClock {
-			t.Anchor = min(t.Anchor, now) // intervals, and delays, begin when the clock is right
-		}
 		s, err := ts.replanned(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
-		skipped, err := ts.skippedUntil(ctx, t, now, s, reason)
+		skipped, err := ts.skippedUntil(ctx, t, now, s, shift)
 		if err != nil {
 			return rouse.Step{}, err
 		}
@@ -120,9 +88,9 @@ func (ts working) replanned(t *rouse.Timer) (rouse.Schedule, error) {
 const zoneShift = 26 * time.Hour
 
 // skippedUntil returns up to when a client has skipped the next occurrences of a timer, by its history; 0 if
-// it has not. The history may have been removed by then: a due time that is further in the future than a
-// change of rules can move it has been skipped to, too.
-func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule, reason rouse.EvaluateReason) (rouse.Instant, error) {
+// it has not. The history may have been removed by then: a due time that is further in the future than the
+// shift that a change may have made has been skipped to, too; 0: it may have made any.
+func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule, shift time.Duration) (rouse.Instant, error) {
 	first, ok, _ := rouse.Look(s, now)
 	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
 		return 0, nil
@@ -137,8 +105,8 @@ func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.In
 			return last, nil
 		}
 	}
-	if reason == rouse.EvaluateZones && first.Sub(now) > zoneShift && t.Due.Sub(first) > zoneShift {
-		return t.Due.Add(-2 * zoneShift), nil
+	if shift > 0 && first.Sub(now) > shift && t.Due.Sub(first) > shift {
+		return t.Due.Add(-2 * shift), nil
 	}
 	return 0, nil
 }

@@ -209,7 +209,7 @@ func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint6
 	if !moves {
 		return c, nil
 	}
-	j := working(ts).newEvaluation(ctx, rouse.EvaluateZones)
+	j := working(ts).newEvaluation(ctx)
 	j.Zones = map[string]string{}
 	for name := range note.Past {
 		j.Zones[name] = note.Rules[name]

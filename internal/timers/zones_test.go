@@ -74,7 +74,7 @@ func TestDueTimesFollowTheRulesOfTheirZones(t *testing.T) {
 		if z := ts.ZoneStatus(); len(z.Zones) != 1 || z.Zones[0] != "America/Asuncion" || z.Changed == 0 || len(z.Behind) != 0 {
 			t.Errorf("after a start with other rules: %+v", z)
 		}
-		job, err := ts.Job(t.Context(), rouse.Everywhere, evaluateID+string(rouse.EvaluateZones))
+		job, err := ts.Job(t.Context(), rouse.Everywhere, evaluateID)
 		if err != nil || job.State != rouse.JobDone || job.Changed != 1 {
 			t.Errorf("%+v, %v", job, err)
 		}

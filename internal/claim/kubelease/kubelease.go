@@ -151,8 +151,8 @@ func (e *Elector) round(ctx context.Context) error {
 		e.saw(l, time.Time{})
 	}
 	l := e.seen
-	// A lease whose answer did not arrive in time belongs to no node: this node does not lead by it, and does not
-	// renew it, so that a node to which answers come in time can take it.
+	// A lease whose answer did not arrive in time belongs to no node: this node does not lead by it, and does
+	// not renew it, so that a node to which answers come in time can take it.
 	own := l.holder() == e.o.Identity && (!e.unknown || e.Leads())
 	if l.holder() != "" && !own && boottime.Since(e.unchanged) < l.lasts() {
 		return nil // the holder's time is not over

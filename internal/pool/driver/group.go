@@ -2,8 +2,8 @@ package driver
 
 import "strings"
 
-// groupMark separates namespace and key in the key of a group of one namespace. No UTF-8 contains it, so such a
-// group is never taken for one that namespaces share, whatever their keys are.
+// groupMark separates namespace and key in the key of a group of one namespace. No UTF-8 contains it, so such
+// a group is never taken for one that namespaces share, whatever their keys are.
 const groupMark = "\xff"
 
 // GroupOf returns the key of the group of a namespace for the requests of a key.
