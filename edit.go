@@ -486,25 +486,19 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 // SetRight lets a timer go on by the present clock after the store's clock was ahead: it moves to the first
 // occurrence after now, a retry that waits since then is due now, and so is what was held at that time.
 // stored is the visible time in the store, or less. It reports whether anything is different. s counts from
-// t.Anchor; a one-shot timer needs it only if that is new.
+// t.Anchor; a timer whose next occurrence is not in the future needs none.
 func SetRight(t *Timer, now Instant, s Schedule, stored Instant) bool {
 	if t.Token != 0 || t.Attempts == 0 && t.Over() {
 		return false
 	}
 	if n := len(t.Failures); t.Attempts != 0 {
-		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now {
+		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now || t.parks() {
 			return false
 		}
 		t.Visible = now
 		return true
 	}
-	was := t.Due
-	if s != nil && !t.Spec.Recurring() {
-		if due, ok := s.Next(now); ok && due < t.Due {
-			t.Due = due
-		}
-	}
-	if !t.Replan(now, 0, s) && t.Due == was && stored <= max(now, t.rest(now)) {
+	if !t.Replan(now, 0, s) && stored <= max(now, t.rest(now)) {
 		return false
 	}
 	t.Visible = t.rest(now)

@@ -242,7 +242,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 		through = relay.NewSink(n.deliver, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
 	least, free := cfg.minInterval()
-	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Audit: n.audit, Quotas: n.quotas, Compile: schedule.Compile, Zones: timers.Zones{Rules: schedule.Rules, Reload: schedule.ReloadZones}, MinInterval: least, AnyInterval: free, MaxTimeout: cfg.maxTimeout(), Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
+	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Audit: n.audit, Quotas: n.quotas, Compile: schedule.Compile, Zones: n.zones(), MinInterval: least, AnyInterval: free, MaxTimeout: cfg.maxTimeout(), Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
 	n.timers = n.guarded.Unguarded()
 	n.metrics.now = n.timers.Now
 	n.metrics.watch(n.timers, n.store)
@@ -393,3 +393,15 @@ func (n *Node) Healthy() error {
 // Timers returns what the node's methods are made of, for what they do not offer: other namespaces, batches,
 // bulk changes, calendars. The program may do everything, whatever access control decides for clients.
 func (n *Node) Timers() *timers.Timers { return n.timers }
+
+// zones are the rules of time zones of this machine.
+func (n *Node) zones() timers.Zones {
+	z := timers.Zones{Rules: schedule.Rules, Reload: schedule.ReloadZones}
+	if nodes := n.cluster.nodes; nodes != nil {
+		z.Alone = func(ctx context.Context) bool {
+			list, err := nodes(ctx)
+			return err == nil && len(list) <= 1
+		}
+	}
+	return z
+}

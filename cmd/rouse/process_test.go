@@ -104,6 +104,28 @@ func short(ts *testscript.TestScript, args []string) *exec.Cmd {
 	return command(ts, dir, args)
 }
 
+// captureCommand sets variables to what the named groups of a regular expression match in the last command's
+// standard output.
+func captureCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: capture REGEXP")
+	}
+	if text := ts.ReadFile("stdout"); !setVariables(ts, regexp.MustCompile(args[0]), text) {
+		ts.Fatalf("no match for %s in:\n%s", args[0], text)
+	}
+}
+
+// setVariables sets variables to what the named groups match, and reports whether the expression does.
+func setVariables(ts *testscript.TestScript, want *regexp.Regexp, text string) bool {
+	m := want.FindStringSubmatch(text)
+	for i, name := range want.SubexpNames() {
+		if m != nil && name != "" {
+			ts.Setenv(name, m[i])
+		}
+	}
+	return m != nil
+}
+
 func awaitCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: await NAME REGEXP")
@@ -115,12 +137,7 @@ func awaitCommand(ts *testscript.TestScript, _ bool, args []string) {
 		p.mu.Lock()
 		text, more := p.out.String()+p.err.String(), p.more
 		p.mu.Unlock()
-		if m := want.FindStringSubmatch(text); m != nil {
-			for i, name := range want.SubexpNames() {
-				if name != "" {
-					ts.Setenv(name, m[i])
-				}
-			}
+		if setVariables(ts, want, text) {
 			return
 		}
 		select {

@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"start": startCommand, "await": awaitCommand, "finish": finishCommand, "signal": signalCommand, "until": untilCommand,
 			"untilended": untilEndedCommand, "untilprinted": untilPrintedCommand, "exit": exitCommand,
-			"silent": silentCommand, "taken": takenCommand,
+			"silent": silentCommand, "taken": takenCommand, "capture": captureCommand,
 		},
 	})
 }

@@ -109,7 +109,7 @@ func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 		case <-next.C:
 		}
 		won, _, err := t.clock.advance(ctx)
-		if err != nil && ctx.Err() != nil && time.Since(t.clock.tried) < cutShort {
+		if err != nil && ctx.Err() != nil && boottime.Since(t.clock.tried) < cutShort {
 			return rouse.Grant{}, done, ctx.Err()
 		}
 		if err != nil {

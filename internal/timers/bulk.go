@@ -113,13 +113,9 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return err
 	}
 	told := 0
-	err = jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
+	return jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
 		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
 	})
-	if err == nil && r.Action == "replan" && r.selectsAll() {
-		return ts.Clock.accept(ctx)
-	}
-	return err
 }
 
 // progressOf returns the progress of a job, of whose failures some have been told.

@@ -100,6 +100,12 @@ func (h *HighClock) accept(ctx context.Context) error {
 	return err
 }
 
+// hasRepairedClock reports whether a job that has ended has set all timers of the store right.
+func (ts working) hasRepairedClock(ctx context.Context, j *jobRow) bool {
+	return j.Job.State == rouse.JobDone && j.Job.Failed == 0 && j.Bulk != nil && j.Bulk.Action == "replan" && j.Bulk.selectsAll() &&
+		ts.access.Allows(j.Caller.As(ctx), access.TimersReschedule, "", "", nil)
+}
+
 // replanNow moves a timer to its due time by the present clock, and a row whose hold or retry belongs to a
 // time when the clock was ahead; errNoMatch: it needs nothing.
 func replanNow(ctx context.Context, ts *Timers, row *rouse.Timer) error {
@@ -107,16 +113,13 @@ func replanNow(ctx context.Context, ts *Timers, row *rouse.Timer) error {
 	hold := max(ts.opts.Engine.Hold, clockSlack)
 	_, err := ts.editTimer(ctx, access.TimersReschedule, row.Key, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		now := ts.Engine.Latest()
+		t.Anchor = min(t.Anchor, now) // it counts from a time that the clock should not have shown
 		var s rouse.Schedule
-		var err error
-		if t.Anchor > now { // it counts from a time that the clock should not have shown
-			t.Anchor = now
-			s, err = ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: now})
-		} else if t.Spec.Recurring() {
-			s, err = ts.schedules.Of(t)
-		}
-		if err != nil {
-			return rouse.Step{}, err
+		if t.Due > now && t.Due != rouse.Never {
+			var err error
+			if s, err = (working{ts}).replanned(t); err != nil {
+				return rouse.Step{}, err
+			}
 		}
 		if moved = rouse.SetRight(t, now, s, row.Visible.Add(-2*hold)); !moved {
 			return rouse.Step{Keep: true}, nil

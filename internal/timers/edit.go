@@ -443,6 +443,9 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 				if fenced, err = ts.Engine.Fence(ctx, &was, stored); err != nil {
 					return edited{}, err
 				}
+				if fenced == 0 && !b.Pause(ctx) {
+					return edited{}, ctx.Err()
+				}
 				continue
 			}
 			w.Plain, w.Renews = in.Fit(&was, step.To), in.Out

@@ -20,12 +20,25 @@ import (
 type otherRules struct {
 	mu         sync.Mutex
 	of, loaded map[string]string // on the disk, and as Reload has found them
+	alone      bool              // the node has no others
 }
 
 func (o *otherRules) swap(of map[string]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.of = of
+}
+
+func (o *otherRules) setAlone() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.alone = true
+}
+
+func (o *otherRules) isAlone() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.alone
 }
 
 func (o *otherRules) compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {

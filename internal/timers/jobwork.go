@@ -99,6 +99,8 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 	}
 	if errors.Is(err, errOtherwise) { // then its row has its end already, and gets the counts
 		err = nil
+	} else if err == nil && ts.hasRepairedClock(ctx, &j) {
+		err = ts.Clock.accept(ctx)
 	}
 	at := ts.nextTurn(&j, pause, err)
 	return rouse.Step{Keep: true}, ts.saveJob(ctx, &was, &j, at)

@@ -22,8 +22,8 @@ import (
 // Nodes on machines with different rules must not move timers to and fro. So each zone goes through each of
 // its rules once: a node whose rules the note had before is behind the others. It changes nothing, reports
 // that, and leaves the job to others. What it advances in the meantime, by its older rules, is moved again
-// when it has the others'. A node that has its store alone cannot be behind: its rules count, also if they
-// were taken back.
+// when it has the others'. A node without others cannot be behind: its rules count, also if they were taken
+// back.
 
 // Zones are the rules of time zones as the machine has them now.
 type Zones struct {
@@ -31,6 +31,8 @@ type Zones struct {
 	Rules func() map[string]string
 	// Reload makes Compile use them from then on, and returns the zones whose rules are others than before.
 	Reload func() (changed []string)
+	// Alone reports whether no other node lives that shares the store; nil: nodes never do.
+	Alone func(ctx context.Context) bool
 }
 
 const (
@@ -58,6 +60,7 @@ type zoneState struct {
 	status ZoneStatus
 	rules  map[string]string
 	read   time.Time
+	fresh  bool // rules were loaded anew since the last comparison that was done
 }
 
 // ZoneStatus is how the rules of this node's machine compare to those of the store.
@@ -109,26 +112,35 @@ func (ts zoning) followRules(ctx context.Context) {
 	}
 }
 
-// readRules makes schedules use the machine's rules as they are now, and returns these.
-func (ts zoning) readRules(age time.Duration) (rules map[string]string, changed bool) {
+// readRules makes schedules use the machine's rules as they are now, and returns these; and whether they were
+// loaded since the last comparison that was done.
+func (ts zoning) readRules(age time.Duration) (rules map[string]string, fresh bool) {
 	z := ts.zones
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if z.rules != nil && time.Since(z.read) < age {
-		return z.rules, false
+		return z.rules, z.fresh
 	}
-	if changed = len(ts.opts.Zones.Reload()) > 0; changed {
+	if len(ts.opts.Zones.Reload()) > 0 {
+		z.fresh = true
 		ts.schedules.Clear()
 	}
 	z.rules, z.read = ts.opts.Zones.Rules(), time.Now()
-	return z.rules, changed
+	return z.rules, z.fresh
+}
+
+// compared notes that the rules which are loaded were compared with those of the store.
+func (z *zoneState) compared() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.fresh = false
 }
 
 // compareRules compares the machine's rules with those of the store, and begins a job if timers have to be
 // moved. first is true for the first time since this node has started: it may have been behind before.
 func (ts zoning) compareRules(ctx context.Context, first bool) error {
-	mine, reloaded := ts.readRules(0)
-	shared := ts.opts.Engine.Shared
+	mine, fresh := ts.readRules(0)
+	shared := ts.opts.Zones.Alone != nil && !ts.opts.Zones.Alone(ctx)
 	for b := backoff.New(firstEditPause, nextEditPause); ; {
 		rows, err := ts.store.Get(ctx, []rouse.Key{zonesKey})
 		if err != nil {
@@ -143,9 +155,10 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 		now := ts.Engine.Latest()
 		added, moved, behind := note.take(mine, shared, now)
 		ts.report(&note, behind)
-		again := shared && (first || reloaded) && note.Changed != 0 && now.Sub(note.Changed) < zonesUnsettled
+		again := shared && (first || fresh) && note.Changed != 0 && now.Sub(note.Changed) < zonesUnsettled
 		moves := len(behind) == 0 && (len(moved) > 0 || again)
 		if !moves && !added {
+			ts.zones.compared()
 			return nil
 		}
 		w := &engine.Write{}
@@ -153,8 +166,12 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 			return err
 		}
 		out, err := ts.Engine.WriteOne(ctx, w)
-		if err != nil || out.Applied {
+		switch {
+		case err != nil:
 			return err
+		case out.Applied:
+			ts.zones.compared()
+			return nil
 		}
 		if !b.Pause(ctx) {
 			return ctx.Err()

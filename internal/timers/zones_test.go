@@ -27,6 +27,7 @@ func following(t *testing.T, s rouse.Store, rules *otherRules, shared bool) (ts 
 	o.Engine.Look, o.Engine.DeadAge, o.Engine.Shared = -1, -1, shared
 	strategy := rouse.Strategy(claim.NewSole(1))
 	if shared {
+		o.Zones.Alone = func(context.Context) bool { return rules.isAlone() }
 		strategy = claim.NewLease(1, 8*time.Second)
 	}
 	ts = New(s, strategy, &fired{of: map[string]int{}}, o)
@@ -149,5 +150,15 @@ func TestNodesWithDifferentRulesDoNotFight(t *testing.T) {
 		if z := a.ZoneStatus(); len(z.Behind) != 0 {
 			t.Errorf("both are up to date: %+v", z)
 		}
+
+		// The new rules are taken back: by a node that is alone.
+		old.swap(asNewYork)
+		time.Sleep(zonesLook + 2*time.Minute)
+		if z := a.ZoneStatus(); len(z.Behind) != 1 {
+			t.Errorf("with the rules of before: %+v", z)
+		}
+		old.setAlone()
+		time.Sleep(zonesLook + 2*time.Minute)
+		wantDueAt(t, a, "with the rules of before, and alone", byNewYork)
 	})
 }
