@@ -14,9 +14,9 @@ import (
 	_ "github.com/rousehq/rouse/node/api"
 )
 
-// TestNamespacesByDefault: with access control namespaces are apart in pools on the store, and shared in those
-// at brokers, whose other managers and workers do not know of access control. A pinned key without a namespace is refused
-// with what to do.
+// TestNamespacesByDefault: with access control namespaces are apart in pools on the store, and shared in
+// those at brokers, whose other managers and workers do not know of access control. A pinned key without a
+// namespace is refused with what to do.
 func TestNamespacesByDefault(t *testing.T) {
 	opened := errors.New("it was opened")
 	for _, c := range []struct {
