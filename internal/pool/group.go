@@ -33,13 +33,16 @@ func (c *Config) Group(namespace, key string) string {
 
 // ParseGroup returns the group with a name.
 func (c *Config) ParseGroup(name string) (group string, err error) {
-	if err := CheckKey(name); err != nil || !c.Apart() {
-		return name, err
+	if !c.Apart() {
+		return name, CheckKey(name)
 	}
 	namespace, key, named := strings.Cut(name, "/")
 	if !named || rouse.CheckNamespace(namespace) != nil {
 		return "", rouse.Refuse("key", rouse.Shorten(name, 64), "names no namespace, and the pool keeps namespaces apart",
 			"write NAMESPACE/KEY, or let the pool have namespaces: shared")
+	}
+	if err := CheckKey(key); err != nil {
+		return "", err
 	}
 	return c.Group(namespace, key), nil
 }

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,15 @@ func TestNamesOfGroups(t *testing.T) {
 	for _, bad := range []string{"42", "/42", "A b/42", "a/\xff"} {
 		if group, err := apart.ParseGroup(bad); err == nil {
 			t.Errorf("%q is %q", bad, group)
+		}
+	}
+	long := strings.Repeat("k", MaxKey)
+	if got, err := apart.ParseGroup("a/" + long); err != nil || got != apart.Group("a", long) {
+		t.Errorf("the longest key of a namespace is parsed as %q, %v", got, err)
+	}
+	for of, bad := range map[*Config]string{&apart: "a/k" + long, &shared: "a/" + long} {
+		if group, err := of.ParseGroup(bad); err == nil {
+			t.Errorf("a name of %d bytes is %q", len(bad), group)
 		}
 	}
 	if (&Config{Namespaces: "no"}).check() == nil {

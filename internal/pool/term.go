@@ -138,8 +138,11 @@ func (t *Term) Note(key, event string) {
 		return // of a newer protocol version
 	}
 	t.metrics.reports.WithLabelValues(event).Inc()
+	owned := t.manager.config.owns(key)
 	if event == Wanted {
-		t.require(key, 0)
+		if owned {
+			t.require(key, 0)
+		}
 		return
 	}
 	now := time.Now()
@@ -157,7 +160,7 @@ func (t *Term) Note(key, event string) {
 	if p, ok := t.manager.config.Driver.(driver.Pauser); ok && event != Started {
 		p.Proved(key)
 	}
-	if !t.manager.config.owns(key) {
+	if !owned {
 		return // its group is to end
 	}
 	starts := event == Started || event == Ready
@@ -167,9 +170,14 @@ func (t *Term) Note(key, event string) {
 	t.require(key, t.manager.config.ExtraLifetime)
 }
 
-// NoteNamed is Note for a worker that knows the name of its group.
+// NoteNamed is Note for a worker that knows the name of its group, and for a caller that expects a request:
+// what it wants is never a group that is to end.
 func (t *Term) NoteNamed(name, event string) error {
-	group, err := t.named(name)
+	find := t.named
+	if event == Wanted {
+		find = t.manager.config.ParseGroup
+	}
+	group, err := find(name)
 	if err == nil {
 		t.Note(group, event)
 	}

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ func checkHosts(hosts []string) ([]string, error) {
 	for i, h := range hosts {
 		out[i] = hostForm(h)
 		name := strings.TrimPrefix(out[i], "*.")
-		if name == "" || len(name) > maxHost || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" {
+		_, err := netip.ParseAddr(out[i])
+		if name == "" || len(name) > maxHost || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" || strings.Contains(name, ":") && err != nil {
 			return nil, rouse.Refuse(fmt.Sprintf("hosts[%d]", i), rouse.Shorten(h, maxHost), "is no host",
 				`give a name such as api.example.com, "*.example.com" for all below it, an address, or "*" for every host; no scheme, port or path`)
 		}
@@ -38,9 +40,13 @@ func checkHosts(hosts []string) ([]string, error) {
 	return out, nil
 }
 
-// hostForm returns the form in which hosts are compared.
+// hostForm returns the form in which hosts are compared. An address of IPv6 has one form only.
 func hostForm(host string) string {
-	return strings.Trim(strings.TrimSuffix(strings.ToLower(host), "."), "[]")
+	host = strings.Trim(strings.TrimSuffix(strings.ToLower(host), "."), "[]")
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.String()
+	}
+	return host
 }
 
 // mayGoTo refuses a host that a secret must not be sent to. The text names the secret, the host and the cure.

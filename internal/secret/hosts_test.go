@@ -51,8 +51,8 @@ func TestASecretGoesToItsHostsOnly(t *testing.T) {
 		may, cant []string
 	}{
 		{nil, []string{"https://anywhere.example/x", "http://10.0.0.1:8080/"}, nil},
-		{[]string{"API.example.com.", "*.shop.example", "2001:db8::1"},
-			[]string{"https://api.example.com/x", "https://api.EXAMPLE.com:8443/", "http://a.shop.example./", "http://b.a.shop.example/", "http://[2001:db8::1]:80/"},
+		{[]string{"API.example.com.", "*.shop.example", "[2001:DB8:0::1]"},
+			[]string{"https://api.example.com/x", "https://api.EXAMPLE.com:8443/", "http://a.shop.example./", "http://b.a.shop.example/", "http://[2001:db8::1]:80/", "http://[2001:DB8::0:1]/"},
 			[]string{"https://example.com/", "https://api.example.com.evil.example/", "https://shop.example/", "https://evilshop.example/", "https://10.0.0.1/"}},
 		{nil, []string{"https://api.example.com/"}, []string{"https://evil.example/"}}, // another value
 		{[]string{"*"}, []string{"https://evil.example/"}, nil},
@@ -85,7 +85,7 @@ func TestASecretGoesToItsHostsOnly(t *testing.T) {
 	if err := b.Check(t.Context(), "acme", specTo("https://two.example/")); err != nil {
 		t.Errorf("a host that another node has just allowed: %v", err)
 	}
-	for _, hosts := range [][]string{{""}, {"https://a.example"}, {"a.example/x"}, {"a*.example"}, {"*.*.example"}, {strings.Repeat("a", maxHost+1)}, make([]string, MaxHosts+1)} {
+	for _, hosts := range [][]string{{""}, {"https://a.example"}, {"a.example/x"}, {"a*.example"}, {"*.*.example"}, {"a.example:443"}, {"10.0.0.1:443"}, {"[::1]:443"}, {"*.::1"}, {":"}, {strings.Repeat("a", maxHost+1)}, make([]string, MaxHosts+1)} {
 		if _, err := a.Put(t.Context(), "acme", "token", "v", hosts...); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("hosts %q: %v", hosts, err)
 		}

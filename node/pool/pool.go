@@ -83,6 +83,30 @@ func check(c *node.Config) error {
 		if c.Pools[i].Open == nil {
 			bad.Wrong("pools", "%q has nothing that starts its workers: name a driver", c.Pools[i].Name)
 		}
+		if apartByDefault(c, &c.Pools[i]) {
+			bad.Add(checkPinned(c.Pools[i].Config))
+		}
+	}
+	return bad.Err()
+}
+
+// apartByDefault reports whether namespaces are apart in a pool because of access control. Those of a pool at
+// a broker are not: its other managers do not know whether access control is on, and its workers may report
+// by their keys alone.
+func apartByDefault(c *node.Config, s *pool.Setup) bool {
+	return s.Namespaces == "" && s.Requests == nil && c.AccessOn()
+}
+
+// checkPinned refuses pinned keys that were written for a pool whose namespaces share its groups.
+func checkPinned(c pool.Config) error {
+	var bad rouse.Invalid
+	c.Namespaces = pool.Apart
+	for i, name := range c.Pinned {
+		if _, err := c.ParseGroup(name); err != nil {
+			bad.Problems = append(bad.Problems, rouse.Problem{Field: fmt.Sprintf("pinned[%d]", i), Value: rouse.Shorten(name, 128),
+				Wrong: fmt.Sprintf("names no namespace and key, and with access control the pool %q keeps namespaces apart by default", c.Name),
+				Cure:  "write NAMESPACE/KEY, or namespaces: shared for the pool"})
+		}
 	}
 	return bad.Err()
 }
@@ -144,7 +168,7 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 	if c.Requests == nil {
 		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
 	}
-	if c.Namespaces == "" && p.core.Config().AccessOn() {
+	if apartByDefault(p.core.Config(), of) {
 		c.Namespaces = pool.Apart
 	}
 	c.Driver, c.Log, c.Metrics, c.Limits.Owned = d, log, registry.Pool(c.Name), &p.owned

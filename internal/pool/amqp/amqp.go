@@ -143,6 +143,15 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		return fail("max_work", p.MaxWork.String(), "is too short, because RabbitMQ counts the requests of workers some seconds late",
 			"leave it out, or give at least "+least.String())
 	}
+	for i, name := range p.Pinned {
+		group, err := p.ParseGroup(name)
+		if err == nil {
+			err = checkGroup(group)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pool %q: %w", p.Name, rouse.Under(fmt.Sprintf("pinned[%d]", i), err))
+		}
+	}
 	return &Controller{config: c, manager: m, names: names{p.Name}, log: m.Log(), api: api, vhost: u.Vhost,
 		host: fmt.Sprintf("%s:%d", u.Host, u.Port), state: pool.StateConnecting}, nil
 }

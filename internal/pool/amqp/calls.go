@@ -108,9 +108,9 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 // call makes one request.
 func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	w := &wait{fire: f, batch: batch, index: i}
-	name := a.groupName(f.Namespace, key)
-	if len(name) > pool.MaxKey {
-		o := failure(http.StatusUnprocessableEntity, fmt.Sprintf("namespace and key have %d bytes: use at most %d, or let the pool share namespaces", len(name), pool.MaxKey))
+	name, err := a.groupName(f.Namespace, key)
+	if err != nil {
+		o := failure(http.StatusUnprocessableEntity, err.Error())
 		o.Verdict = rouse.Rejected
 		w.ending = time.AfterFunc(0, func() {})
 		w.report(o)
@@ -149,9 +149,10 @@ const (
 )
 
 // groupName returns the name of the group of the requests of a namespace for a key.
-func (a *Caller) groupName(namespace, key string) string {
+func (a *Caller) groupName(namespace, key string) (string, error) {
 	c := a.c.manager.Config()
-	return pool.GroupName(c.Group(namespace, key))
+	group := c.Group(namespace, key)
+	return pool.GroupName(group), checkGroup(group)
 }
 
 // request returns the message of a fire.

@@ -1,9 +1,11 @@
 package amqp
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -30,6 +32,15 @@ const longestName = 255
 func (n names) requests(key string) string {
 	prefix := n.requestPrefix()
 	return prefix + pool.Encode(key, longestName-len(prefix))
+}
+
+// checkGroup refuses a group whose name is longer than routing keys are.
+func checkGroup(group string) error {
+	if n := len(pool.GroupName(group)); n > pool.MaxKey {
+		return rouse.Refuse("key", rouse.Shorten(pool.GroupName(group), 64), fmt.Sprintf("has %d bytes with its namespace", n),
+			fmt.Sprintf("use at most %d, or let the pool share namespaces", pool.MaxKey))
+	}
+	return nil
 }
 
 // keyArgument is the argument of a queue whose name contains a hash: the whole encoded key.

@@ -276,7 +276,8 @@ func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
 		if err := pool.CheckKey(key); err != nil {
 			return "", err
 		}
-		return config.Group(namespace, key), nil
+		group := config.Group(namespace, key)
+		return group, checkGroup(group)
 	}
 	return config.ParseGroup(d.RoutingKey)
 }

@@ -16,8 +16,12 @@ func (a *Caller) Near(namespace, key string, in time.Duration) {
 	if a.opts.Prewarm == 0 {
 		return
 	}
+	name, err := a.groupName(namespace, key)
+	if err != nil {
+		return // the request will be refused
+	}
 	fire := time.Now().Add(in)
-	a.ahead.Add(pool.Coming{Key: a.groupName(namespace, key), Start: fire.Add(-a.opts.Prewarm), Fire: fire})
+	a.ahead.Add(pool.Coming{Key: name, Start: fire.Add(-a.opts.Prewarm), Fire: fire})
 }
 
 // keepWarm requests the groups of announced fires until ctx ends. It publishes reports as workers do, which

@@ -75,6 +75,9 @@ func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
 
 // Open declares the queue of a group and binds it by the group's name.
 func (q *queues) Open(ctx context.Context, key string) error {
+	if err := checkGroup(key); err != nil {
+		return err
+	}
 	name := q.c.names.requests(key)
 	args := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
 	if q.c.config.Classic {
