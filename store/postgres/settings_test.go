@@ -161,8 +161,8 @@ func TestClosedConnectionsFailNoCall(t *testing.T) {
 	}
 }
 
-// TestANewConnectionThatIsClosedFailsNoCall: the server closes it after the first of the statements with which it
-// begins.
+// TestANewConnectionThatIsClosedFailsNoCall: the server closes it after the first of the statements with
+// which it begins.
 func TestANewConnectionThatIsClosedFailsNoCall(t *testing.T) {
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()

@@ -100,7 +100,7 @@ func TestShardsWhoseServersAreThereGoOn(t *testing.T) {
 }
 
 // The server of a Cluster that has the meta comes back empty: a node that starts writes nothing, so that the
-// store is whole when the data is back. Or the rest is kept, by what the error says.
+// store is whole when the data is back. Or the rest is kept, by the command that the error contains.
 func TestAClusterWithoutItsMetaIsNotCreatedAgain(t *testing.T) {
 	nodes := servers.StartRedisCluster(t)
 	url := "redis+cluster://" + nodes[0].Addr()

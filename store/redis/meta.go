@@ -132,8 +132,9 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	return shards, old, err
 }
 
-// refuseRest returns an error if there is no meta, and a shard of a store: the server of a Cluster that had the
-// meta came back empty. A new meta would be that of a second store, which none of the other shards belong to.
+// refuseRest returns an error if there is no meta, and a shard of a store: the server of a Cluster that had
+// the meta came back empty. A new meta would be that of a second store, which none of the other shards belong
+// to.
 func (s *Store) refuseRest(ctx context.Context, shards int) error {
 	for i := range shards {
 		sh := shard{server: s.servers[i%len(s.servers)], base: baseOf(s.opts.Prefix, i, shards), past: new(past)}
