@@ -30,7 +30,10 @@ func undone(err error) bool {
 
 // unsent reports whether the server has done nothing of what was sent: it was not sent, or the connection was
 // closed before, because its session was idle.
-func unsent(err error) bool { return pgconn.SafeToRetry(err) || state(err) == "57P05" }
+func unsent(err error) bool { return pgconn.SafeToRetry(err) || wasIdle(err) }
+
+// wasIdle reports whether the server has closed the connection because its session was idle.
+func wasIdle(err error) bool { return state(err) == "57P05" }
 
 // demoted reports whether the error means that a server no longer accepts writes, as after a failover.
 func demoted(err error) bool { return state(err) == "25006" }

@@ -170,7 +170,10 @@ func (s *Store) timer(ctx context.Context, calls []*call, read func(i int, row [
 func (s *Store) lease(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
 	err := s.do(ctx, s.leases, s.o.LeaseTimeout, s.sql.leaseSettings, calls, read)
 	switch {
-	case err == nil:
+	case err == nil && s.misfit.get() != nil:
+		// It may be another schema, restored from a dump: new connections raise its revisions.
+		s.leases.Reset()
+		s.timers.Reset()
 		s.misfit.set(nil)
 	case changed(err):
 		if wrong := s.checkSchema(ctx); wrong != nil {

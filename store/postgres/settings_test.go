@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/poll"
@@ -130,11 +133,14 @@ func useFunctions(t *testing.T, url string) {
 // TestClosedConnectionsFailNoCall: what the server closed while it was idle is replaced.
 func TestClosedConnectionsFailNoCall(t *testing.T) {
 	url := servers.Postgres(t)
+	if ask(t, url, `SELECT current_setting('server_version_num')::bigint`) < 140000 {
+		t.Skip("PostgreSQL 13 has no idle_session_timeout")
+	}
 	o := unsafe
 	o.Name = "rouse closed"
 	s := openTest(t, url, o)
 	defer s.Close()
-	alterDatabase(t, url, "idle_session_timeout = 300")
+	alterDatabase(t, url, "idle_session_timeout = 2000")
 	other := database(t, url, "postgres") // its sessions may be idle
 	for i := range 2 {
 		var wg sync.WaitGroup
@@ -152,6 +158,30 @@ func TestClosedConnectionsFailNoCall(t *testing.T) {
 		if _, err := s.Now(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestANewConnectionThatIsClosedFailsNoCall: the server closes it after the first of the statements with
+// which it begins.
+func TestANewConnectionThatIsClosedFailsNoCall(t *testing.T) {
+	s := openTest(t, servers.Postgres(t), unsafe)
+	defer s.Close()
+	c := s.leases.Config()
+	var news atomic.Int64
+	c.AfterConnect = func(context.Context, *pgx.Conn) error {
+		if news.Add(1) == 1 {
+			return fmt.Errorf("raise revisions: %w", &pgconn.PgError{Code: "57P05"})
+		}
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.leases.Close()
+	s.leases = pool
+	if _, err := s.Now(t.Context()); err != nil || news.Load() != 2 {
+		t.Errorf("%d connections, %v", news.Load(), err)
 	}
 }
 

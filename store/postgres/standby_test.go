@@ -77,3 +77,32 @@ func TestRevisionsDoNotGoBackAfterARestore(t *testing.T) {
 		last = first
 	}
 }
+
+// TestRevisionsDoNotGoBackAfterEachRestore of the same dump, also under a store that is open.
+func TestRevisionsDoNotGoBackAfterEachRestore(t *testing.T) {
+	url := servers.Postgres(t)
+	s := openTest(t, url, unsafe)
+	defer s.Close()
+	var last uint64
+	for i := range 3 {
+		// A dump has the revisions and the place of its database.
+		if err := Migrate(t.Context(), url, unsafe, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Now(t.Context()); err == nil {
+			t.Error("a schema that is gone is not noticed")
+		}
+		if err := Migrate(t.Context(), url, unsafe, Latest()); err != nil {
+			t.Fatal(err)
+		}
+		admin(t, url, `UPDATE rouse.origin SET place = 'that of the dump', since = '2020-01-01 00:00:00Z'; SELECT setval('rouse.revisions', 1000)`)
+		if _, err := s.Now(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := create(t, s, timers(fmt.Sprint("t", i), 1))[0].Revision
+		if first <= last || first < lostRevisions || first > 1<<53 {
+			t.Errorf("restored %d times: revision %d after %d", i+1, first, last)
+		}
+		last = first + 1000
+	}
+}

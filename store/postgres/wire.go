@@ -151,11 +151,12 @@ var binaryResults = []int16{1}
 func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
 	for try := int32(0); ; try++ {
 		conn, err := pool.Acquire(ctx)
-		if err != nil {
+		if err == nil {
+			err = send(ctx, conn.Conn().PgConn(), settings, calls, read)
+			conn.Release() // of a broken one, the pool makes another
+		} else if !wasIdle(err) { // a new one may be closed between two of its first statements
 			return err
 		}
-		err = send(ctx, conn.Conn().PgConn(), settings, calls, read)
-		conn.Release() // of a broken one, the pool makes another
 		if err == nil || !unsent(err) || try > pool.Stat().MaxConns() {
 			return err
 		}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -96,4 +97,50 @@ func TestShardsWhoseServersAreThereGoOn(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// The server of a Cluster that has the meta comes back empty: a node that starts writes nothing, so that the
+// store is whole when the data is back. Or the rest is kept, by the command that the error contains.
+func TestAClusterWithoutItsMetaIsNotCreatedAgain(t *testing.T) {
+	nodes := servers.StartRedisCluster(t)
+	url := "redis+cluster://" + nodes[0].Addr()
+	s := openTest(t, url, Options{})
+	for i := range 30 {
+		create(t, s, fmt.Sprint("t", i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	key := metaKey("rouse")
+	var with *servers.Server
+	for _, n := range nodes {
+		if len(tell(t, n.Addr(), "keys", key).([]any)) > 0 {
+			with = n
+		}
+	}
+	tell(t, with.Addr(), "flushall")
+	for range 2 {
+		_, err := Open(t.Context(), url, Options{})
+		if !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "restore that part") || !strings.Contains(err.Error(), s.id) {
+			t.Fatalf("a cluster without its meta: %v", err)
+		}
+		if n := tell(t, with.Addr(), "dbsize"); n != int64(0) {
+			t.Fatalf("%v keys were written to the empty server", n)
+		}
+	}
+	_, err := Open(t.Context(), url, Options{})
+	var cure []any
+	for _, word := range strings.Fields(err.Error()[strings.Index(err.Error(), "HSET "):]) {
+		cure = append(cure, word)
+	}
+	tell(t, with.Addr(), cure...)
+	s = openTest(t, url, Options{})
+	defer s.Close()
+	batch, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1000})
+	if err != nil || len(batch.Missing) > 0 || len(batch.Rows) == 0 || len(batch.Rows) == 30 {
+		t.Errorf("%d rows, missing %v, %v", len(batch.Rows), batch.Missing, err)
+	}
+	for i := range 30 { // in all shards
+		create(t, s, fmt.Sprint("new", i))
+	}
 }

@@ -136,4 +136,8 @@ func TestShardsGetTheIDOnce(t *testing.T) {
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "shard 1") {
 		t.Errorf("a shard without its rows: %v", err)
 	}
+	tell(t, server.Addr(), "hdel", metaKey("rouse"), metaMarked) // how an operator creates that shard again
+	if err := openTest(t, server.URL(), o).Close(); err != nil {
+		t.Error(err)
+	}
 }

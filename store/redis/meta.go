@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
 )
 
 // metaScript writes the fields that a hash does not have yet, and returns their values. If two nodes create a
@@ -88,6 +90,11 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 			}
 		}
 	}
+	if len(first) == 0 {
+		if err := s.refuseRest(ctx, wanted); err != nil {
+			return 0, false, err
+		}
+	}
 	first, err = s.meta(ctx, 0, metaFormat, format, metaID, rand.Text(), metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
 	if err != nil {
 		return 0, false, err
@@ -123,6 +130,30 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 		_, err = s.meta(ctx, 0, metaReady, 1)
 	}
 	return shards, old, err
+}
+
+// refuseRest returns an error if there is no meta, and a shard of a store: the server of a Cluster that had
+// the meta came back empty. A new meta would be that of a second store, which none of the other shards belong
+// to.
+func (s *Store) refuseRest(ctx context.Context, shards int) error {
+	for i := range shards {
+		sh := shard{server: s.servers[i%len(s.servers)], base: baseOf(s.opts.Prefix, i, shards), past: new(past)}
+		id, err := run(ctx, sh.server, identifyScript, sh.keys(), []any{"", 0})
+		if err != nil {
+			return err
+		}
+		if id == "" {
+			continue
+		}
+		if m, err := s.meta(ctx, 0); err != nil || len(m) > 0 { // another node has just created the store
+			return err
+		}
+		key := metaKey(s.opts.Prefix)
+		return fmt.Errorf("%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
+			"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
+			rouse.ErrCorrupt, key, i, id, key, metaFormat, format, metaID, id, metaServers, len(s.servers), metaServer, metaShards, shards)
+	}
+	return nil
 }
 
 // checkMeta checks that a server is the expected one.

@@ -27,8 +27,8 @@ BEGIN
     RETURN 4096;
 END $$;
 
--- The place at which revisions were given last, see place.
-CREATE TABLE {schema}.origin (place text NOT NULL);
+-- The place at which revisions were given last, see place, and since when.
+CREATE TABLE {schema}.origin (place text NOT NULL, since timestamptz NOT NULL DEFAULT clock_timestamp());
 
 -- place names where the schema is: in which server, on which of its timelines, in which database, and in which
 -- of several copies there. A failover and a restore to an earlier time begin a timeline; a dump is restored into
@@ -51,8 +51,10 @@ BEGIN
     RETURN v_place;
 END $$;
 
--- continue_revisions raises revisions by v_lost if the schema is at another place than when they were given: what
--- is here may be older than what clients have seen.
+-- continue_revisions raises revisions if the schema is at another place than when they were given: what is here may
+-- be older than what clients have seen. It raises them by v_lost, and by one for each microsecond since the former
+-- place was entered: if the same dump is restored again later, more than after the first time, and more than were
+-- given in between. All raises for time are together no more than the age of the store.
 CREATE FUNCTION {schema}.continue_revisions(v_lost bigint) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -63,7 +65,9 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext({channel} || ' raise'), 0);
     IF NOT EXISTS (SELECT FROM {schema}.origin o WHERE o.place = v_place) THEN
-        PERFORM {schema}.raise(last_value + v_lost) FROM {schema}.revisions;
+        PERFORM {schema}.raise(last_value + v_lost + greatest(0, extract(epoch FROM clock_timestamp()
+            - COALESCE((SELECT min(o.since) FROM {schema}.origin o), timestamptz '2026-01-01 00:00:00Z')) * 1000000)::bigint)
+            FROM {schema}.revisions;
         DELETE FROM {schema}.origin;
         INSERT INTO {schema}.origin (place) VALUES (v_place);
     END IF;
