@@ -362,6 +362,15 @@ func (b *Book) OverlapRoom(ctx context.Context, namespace string, n int) (int, e
 	return b.room(ctx, namespace, &overlapCount, n)
 }
 
+// TakeUp admits a timer that was written as a draft so long ago.
+func (b *Book) TakeUp(ctx context.Context, namespace string, age time.Duration) error {
+	sp := b.find(namespace)
+	if sp == nil {
+		return nil
+	}
+	return b.counted(sp.takeUp(ctx, b, age))
+}
+
 func (b *Book) room(ctx context.Context, namespace string, q *countedQuota, n int) (int, error) {
 	sp := b.find(namespace)
 	if sp == nil || n == 0 {

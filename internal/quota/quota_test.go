@@ -234,6 +234,49 @@ func TestAFullNamespaceIsNotCountedForEachRequest(t *testing.T) {
 	})
 }
 
+// TestDraftsAreNotCountedForEach: a count serves many drafts, and those that were written after it take what
+// it left.
+func TestDraftsAreNotCountedForEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(t, 1)[0]
+		n.put(t, rouse.Quotas{Timers: 20})
+		taken := 0
+		takeUp := func(drafts int, age time.Duration) (counts int64) {
+			t.Helper()
+			taken = 0
+			before := n.store.n.Load()
+			for range drafts {
+				switch err := n.TakeUp(t.Context(), "acme", age); {
+				case err == nil:
+					taken++
+				case !errors.Is(err, rouse.ErrQuota):
+					t.Fatal(err)
+				}
+			}
+			return n.store.n.Load() - before
+		}
+		want := func(step string, counts, most int64, taking int) {
+			t.Helper()
+			if counts > most || taken != taking {
+				t.Errorf("%s: %d counts, %d taken up, want %d and %d", step, counts, taken, most, taking)
+			}
+		}
+		for i := range 10 {
+			n.write(t, fmt.Sprint(i))
+		}
+		want("written before the count", takeUp(1000, time.Hour), 1, 1000)
+		time.Sleep(draftsFreshFor / 2)
+		for i := range 11 {
+			n.write(t, fmt.Sprint("new", i))
+		}
+		want("written after it", takeUp(11, time.Millisecond), 1, 10)
+		want("too many", takeUp(1000, time.Millisecond), 0, 0)
+		time.Sleep(draftsFreshFor)
+		n.put(t, rouse.Quotas{Timers: 21})
+		want("with a larger quota", takeUp(1000, time.Hour), 1, 1000)
+	})
+}
+
 // record writes a record of a timer of a namespace.
 func (n *node) record(t *testing.T, namespace, name string) {
 	t.Helper()

@@ -26,6 +26,10 @@ const countAgain = 10 * time.Second
 // freshFor is how long a count is used at most.
 const freshFor = 2 * time.Second
 
+// draftsFreshFor is freshFor for drafts. They are written without this node: so long, more may be taken up
+// than there is room for.
+const draftsFreshFor = time.Second
+
 // fullFor is how long a namespace stays full without another count.
 const fullFor = 200 * time.Millisecond
 
@@ -53,6 +57,7 @@ type space struct {
 	groups  int64 // of workers on this node when it took its last share
 
 	timers, overlaps counted
+	drafted          counted // timers, as drafts are taken up
 }
 
 // counted is what this node knows of a number of rows that has a quota. The mutex of the space guards it.
@@ -60,6 +65,7 @@ type counted struct {
 	counting sync.Mutex // held while they are counted
 	count    int64      // of rows, when they were counted
 	added    int64      // since then, by this node
+	began    time.Time  // the last count
 	until    time.Time  // when they are counted again
 }
 
@@ -69,7 +75,7 @@ func (sp *space) set(is rouse.Namespace) {
 	first := sp.is.Revision == 0
 	old := rates(&sp.is.Quotas)
 	sp.is = is
-	sp.timers.until, sp.overlaps.until = time.Time{}, time.Time{}
+	sp.timers.until, sp.overlaps.until, sp.drafted.until = time.Time{}, time.Time{}, time.Time{}
 	for i, r := range rates(&is.Quotas) {
 		switch {
 		case first || old[i] == 0 || r == 0:
@@ -157,6 +163,8 @@ var (
 		func(sp *space) *counted { return &sp.timers }}
 	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps }, []rouse.State{rouse.StateFiring},
 		func(sp *space) *counted { return &sp.overlaps }}
+	draftCount = countedQuota{rouse.QuotaTimers, timerCount.most, rouse.ListedStates,
+		func(sp *space) *counted { return &sp.drafted }}
 )
 
 // room returns how many of n rows there is room for. A node adds at most half of its part of what is left
@@ -210,7 +218,7 @@ func (sp *space) recount(ctx context.Context, b *Book, q *countedQuota) error {
 	c.counting.Lock()
 	defer c.counting.Unlock()
 	sp.mu.Lock()
-	before := c.added
+	before, began := c.added, time.Now()
 	sp.mu.Unlock()
 	n, err := b.store.Count(ctx, rouse.Query{Namespace: sp.name, States: q.states})
 	if err != nil {
@@ -218,8 +226,46 @@ func (sp *space) recount(ctx context.Context, b *Book, q *countedQuota) error {
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	c.count, c.added, c.until = n, c.added-before, time.Now().Add(freshFor)
+	c.count, c.added, c.began, c.until = n, c.added-before, began, time.Now().Add(freshFor)
 	return nil
+}
+
+// takeUp admits a timer that was written as a draft so long ago, and counts since then.
+func (sp *space) takeUp(ctx context.Context, b *Book, age time.Duration) error {
+	written := time.Now().Add(-age)
+	most, known := sp.takeUpKnown(written, false)
+	if !known {
+		if err := sp.recount(ctx, b, &draftCount); err != nil {
+			return err
+		}
+		most, _ = sp.takeUpKnown(written, true)
+	}
+	if most > 0 {
+		return exceeded(sp.name, draftCount.name, strconv.FormatInt(most, 10), countAgain)
+	}
+	return nil
+}
+
+// takeUpKnown is takeUp by the last count: it returns the quota that refuses the timer, or 0. known is false
+// if the timers have to be counted first.
+func (sp *space) takeUpKnown(written time.Time, counted bool) (most int64, known bool) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	c, most := &sp.drafted, sp.is.Quotas.Timers
+	switch {
+	case most == 0:
+		return 0, true
+	case !counted && !time.Now().Before(c.until.Add(draftsFreshFor-freshFor)):
+		return 0, false
+	case c.count > most:
+		return most, true
+	case written.Before(c.began) || counted: // the count contains it
+		return 0, true
+	case c.count+c.added >= most:
+		return 0, false
+	}
+	c.added++
+	return 0, true
 }
 
 // exceeded is the error of a request beyond a quota.

@@ -25,10 +25,10 @@ func (ts *Timers) Read(row *rouse.Row) (rouse.Timer, error) {
 
 // A draft waits for what this node may not know yet, such as a namespace that was created a moment before,
 // and for what the store does not answer: draftPatience is how long a missing namespace may be a new one,
-// draftWait the timeout of a try.
+// draftWait the timeout of a try, during which nothing else is evaluated.
 const (
 	draftPatience = 10 * time.Second
-	draftWait     = 10 * time.Second
+	draftWait     = time.Second
 )
 
 // TakeUp reads a draft that is about to be written as a timer, by the quotas of its namespace. SQL does not
@@ -42,11 +42,11 @@ func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), draftWait)
 	defer cancel()
 	made := t.Row()
-	err = ts.admission.takesUp(ctx, row.Key.Namespace, made.Size())
+	err = ts.admission.takesUp(ctx, row.Key.Namespace, ts.Engine.Now().Sub(row.Due), made.Size())
 	switch {
 	case err == nil:
 		return t, nil
-	case errors.As(err, new(*rouse.Invalid)) && time.Since(row.Due.Time()) < draftPatience:
+	case errors.As(err, new(*rouse.Invalid)) && ts.Engine.Latest().Sub(row.Due) < draftPatience:
 		return t, err
 	case errors.Is(err, rouse.ErrQuota), errors.As(err, new(*rouse.Invalid)):
 		return rouse.Unreadable(row, err), nil

@@ -507,6 +507,7 @@ func (c created) Exists(namespace string) bool                              { re
 func (created) Writes(_ string, n int) (int, error)                         { return n, nil }
 func (created) Room(_ context.Context, _ string, n int) (int, error)        { return n, nil }
 func (created) OverlapRoom(_ context.Context, _ string, n int) (int, error) { return n, nil }
+func (created) TakeUp(context.Context, string, time.Duration) error         { return nil }
 func (created) Fit(_ string, sizes []int64) (int, error)                    { return len(sizes), nil }
 func (created) Refuse(string, string, int64) error                          { return rouse.ErrQuota }
 func (created) Read(string) error                                           { return nil }

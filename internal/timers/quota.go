@@ -22,6 +22,8 @@ type Quotas interface {
 	Room(ctx context.Context, namespace string, n int) (int, error)
 	// OverlapRoom is Room for occurrences next to their timers.
 	OverlapRoom(ctx context.Context, namespace string, n int) (int, error)
+	// TakeUp refuses a timer that was written as a draft so long ago, and is in the store already.
+	TakeUp(ctx context.Context, namespace string, age time.Duration) error
 	// Fit returns how many writes, by how many bytes each adds, there is room for, and why for no more.
 	Fit(namespace string, sizes []int64) (int, error)
 	// Refuse returns the error of a request beyond a quota of single timers.
@@ -271,22 +273,16 @@ func (a *admission) redrives(ctx context.Context, namespace string, dead, row *r
 	return a.grows(namespace, dead, row)
 }
 
-// takesUp admits a timer of a size whose draft is in the store, and counts, already.
-func (a *admission) takesUp(ctx context.Context, namespace string, size int64) error {
+// takesUp admits a timer of a size that was written as a draft so long ago.
+func (a *admission) takesUp(ctx context.Context, namespace string, age time.Duration, size int64) error {
 	if a.quotas == nil {
 		return nil
 	}
 	if err := a.exists(namespace); err != nil {
 		return err
 	}
-	if most := a.quotas.Of(namespace).Timers; most > 0 {
-		n, err := a.store.Count(ctx, rouse.Query{Namespace: namespace, States: rouse.ListedStates})
-		if err != nil {
-			return rouse.Unavailable(err)
-		}
-		if n > most {
-			return a.quotas.Refuse(namespace, rouse.QuotaTimers, most)
-		}
+	if err := a.quotas.TakeUp(ctx, namespace, age); err != nil {
+		return err
 	}
 	_, err := a.quotas.Fit(namespace, []int64{size})
 	return err

@@ -41,7 +41,7 @@ func (r *release) control(p platform, files []file) ([]byte, error) {
 		summary, strings.ReplaceAll(description, "\n", "\n "))
 	list := []file{{path: "./control", mode: 0o644, body: []byte(text)}, {path: "./md5sums", mode: 0o644, body: []byte(sums.String())},
 		{path: "./conffiles", mode: 0o644, body: []byte(conffiles.String())}}
-	for _, name := range []string{"postinst", "prerm", "postrm"} {
+	for _, name := range []string{"preinst", "postinst", "prerm", "postrm"} {
 		script, err := r.script(name)
 		if err != nil {
 			return nil, err

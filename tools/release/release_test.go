@@ -41,7 +41,7 @@ func small(t *testing.T) (root string) {
 	}
 	write("go.mod", []byte("module example.org/rouse\n\ngo 1.26.0\n"))
 	write("cmd/rouse/main.go", []byte("package main\n\nvar release string\n\nfunc main() { println(release) }\n"))
-	names := append([]string{"packaging/linux/postinst", "packaging/linux/prerm", "packaging/linux/postrm"}, enclosed...)
+	names := append([]string{"packaging/linux/preinst", "packaging/linux/postinst", "packaging/linux/prerm", "packaging/linux/postrm"}, enclosed...)
 	for _, f := range installed {
 		_, from, _ := strings.Cut(f.path, "=")
 		names = append(names, from)

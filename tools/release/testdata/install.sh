@@ -21,11 +21,15 @@ stop
 
 # From here on there is a systemd, of which nothing but the orders is seen.
 mkdir -p /run/systemd/system /usr/local/sbin
-printf '#!/bin/sh\necho "$@" >>/tmp/orders\n' >/usr/local/sbin/systemctl
+printf '#!/bin/sh\necho "$@" >>/tmp/orders\n[ ! -e /tmp/masked ] || [ "$1" = daemon-reload ]\n' >/usr/local/sbin/systemctl
 chmod 0755 /usr/local/sbin/systemctl
 export PATH="/usr/local/sbin:$PATH"
 ordered() { # what systemd was told, and not told, since the last time
 	grep -q "$1" /tmp/orders && ! grep -q "$2" /tmp/orders || fail "not $1, or $2: $(cat /tmp/orders)"
+	rm /tmp/orders
+}
+begun() { # it was told to enable and start the service
+	grep -q "^enable rouse" /tmp/orders && grep -q "^--no-block start rouse" /tmp/orders || fail "not begun: $(cat /tmp/orders)"
 	rm /tmp/orders
 }
 
@@ -45,7 +49,7 @@ ordered "disable --now" enable
 [ ! -e /usr/bin/rouse ] || fail "the binary is there after the removal"
 [ -e /etc/rouse/rouse.yaml ] && [ -n "$(ls -A /var/lib/rouse)" ] && getent passwd rouse >/dev/null || fail "the removal deleted configuration, timers or user"
 dpkg -i /newer.deb
-ordered "^enable rouse" try-restart
+begun
 serve
 rouse get kept >/dev/null
 stop
@@ -57,7 +61,38 @@ grep -q "rouse.yaml is missing" /tmp/log || fail "$(cat /tmp/log)"
 ordered daemon-reload restart
 mv /tmp/rouse.yaml /etc/rouse/rouse.yaml
 
+# The scripts of an older version leave nothing for those of this one, and do not read what these leave. The packages
+# have no program from here on, which is fast.
+for name in older newer; do
+	dpkg-deb -R /newer.deb /tmp/$name
+	: >/tmp/$name/usr/bin/rouse
+done
+sed -i 's/^Version: .*/Version: 0.0.1/' /tmp/older/DEBIAN/control
+rm -f /tmp/older/DEBIAN/preinst /tmp/older/DEBIAN/postrm
+printf '#!/bin/sh\n' >/tmp/older/DEBIAN/postinst
+dpkg-deb -Znone -b /tmp/older /older.deb
+dpkg-deb -Znone -b /tmp/newer /newer.deb
+dpkg -r rouse
+dpkg -i /older.deb
+rm /tmp/orders
+dpkg -i /newer.deb # the administrator may have disabled the older one
+ordered try-restart " start\|enable"
+dpkg -i /older.deb
+dpkg -r rouse
+rm /tmp/orders
+dpkg -i /newer.deb
+begun
+
+# A masked unit stops no installation, neither after a removal nor after a purge.
+touch /tmp/masked
+for how in -r -P; do
+	dpkg $how rouse
+	dpkg -i /newer.deb || fail "a masked unit"
+	begun
+done
+rm /tmp/masked
+
 dpkg -P rouse
 getent passwd rouse && fail "the user is there after the purge"
 getent group rouse && fail "the group is there after the purge"
-rm -rf /tmp/log /tmp/orders /usr/local/sbin/systemctl /rouse.deb /newer.deb
+rm -rf /tmp/log /tmp/orders /tmp/older /tmp/newer /usr/local/sbin/systemctl /rouse.deb /newer.deb /older.deb
