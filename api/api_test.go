@@ -129,7 +129,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		not        []string // fields of the word that this one cannot have, or that no form has
 		nor        []string // fields of the form that are not the word's
 	}{
-		{timer, ours, []string{"Bucket", "Paused", "Token", "Trace", "Cut"}, []string{"Spec.PayloadBase64", "Next", "InFlight", "Unchanged", "Notes"}},
+		{timer, ours, []string{"Bucket", "Paused", "Token", "Lost", "Trace", "Cut"}, []string{"Spec.PayloadBase64", "Next", "InFlight", "Unchanged", "Notes"}},
 		{record, RecordOf(&record), nil, nil},
 		{calendar, CalendarOf(&calendar), nil, nil},
 		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},

@@ -170,5 +170,5 @@ func download(a *app, archive, store string) (m backup.Manifest, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return m, err
 	}
-	return backup.Restore(a.ctx, f, m.Store, store)
+	return backup.Unpack(a.ctx, f, m.Store, store)
 }

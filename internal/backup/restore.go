@@ -15,11 +15,22 @@ import (
 	"github.com/rousehq/rouse/store"
 )
 
-// Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
-// not exist. Its revisions, and so its fencing tokens, continue above those that the store has given since
-// the archive was taken: receivers have seen them, and discard lower ones. The store is written under a
-// temporary name, synced, opened and counted, and moved to its path last, so it is always complete there.
-func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
+// Restore makes a store of an archive as Unpack does, which continues the lost one: its revisions, and so its
+// fencing tokens, continue above those that the store has given since the archive was taken. Receivers have
+// seen them, and discard lower ones.
+func Restore(ctx context.Context, r io.Reader, storeKind, path string) (Manifest, error) {
+	return restore(ctx, r, storeKind, path, (*kind).raise)
+}
+
+// Unpack makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
+// not exist. The store is written under a temporary name, synced, opened and counted, and moved to its path
+// last, so it is always complete there.
+func Unpack(ctx context.Context, r io.Reader, storeKind, path string) (Manifest, error) {
+	return restore(ctx, r, storeKind, path, func(*kind, context.Context, string, time.Time) error { return nil })
+}
+
+func restore(ctx context.Context, r io.Reader, storeKind, path string,
+	raise func(k *kind, ctx context.Context, dir string, taken time.Time) error) (m Manifest, err error) {
 	k, known := kindNamed(storeKind)
 	if !known {
 		return m, rouse.Refuse("store", storeKind, "cannot be restored", "give pebble:DIR or sqlite:FILE")
@@ -52,7 +63,7 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 	if m, err = unpack(ctx, r, dir, accept); err != nil {
 		return Manifest{}, err
 	}
-	if err := k.raise(ctx, dir, m.Taken); err != nil {
+	if err := raise(&k, ctx, dir, m.Taken); err != nil {
 		return Manifest{}, fmt.Errorf("raise the revisions of the restored store: %w", err)
 	}
 	if err := syncDir(dir); err != nil {

@@ -219,9 +219,6 @@ func (m *mergedCalls) read() error {
 	if err != nil {
 		return err
 	}
-	if t.Spec.Recurring() {
-		return fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", m.key.Name, rouse.ErrConflict)
-	}
 	m.old, m.timer, m.to = &t, &t, *m.row
 	m.busy, m.mayBeOut = m.ts.Engine.Busy(&t), m.ts.Engine.MayBeOut(&t)
 	if m.mayBeOut && !m.busy {
@@ -256,6 +253,9 @@ func (m *mergedCalls) merge(ctx context.Context, c *call) (done bool, err error)
 	if m.timer != nil {
 		if err := c.ts.mayTouch(c.ctx, access.TimersCreate, m.timer); err != nil {
 			return false, err
+		}
+		if m.timer.Spec.Recurring() {
+			return false, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", m.key.Name, rouse.ErrConflict)
 		}
 	}
 	if err := m.admit(ctx, c); err != nil {

@@ -261,7 +261,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		not     []string // fields of the word that this one cannot have, or that no message has
 		nor     []string // fields of the message that are not the word's
 	}{
-		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "Token", "Trace", "Cut"}, []string{"in_flight", "next_ms", "unchanged", "notes"}},
+		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "Token", "Lost", "Trace", "Cut"}, []string{"in_flight", "next_ms", "unchanged", "notes"}},
 		{record, RecordToProto(&record), nil, nil},
 		{calendar, CalendarToProto(&calendar), nil, nil},
 		{spec, WhenToProto(&spec), nil, nil},
