@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
@@ -149,6 +150,32 @@ func TestWhatAStreamHadGoesToTheNext(t *testing.T) {
 		}
 		e.deliver(fires(t, app("a"), 4)...)
 		sameNames(t, q.gotNames(), "j000", "j001", "j002", "j003")
+	})
+}
+
+// guarded is a peer whose stream is bound to its credential.
+type guarded struct {
+	*peer
+	ctx context.Context
+}
+
+func (g guarded) Context() context.Context { return g.ctx }
+
+// The end of a sidecar's credential says nothing of the triggers that it has: they failed, but are not lost.
+func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		p, key := newPeer(), access.Revocable(access.Principal{})
+		close(p.blocked)
+		ctx, end := new(access.Control).Bound(p.Context(), key)
+		defer end()
+		p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: jobsOf("a")}}
+		p.Join(func() error { return s.Serve(guarded{p, ctx}) })
+		e.deliver(fire(t, app("a"), "x"))
+		sameNames(t, p.gotNames(), "x")
+		key.End()
+		if o := e.want("x", rouse.Failed); o.Lost {
+			t.Errorf("%+v", o)
+		}
 	})
 }
 
