@@ -73,6 +73,10 @@ func TestAnyAnswerBeginsTheCountAgain(t *testing.T) {
 	if step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Deferred}, 0, t0, at(tm.Due)); step.To.Lost != MaxLost-1 || step.To.Attempts != 4 {
 		t.Errorf("what was not attempted has %d losses in %d attempts", step.To.Lost, step.To.Attempts)
 	}
+	tm.Attempts, tm.Lost = 0, 1
+	if step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Deferred, Lost: true}, t0, t0, at(tm.Due)); step.To.Lost != 2 || step.To.Attempts != 0 {
+		t.Errorf("what was lost without an attempt has %d losses in %d attempts", step.To.Lost, step.To.Attempts)
+	}
 }
 
 // TestAttemptsThatAreStoredBeforeTheirReceiverGoes: those of functions, which may end this process, and those

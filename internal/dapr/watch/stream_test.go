@@ -179,6 +179,50 @@ func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
 	})
 }
 
+// Stores have jobs without retries that have one attempt. A loss does not spend it, but is counted.
+func TestLossesOfAJobWithOneAttempt(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		for lost := range uint32(rouse.MaxLost) {
+			p := join(s, jobsOf("a"))
+			f := fire(t, app("a"), "x")
+			f.Last, f.Lost = true, lost
+			e.deliver(f)
+			sameNames(t, p.gotNames(), "x")
+			_ = p.leave()
+			want := rouse.Deferred
+			if lost+1 == rouse.MaxLost {
+				want = rouse.Failed
+			}
+			if o := e.want("x", want); !o.Lost || (o.After >= time.Second) != (lost > 0 && want == rouse.Deferred) {
+				t.Errorf("after %d losses: %+v", lost, o)
+			}
+		}
+	})
+}
+
+// Sidecars end all their watches when the list of members changes: that is no loss, for a while.
+func TestStreamsThatEndAsMembersChange(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		s.Share(0, 2) // the first list changes nothing
+		lose := func(want rouse.Verdict) {
+			t.Helper()
+			p := join(s, jobsOf("a"))
+			e.deliver(fire(t, app("a"), "x"))
+			sameNames(t, p.gotNames(), "x")
+			_ = p.leave()
+			if o := e.want("x", want); o.Lost != (want == rouse.Failed) {
+				t.Errorf("%+v", o)
+			}
+		}
+		lose(rouse.Failed)
+		s.Share(0, 3)
+		time.Sleep(rewatch - time.Second)
+		lose(rouse.Deferred)
+		time.Sleep(time.Second)
+		lose(rouse.Failed)
+	})
+}
+
 func TestTriggersWithoutAWatchWait(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		e.deliver(fires(t, app("a"), 2)...)
