@@ -130,7 +130,10 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 		if len(m.response.Fires) > 0 {
 			s.opts.Happened(sub.Of.key.namespace, sub.Of.key.name, Sent)
 		}
-		err := stream.Send(&m.response)
+		n, err := len(m.response.Fires), stream.Send(&m.response)
+		if err == nil {
+			sub.Wrote(n)
+		}
 		m.recycle()
 		return err
 	})

@@ -85,6 +85,21 @@ func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
 	})
 }
 
+// A message that the leaving subscriber did not read spends no attempt of its fires either.
+func TestUnwrittenFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := newPeer()
+		p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(3)}})
+		p.Join(func() error { return s.Subscribe(p) })
+		d.deliver(fires(2)...)
+		q := join(s, jobs(3))
+		_ = p.leave()
+		d.open("f000")
+		d.open("f001")
+		sameNames(t, q.gotNames(), "f000", "f001")
+	})
+}
+
 // A fire that was not sent to the leaving subscriber spends no attempt: it waits for the next one.
 func TestUnsentFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 	s := New(Options{})

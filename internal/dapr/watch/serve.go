@@ -58,6 +58,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 				s.fail(&s.counts.SendFailed, st)
 				return err
 			}
+			st.Wrote(1)
 		}
 		return nil
 	})

@@ -223,6 +223,24 @@ func TestStreamsThatEndAsMembersChange(t *testing.T) {
 	})
 }
 
+// What was not written to a stream is not lost with it.
+func TestWhatWasNotWrittenGoesToTheNext(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		slow := newPeer()
+		slow.blocked = make(chan struct{}, 1)
+		slow.blocked <- struct{}{} // it reads one message
+		slow.join(s, jobsOf("a"))
+		e.deliver(fires(t, app("a"), 3)...)
+		next := join(s, jobsOf("a"))
+		_ = slow.leave()
+		if o := e.want("j000", rouse.Failed); !o.Lost {
+			t.Errorf("%+v", o)
+		}
+		e.none()
+		sameNames(t, next.gotNames(), "j001", "j002")
+	})
+}
+
 func TestTriggersWithoutAWatchWait(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		e.deliver(fires(t, app("a"), 2)...)

@@ -66,6 +66,7 @@ func (s *Sink) send(stream Stream, st *stream) error {
 			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
 				return err
 			}
+			st.Wrote(1)
 		}
 		last = time.Now()
 		return nil
