@@ -108,7 +108,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		}
 		return Step{To: &to}
 	case Accepted:
-		to.Lost = lossesAfter(t, occ, o)
+		to.Lost = 0
 		to.Attempts, to.Manual, to.Token = occ.Attempt, occ.Manual, token
 		to.Visible = now.Add(o.After)
 		return Step{To: &to}
