@@ -323,6 +323,34 @@ func TestRemindersOfActorsGoToTheirHosts(t *testing.T) {
 	})
 }
 
+// A sidecar for which no bucket is dealt, as there is no leader, executes what is due all the same.
+func TestASidecarWithoutABucketExecutes(t *testing.T) {
+	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
+		time.Sleep(time.Hour) // the wait is the sidecar's
+		one := join(s, "x", "one", 0)
+		time.Sleep(2 * bucketWait)
+		if synctest.Wait(); len(one.updates) != 0 {
+			t.Errorf("it is told %v although no table is known", one.updates)
+		}
+		s.SetTable(tableOf(1, "x", "gone"), nil)
+		two := join(s, "x", "two", 0)
+		if synctest.Wait(); len(two.updates) != 0 {
+			t.Errorf("it is told %v at once", two.updates)
+		}
+		time.Sleep(bucketWait)
+		if synctest.Wait(); len(two.updates) != 1 {
+			t.Errorf("it is told %v after %v", two.updates, bucketWait)
+		}
+		one.Cut()
+		deliver(ctx, t, s, fires("x", 1))
+		demand(t, "the sidecar without a bucket", two, "1 ")
+		s.SetTable(tableOf(2, "x", "two"), nil)
+		if synctest.Wait(); len(two.updates) != 2 {
+			t.Errorf("it is told %v with a bucket", two.updates)
+		}
+	})
+}
+
 // TestTheFirstTableComesBeforeExecutions: a sidecar that has no bucket yet gets neither. Executions wait for
 // it, or go to another one.
 func TestTheFirstTableComesBeforeExecutions(t *testing.T) {
