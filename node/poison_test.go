@@ -129,8 +129,9 @@ func watchForOnce(ctx context.Context, conn *grpc.ClientConn, m *mortals) error 
 }
 
 // TestAReceiverThatDiesOfWhatItReceives: whatever kind of receiver it is, the occurrence becomes a dead
-// letter with the cause poison after a few of them, and others of the same channel, app and key go on.
-// Polls have their retry policy only; functions, which end the process, are in TestAnAttemptIsSpentBeforeItIsMade of the engine.
+// letter with the cause poison after a few of them, and others of the same channel, app and key go on. Polls
+// have their retry policy only; functions, which end the process, are in TestAnAttemptIsSpentBeforeItIsMade
+// of the engine.
 func TestAReceiverThatDiesOfWhatItReceives(t *testing.T) {
 	n := open(t, "mem:", WithClock(NewStillClock(begin)), WithAPI("127.0.0.1:0"), func(c *Config) {
 		c.Reminders, c.DaprListen, c.Pools = true, "127.0.0.1:0", []pool.Setup{testPool("core", nil)}

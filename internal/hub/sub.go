@@ -40,8 +40,8 @@ func NewSub[K comparable, S, T any](of S) *Sub[K, S, T] {
 // Wake makes the subscriber's stream look for something to send.
 func (sub *Sub[K, S, T]) Wake() { notify.Send(sub.wake) }
 
-// Wrote notes that the first n items that were marked as sent and not written to the stream yet are written now:
-// those that are not do not go with the subscriber.
+// Wrote notes that the first n items that were marked as sent and not written to the stream yet are written
+// now: those that are not do not go with the subscriber.
 func (sub *Sub[K, S, T]) Wrote(n int) { sub.wrote.Add(uint32(n)) }
 
 // Held returns the number of the subscriber's items, and Unsent how many of them were not sent.
@@ -96,8 +96,8 @@ func (h *Hub[K, S, T]) Free(sub *Sub[K, S, T]) {
 	}
 }
 
-// MarkSent notes that the first item that was not sent to its subscriber is; Wrote follows. It expires at a given time,
-// unless the subscriber reports it. Locked.
+// MarkSent notes that the first item that was not sent to its subscriber is; Wrote follows. It expires at a
+// given time, unless the subscriber reports it. Locked.
 func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
 	sub := it.sub
 	sub.next = it.next

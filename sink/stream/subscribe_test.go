@@ -63,7 +63,7 @@ type guarded struct {
 
 func (g guarded) Context() context.Context { return g.ctx }
 
-// The end of a subscriber's credential says nothing of the fires that it has: they failed, but are not lost.
+// The end of a subscriber's credential tells nothing of the fires that it has: they failed, but are not lost.
 func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p, key := newPeer(), access.Revocable(access.Principal{})

@@ -112,13 +112,13 @@ func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 	}
 }
 
-// rewatch is how long after a change of the list of members the end of a stream is no loss: a sidecar ends all
-// its watches, at the members that stay as well, and opens them again.
+// rewatch is how long after a change of the list of members the end of a stream is no loss: a sidecar ends
+// all its watches, at the members that stay as well, and opens them again.
 const rewatch = 30 * time.Second
 
-// lose ends a trigger that was sent to a stream that has ended. Versions before rouse.MaxLost gave jobs without
-// retries one attempt, because the end of a stream spent none. Such jobs are in stores: their losses are
-// counted without it.
+// lose ends a trigger that was sent to a stream that has ended. Versions before rouse.MaxLost gave jobs
+// without retries one attempt, because the end of a stream spent none. Such jobs are in stores: their losses
+// are counted without it.
 func (s *Sink) lose(st *stream, t *trigger) {
 	if !s.changed.IsZero() && time.Since(s.changed) < rewatch {
 		s.hub.Report(t, shared)

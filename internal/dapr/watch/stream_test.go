@@ -161,7 +161,7 @@ type guarded struct {
 
 func (g guarded) Context() context.Context { return g.ctx }
 
-// The end of a sidecar's credential says nothing of the triggers that it has: they failed, but are not lost.
+// The end of a sidecar's credential tells nothing of the triggers that it has: they failed, but are not lost.
 func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
 		p, key := newPeer(), access.Revocable(access.Principal{})
