@@ -329,24 +329,24 @@ func TestASidecarWithoutABucketExecutes(t *testing.T) {
 		time.Sleep(time.Hour) // the wait is the sidecar's
 		one := join(s, "x", "one", 0)
 		time.Sleep(2 * bucketWait)
-		if synctest.Wait(); len(one.updates) != 0 {
-			t.Errorf("it is told %v although no table is known", one.updates)
+		if n := one.tables(); n != 0 {
+			t.Errorf("it has %d tables although none is known", n)
 		}
 		s.SetTable(tableOf(1, "x", "gone"), nil)
 		two := join(s, "x", "two", 0)
-		if synctest.Wait(); len(two.updates) != 0 {
-			t.Errorf("it is told %v at once", two.updates)
+		if n := two.tables(); n != 0 {
+			t.Errorf("it has %d tables at once", n)
 		}
 		time.Sleep(bucketWait)
-		if synctest.Wait(); len(two.updates) != 1 {
-			t.Errorf("it is told %v after %v", two.updates, bucketWait)
+		if n := two.tables(); n != 1 {
+			t.Errorf("it has %d tables after %v", n, bucketWait)
 		}
 		one.Cut()
 		deliver(ctx, t, s, fires("x", 1))
 		demand(t, "the sidecar without a bucket", two, "1 ")
 		s.SetTable(tableOf(2, "x", "two"), nil)
-		if synctest.Wait(); len(two.updates) != 2 {
-			t.Errorf("it is told %v with a bucket", two.updates)
+		if n := two.tables(); n != 2 {
+			t.Errorf("it has %d tables with a bucket", n)
 		}
 	})
 }
