@@ -88,6 +88,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	switch o.Verdict {
 	case Deferred:
 		unspend(&to, occ) // an attempt that was stored as spent before it was sent does not count
+		if o.Lost {
+			to.Lost++
+		}
 		to.Visible = now.Add(max(o.After, time.Millisecond))
 		if to.Attempts == 0 {
 			from := sent
@@ -105,7 +108,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		}
 		return Step{To: &to}
 	case Accepted:
-		to.Lost = lossesAfter(t, occ, o)
+		to.Lost = 0
 		to.Attempts, to.Manual, to.Token = occ.Attempt, occ.Manual, token
 		to.Visible = now.Add(o.After)
 		return Step{To: &to}

@@ -22,7 +22,7 @@ const Suspect = 2
 // back in the meantime.
 const lostPause = time.Second
 
-// lossesAfter returns Timer.Lost after an attempt that ended so, or was accepted.
+// lossesAfter returns Timer.Lost after an attempt that failed so.
 func lossesAfter(t *Timer, occ Occurrence, o Outcome) uint32 {
 	switch {
 	case !o.Lost:

@@ -73,42 +73,41 @@ func TestAnyAnswerBeginsTheCountAgain(t *testing.T) {
 	if step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Deferred}, 0, t0, at(tm.Due)); step.To.Lost != MaxLost-1 || step.To.Attempts != 4 {
 		t.Errorf("what was not attempted has %d losses in %d attempts", step.To.Lost, step.To.Attempts)
 	}
+	tm.Attempts, tm.Lost = 0, 1
+	if step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Deferred, Lost: true}, t0, t0, at(tm.Due)); step.To.Lost != 2 || step.To.Attempts != 0 {
+		t.Errorf("what was lost without an attempt has %d losses in %d attempts", step.To.Lost, step.To.Attempts)
+	}
 }
 
-// TestAttemptsThatAreStoredBeforeTheirReceiverGoes: those of functions, which may end this process, and those
-// that polls have taken, which may end the client. Each counts when it is stored, unless there is an outcome.
+// TestAttemptsThatAreStoredBeforeTheirReceiverGoes: those of functions, which may end this process. Each
+// counts when it is stored, unless there is an outcome.
 func TestAttemptsThatAreStoredBeforeTheirReceiverGoes(t *testing.T) {
 	spend := func(tm Timer) Timer { return Spend(&tm, mustCurrent(t, &tm), t0, t0) }
-	accept := func(tm Timer) Timer {
-		return *tm.After(mustCurrent(t, &tm), tm.Revision, Outcome{Verdict: Accepted, Lost: true, After: time.Second}, t0, t0, at(tm.Due)).To
+	tm := oneShot(t0.Add(time.Second))
+	tm.Spec.Retry.Attempts = MaxAttempts
+	end := func(tm Timer, o Outcome) Step {
+		occ := mustCurrent(t, &tm)
+		occ.Attempt = tm.Attempts // as the engine has it
+		return tm.After(occ, tm.Revision, o, t0, t0, at(tm.Due))
 	}
-	for name, store := range map[string]func(Timer) Timer{"spent": spend, "accepted": accept} {
-		tm := oneShot(t0.Add(time.Second))
-		tm.Spec.Retry.Attempts = MaxAttempts
-		end := func(tm Timer, o Outcome) Step {
-			occ := mustCurrent(t, &tm)
-			occ.Attempt = tm.Attempts // as the engine has it
-			return tm.After(occ, tm.Revision, o, t0, t0, at(tm.Due))
+	tm = spend(tm)
+	if tm.Lost != 1 || tm.Attempts != 1 {
+		t.Errorf("spent: %d losses in %d attempts", tm.Lost, tm.Attempts)
+	}
+	if to := end(tm, Outcome{Verdict: Deferred}).To; to.Lost != 0 || to.Attempts != 0 {
+		t.Errorf("spent and given back: %d losses in %d attempts", to.Lost, to.Attempts)
+	}
+	if to := end(tm, Outcome{Verdict: Failed}).To; to.Lost != 0 || to.Attempts != 1 {
+		t.Errorf("spent and failed: %d losses in %d attempts", to.Lost, to.Attempts)
+	}
+	for n := uint32(2); n <= MaxLost; n++ {
+		tm.Token = 0 // the engine has seen that nothing came, and it is attempted again
+		if tm = spend(tm); tm.Lost != n {
+			t.Fatalf("%d losses, want %d", tm.Lost, n)
 		}
-		tm = store(tm)
-		if tm.Lost != 1 || tm.Attempts != 1 {
-			t.Errorf("%s: %d losses in %d attempts", name, tm.Lost, tm.Attempts)
-		}
-		if to := end(tm, Outcome{Verdict: Deferred}).To; to.Lost != 0 || to.Attempts != 0 {
-			t.Errorf("%s and given back: %d losses in %d attempts", name, to.Lost, to.Attempts)
-		}
-		if to := end(tm, Outcome{Verdict: Failed}).To; to.Lost != 0 || to.Attempts != 1 {
-			t.Errorf("%s and failed: %d losses in %d attempts", name, to.Lost, to.Attempts)
-		}
-		for n := uint32(2); n <= MaxLost; n++ {
-			tm.Token = 0 // the engine has seen that nothing came, and it is attempted again
-			if tm = store(tm); tm.Lost != n {
-				t.Fatalf("%s: %d losses, want %d", name, tm.Lost, n)
-			}
-		}
-		step := end(tm, Outcome{Verdict: Failed, Lost: true})
-		if len(step.Log) != 1 || step.Log[0].Cause != CausePoison || step.Log[0].Attempts != MaxLost {
-			t.Errorf("%s, at the end: %+v", name, step)
-		}
+	}
+	step := end(tm, Outcome{Verdict: Failed, Lost: true})
+	if len(step.Log) != 1 || step.Log[0].Cause != CausePoison || step.Log[0].Attempts != MaxLost {
+		t.Errorf("at the end: %+v", step)
 	}
 }

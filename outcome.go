@@ -36,7 +36,7 @@ type Outcome struct {
 	Code      int           // the status that the technology gave, such as 503; 0 if none
 	Cause     Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
 	Unreached bool          // Failed: nothing was sent, because the host of the target could not be reached
-	Lost      bool          // Failed: the receiver has gone with the attempt in hand; Accepted: it has if it does not report in time
+	Lost      bool          // Failed, and Deferred without an attempt: the receiver has gone with it in hand
 	Detail    string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
 
 	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the

@@ -90,7 +90,7 @@ type Timer struct {
 	Failures  []Attempt // the latest that failed, oldest first, at most MaxFailures
 
 	// Lost is how many receivers in a row have gone with the occurrence in hand. An attempt that is stored
-	// before its receiver can have gone counts from then on: see Lane.Spend, and Outcome.Lost of Accepted.
+	// before its receiver can have gone counts from then on: see Lane.Spend.
 	Lost uint32
 
 	Ended  uint64 // how many occurrences have ended, however they did

@@ -1,13 +1,10 @@
 package node
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,42 +77,6 @@ func subscribeForOnce(ctx context.Context, conn *grpc.ClientConn, m *mortals) er
 	}
 }
 
-// pollForOnce returns a receiver that polls a node for one fire at a time.
-func pollForOnce(addr string) func(context.Context, *grpc.ClientConn, *mortals) error {
-	return func(ctx context.Context, _ *grpc.ClientConn, m *mortals) error {
-		post := func(path, body string, answer any) error {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/namespaces/default/"+path, bytes.NewBufferString(body))
-			if err != nil {
-				return err
-			}
-			r.Header.Set("Content-Type", "application/json")
-			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				return err
-			}
-			defer res.Body.Close()
-			return json.NewDecoder(res.Body).Decode(answer)
-		}
-		var got struct {
-			Fires []struct {
-				FireID string `json:"fire_id"`
-				Name   string
-				Token  uint64
-			}
-		}
-		if err := post("fires:poll", `{"channel": "polled", "wait": "1s", "max": 1}`, &got); err != nil {
-			return err
-		}
-		for _, f := range got.Fires {
-			if err := m.gets(strings.TrimPrefix(f.Name, "polls-")); err != nil {
-				return err
-			}
-			_ = post("timers/"+f.Name+"/fires/"+f.FireID+":complete", fmt.Sprintf(`{"token": %d}`, f.Token), new(any))
-		}
-		return nil
-	}
-}
-
 var mortalSidecar = &reminderv1.Caller{AppId: "app", Address: "10.0.0.1:80"}
 
 func executeForOnce(ctx context.Context, conn *grpc.ClientConn, m *mortals) error {
@@ -168,20 +129,20 @@ func watchForOnce(ctx context.Context, conn *grpc.ClientConn, m *mortals) error 
 }
 
 // TestAReceiverThatDiesOfWhatItReceives: whatever kind of receiver it is, the occurrence becomes a dead
-// letter with the cause poison after a few of them, and others of the same channel, app and key go on.
-// Functions, which end the process, are in TestAnAttemptIsSpentBeforeItIsMade of the engine.
+// letter with the cause poison after a few of them, and others of the same channel, app and key go on. Polls
+// have their retry policy only; functions, which end the process, are in TestAnAttemptIsSpentBeforeItIsMade
+// of the engine.
 func TestAReceiverThatDiesOfWhatItReceives(t *testing.T) {
 	n := open(t, "mem:", WithClock(NewStillClock(begin)), WithAPI("127.0.0.1:0"), func(c *Config) {
 		c.Reminders, c.DaprListen, c.Pools = true, "127.0.0.1:0", []pool.Setup{testPool("core", nil)}
 	})
 	run(t, n)
 	waitUntilItRuns(t, n)
-	kinds := map[string]*mortals{"streams": {}, "polls": {}, "reminders": {}, "dapr": {}}
+	kinds := map[string]*mortals{"streams": {}, "reminders": {}, "dapr": {}}
 	ctx, stop := context.WithCancel(t.Context())
 	var living sync.WaitGroup
 	defer func() { stop(); living.Wait() }()
 	living.Go(func() { kinds["streams"].live(ctx, n.Addr(), subscribeForOnce) })
-	living.Go(func() { kinds["polls"].live(ctx, n.Addr(), pollForOnce(n.Addr())) })
 	living.Go(func() { kinds["reminders"].live(ctx, n.Addr(), executeForOnce) })
 	living.Go(func() { kinds["dapr"].live(ctx, daprAddr(n), watchForOnce) })
 
@@ -199,7 +160,6 @@ func TestAReceiverThatDiesOfWhatItReceives(t *testing.T) {
 	for _, name := range names {
 		for kind, spec := range map[string]rouse.Spec{
 			"streams": {Target: "stream:jobs", Payload: []byte(name), Retry: endless},
-			"polls":   {Target: "stream:polled", Payload: []byte(name), Retry: endless},
 			"pools":   {Target: "pool:core/42", Payload: []byte(strings.Replace(name, "poison", "crash", 1)), Retry: endless},
 		} {
 			spec.Schedule = due.Format(time.RFC3339)
@@ -242,7 +202,7 @@ func TestAReceiverThatDiesOfWhatItReceives(t *testing.T) {
 	poll.Until(t, "all to end", func() bool {
 		advance(t, n, n.cfg.Clock.Now().Add(10*time.Second))
 		dead, fired := ended()
-		return len(dead) == 5 && fired == 10
+		return len(dead) == 4 && fired == 8
 	})
 	dead, _ := ended()
 	for kind, r := range dead {

@@ -49,8 +49,8 @@ type Options[K comparable, S, T any] struct {
 	Assigned func(*Sub[K, S, T], *Item[K, S, T]) // an item was assigned
 	Back     func(*Sub[K, S, T], *Item[K, S, T]) // an item is no longer with the subscriber; nil: it is no longer aside
 
-	// Parted places the items of a subscriber that has gone: first those that were sent, as many as sent,
-	// then the others.
+	// Parted places the items of a subscriber that has gone: first those that were sent and written, as many
+	// as sent, then the others.
 	Parted func(sub *Sub[K, S, T], items []*Item[K, S, T], sent int)
 
 	Until   func(*Item[K, S, T]) time.Duration    // when the wait of an item ends; nil: it has no end

@@ -19,6 +19,7 @@ type Item[K comparable, S, T any] struct {
 	readers  int32 // subscribers that have seen the list up to here
 	over     bool  // reported
 	sent     bool
+	number   uint32 // which of its subscriber's sent items it is
 	channel  *Channel[K, S, T]
 	sub      *Sub[K, S, T]
 	gates    [2]*gate[K, S, T] // those in which it takes a place

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -21,6 +22,8 @@ type Sub[K comparable, S, T any] struct {
 	held     List[K, S, T]  // first the items that were sent
 	next     *Item[K, S, T] // the first that was not sent
 	sent     int            // items that were sent
+	marked   uint32         // how many ever were
+	wrote    atomic.Uint32  // how many of these were written to the stream
 	seen     *Item[K, S, T] // the last waiting item that did not pass its filter; with Wants it is in one channel
 	suspect  *Item[K, S, T] // the one suspect that it has (lost.go)
 	wake     chan struct{}
@@ -36,6 +39,10 @@ func NewSub[K comparable, S, T any](of S) *Sub[K, S, T] {
 
 // Wake makes the subscriber's stream look for something to send.
 func (sub *Sub[K, S, T]) Wake() { notify.Send(sub.wake) }
+
+// Wrote notes that the first n items that were marked as sent and not written to the stream yet are written
+// now: those that are not do not go with the subscriber.
+func (sub *Sub[K, S, T]) Wrote(n int) { sub.wrote.Add(uint32(n)) }
 
 // Held returns the number of the subscriber's items, and Unsent how many of them were not sent.
 func (sub *Sub[K, S, T]) Held() int   { return sub.held.n }
@@ -89,13 +96,14 @@ func (h *Hub[K, S, T]) Free(sub *Sub[K, S, T]) {
 	}
 }
 
-// MarkSent notes that the first item that was not sent to its subscriber is. It expires at a given time,
-// unless the subscriber reports it. Locked.
+// MarkSent notes that the first item that was not sent to its subscriber is; Wrote follows. It expires at a
+// given time, unless the subscriber reports it. Locked.
 func (h *Hub[K, S, T]) MarkSent(it *Item[K, S, T], until time.Duration) {
 	sub := it.sub
 	sub.next = it.next
 	sub.sent++
-	it.sent, it.until = true, until
+	sub.marked++
+	it.sent, it.number, it.until = true, sub.marked, until
 	l := &sub.held
 	l.earliest = min(l.earliest, until)
 	l.unsorted = l.unsorted || it.prev != nil && until < it.prev.until
@@ -134,8 +142,11 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 	}
 	h.Free(sub)
 	var items []*Item[K, S, T]
-	sent := sub.sent
+	sent, wrote := 0, sub.wrote.Load()
 	for it := range sub.held.All() {
+		if it.sent && int32(it.number-wrote) <= 0 { // numbers may wrap around
+			sent++
+		}
 		h.Detach(it)
 		items = append(items, it)
 	}

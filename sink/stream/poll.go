@@ -15,9 +15,10 @@ var errTaken = errors.New("fires were taken")
 // Poll waits for fires for a while, and takes as many as there are, at most open.Credits: a poll is a
 // subscriber that lives as long as its request. What it takes is accepted, as by a callback that answers 202:
 // the store has it before long, and the receiver reports to any node, within the timeout of an attempt. One
-// that does not has gone with it, as a subscriber whose stream ends. So
-// nothing is kept here between polls, and neither a restart nor another node's address is in the way. The
-// fires are none when the wait is over, and when the sink is closed before.
+// that does not is no lost receiver: which fires are in the same hands, and whether they were reported, is
+// not known here, so a fire that ends its receivers could not be told from others. So nothing is kept here
+// between polls, and neither a restart nor another node's address is in the way. The fires are none when the
+// wait is over, and when the sink is closed before.
 func (s *Sink) Poll(ctx context.Context, open *rousev1.Open, wait time.Duration) ([]*rousev1.Fire, error) {
 	namespace, name, err := s.opts.Channel(open)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Sink) accept(sub *subscriber) (fires []*rousev1.Fire) {
 		rousev1.FireToProto(it.Fire(), p)
 		p.DeadlineMs = int64(now) + timeout.Milliseconds()
 		fires = append(fires, p)
-		s.hub.Report(it, rouse.Outcome{Verdict: rouse.Accepted, Lost: true, After: timeout})
+		s.hub.Report(it, rouse.Outcome{Verdict: rouse.Accepted, After: timeout})
 	}
 	return fires
 }

@@ -50,6 +50,9 @@ func TestAPollTakesWhatWaits(t *testing.T) {
 		}
 		d.want("a", rouse.Accepted, 7*time.Second)
 		d.want("b", rouse.Accepted, rouse.DefaultRetry.Timeout)
+		if o, _ := d.of("a"); o.Lost { // no receiver is known to have it
+			t.Errorf("%+v", o)
+		}
 		d.open("c")
 		p = pollFor(t.Context(), s, jobs(2), 0)
 		<-p.over

@@ -49,9 +49,9 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if err != nil {
 		return refused(err)
 	}
-	defer s.hub.Leave(sub, nil)
+	defer func() { s.hub.Leave(sub, err) }()
 	s.opts.Happened(namespace, name, Joined)
-	if err := stream.SendHeader(s.header()); err != nil {
+	if err = stream.SendHeader(s.header()); err != nil {
 		return err
 	}
 	s.hub.Lock()
@@ -59,7 +59,8 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 		s.hub.Leave(sub, hub.Receive(stream, func(r *rousev1.SubscribeRequest) error { return s.take(sub, r) }))
 	})
 	s.hub.Unlock()
-	return refused(s.send(stream, sub))
+	err = s.send(stream, sub)
+	return refused(err)
 }
 
 func (s *Sink) header() metadata.MD {
@@ -129,7 +130,10 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 		if len(m.response.Fires) > 0 {
 			s.opts.Happened(sub.Of.key.namespace, sub.Of.key.name, Sent)
 		}
-		err := stream.Send(&m.response)
+		n, err := len(m.response.Fires), stream.Send(&m.response)
+		if err == nil {
+			sub.Wrote(n)
+		}
 		m.recycle()
 		return err
 	})

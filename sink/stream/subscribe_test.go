@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/hub"
 	"github.com/rousehq/rouse/internal/hub/hubtest"
 )
@@ -52,6 +53,51 @@ func TestFiresOfOneWhoLeavesGoToAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// guarded is a peer whose stream is bound to its credential.
+type guarded struct {
+	*peer
+	ctx context.Context
+}
+
+func (g guarded) Context() context.Context { return g.ctx }
+
+// The end of a subscriber's credential tells nothing of the fires that it has: they failed, but are not lost.
+func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p, key := newPeer(), access.Revocable(access.Principal{})
+		close(p.blocked)
+		ctx, end := new(access.Control).Bound(p.Context(), key)
+		defer end()
+		p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(3)}})
+		p.Join(func() error { return s.Subscribe(guarded{p, ctx}) })
+		d.deliver(fire("a"))
+		sameNames(t, p.gotNames(), "a")
+		key.End()
+		if err := <-p.Over; status.Code(err) != codes.Unauthenticated {
+			t.Errorf("the stream ended with %v", err)
+		}
+		d.want("a", rouse.Failed, rouse.AtOnce)
+		if o, _ := d.of("a"); o.Lost {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// A message that the leaving subscriber did not read spends no attempt of its fires either.
+func TestUnwrittenFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := newPeer()
+		p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(3)}})
+		p.Join(func() error { return s.Subscribe(p) })
+		d.deliver(fires(2)...)
+		q := join(s, jobs(3))
+		_ = p.leave()
+		d.open("f000")
+		d.open("f001")
+		sameNames(t, q.gotNames(), "f000", "f001")
+	})
 }
 
 // A fire that was not sent to the leaving subscriber spends no attempt: it waits for the next one.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -36,6 +37,9 @@ var (
 	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time
 	// to find it; with a shorter one, the timer would stay with the node that writes it.
 	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
+
+	// shared is that of a trigger whose stream has ended soon after the list of members changed.
+	shared = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the sidecar watches all members again, as they have changed"}
 )
 
 // Deliver hands triggers to the streams that watch for them, or queues them. It returns before they are
@@ -95,10 +99,10 @@ func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 		switch c := t.Channel(); {
 		case t.Of.dead:
 			s.hub.Report(t, gone)
-		case n < sent:
-			s.hub.Lose(st, t, "the sidecar's stream has ended")
 		case s.hub.Draining():
 			s.hub.Report(t, hub.Stopping)
+		case n < sent:
+			s.lose(st, t)
 		default:
 			if len(c.Subs) == 0 {
 				s.kind(c.Key).Undelivered++
@@ -106,6 +110,31 @@ func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 			s.hub.Await(t, true)
 		}
 	}
+}
+
+// rewatch is how long after a change of the list of members the end of a stream is no loss: a sidecar ends
+// all its watches, at the members that stay as well, and opens them again.
+const rewatch = 30 * time.Second
+
+// lose ends a trigger that was sent to a stream that has ended. Versions before rouse.MaxLost gave jobs
+// without retries one attempt, because the end of a stream spent none. Such jobs are in stores: their losses
+// are counted without it.
+func (s *Sink) lose(st *stream, t *trigger) {
+	if !s.changed.IsZero() && time.Since(s.changed) < rewatch {
+		s.hub.Report(t, shared)
+		return
+	}
+	const detail = "the sidecar's stream has ended"
+	f := t.Fire()
+	if f.Attempt > 1 || !f.Last || f.Lost+1 >= rouse.MaxLost {
+		s.hub.Lose(st, t, detail)
+		return
+	}
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, Lost: !errors.Is(st.Err(), rouse.ErrUnauthenticated), Detail: detail}
+	if f.Lost > 0 {
+		o.After = time.Second // as after a loss that spends an attempt
+	}
+	s.hub.Report(t, o)
 }
 
 // Delete drops the triggers of a job that was deleted, or replaced by the given generation: an older trigger

@@ -22,14 +22,15 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 	if err := s.join(st); err != nil {
 		return err
 	}
-	defer s.hub.Leave(st, nil)
-	if err := stream.SendHeader(nil); err != nil { // tells the client that the watch is open
+	defer func() { s.hub.Leave(st, err) }()
+	if err = stream.SendHeader(nil); err != nil { // tells the client that the watch is open
 		return err
 	}
 	s.hub.Lock()
 	s.hub.Go(func() { s.receive(stream, st) })
 	s.hub.Unlock()
-	return s.send(stream, st)
+	err = s.send(stream, st)
+	return err
 }
 
 // most is the maximum number of triggers taken for writing at a time.
@@ -57,6 +58,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 				s.fail(&s.counts.SendFailed, st)
 				return err
 			}
+			st.Wrote(1)
 		}
 		return nil
 	})

@@ -62,6 +62,8 @@ type Sink struct {
 	lanes hub.Lanes
 	hub   *streams // its lock guards the fields below
 
+	members   int               // how many share the limits; 0: not known yet
+	changed   time.Time         // when the list of members changed
 	counts    Counts            // counters for Counts
 	throttled map[string]uint64 // triggers that had to wait, by the name of their gate
 }
@@ -131,8 +133,17 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	return ""
 }
 
-// Share sets this member's index and the number of members that share each concurrency limit.
-func (s *Sink) Share(index, of int) { s.hub.Share(index, of) }
+// Share sets this member's index and the number of members that share each concurrency limit. It is called
+// when the list of members has changed.
+func (s *Sink) Share(index, of int) {
+	s.hub.Share(index, of)
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	if s.members > 0 {
+		s.changed = time.Now()
+	}
+	s.members = of
+}
 
 // Drain defers waiting and new triggers, so that a stopping engine does not wait for streams. Triggers with a
 // stream stay there.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
@@ -149,6 +150,94 @@ func TestWhatAStreamHadGoesToTheNext(t *testing.T) {
 		}
 		e.deliver(fires(t, app("a"), 4)...)
 		sameNames(t, q.gotNames(), "j000", "j001", "j002", "j003")
+	})
+}
+
+// guarded is a peer whose stream is bound to its credential.
+type guarded struct {
+	*peer
+	ctx context.Context
+}
+
+func (g guarded) Context() context.Context { return g.ctx }
+
+// The end of a sidecar's credential tells nothing of the triggers that it has: they failed, but are not lost.
+func TestTheEndOfACredentialIsNoLoss(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		p, key := newPeer(), access.Revocable(access.Principal{})
+		close(p.blocked)
+		ctx, end := new(access.Control).Bound(p.Context(), key)
+		defer end()
+		p.Requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: jobsOf("a")}}
+		p.Join(func() error { return s.Serve(guarded{p, ctx}) })
+		e.deliver(fire(t, app("a"), "x"))
+		sameNames(t, p.gotNames(), "x")
+		key.End()
+		if o := e.want("x", rouse.Failed); o.Lost {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// Stores have jobs without retries that have one attempt. A loss does not spend it, but is counted.
+func TestLossesOfAJobWithOneAttempt(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		for lost := range uint32(rouse.MaxLost) {
+			p := join(s, jobsOf("a"))
+			f := fire(t, app("a"), "x")
+			f.Last, f.Lost = true, lost
+			e.deliver(f)
+			sameNames(t, p.gotNames(), "x")
+			_ = p.leave()
+			want := rouse.Deferred
+			if lost+1 == rouse.MaxLost {
+				want = rouse.Failed
+			}
+			if o := e.want("x", want); !o.Lost || (o.After >= time.Second) != (lost > 0 && want == rouse.Deferred) {
+				t.Errorf("after %d losses: %+v", lost, o)
+			}
+		}
+	})
+}
+
+// Sidecars end all their watches when the list of members changes: that is no loss, for a while.
+func TestStreamsThatEndAsMembersChange(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		s.Share(0, 2) // the first list changes nothing
+		lose := func(want rouse.Verdict) {
+			t.Helper()
+			p := join(s, jobsOf("a"))
+			e.deliver(fire(t, app("a"), "x"))
+			sameNames(t, p.gotNames(), "x")
+			_ = p.leave()
+			if o := e.want("x", want); o.Lost != (want == rouse.Failed) {
+				t.Errorf("%+v", o)
+			}
+		}
+		lose(rouse.Failed)
+		s.Share(0, 3)
+		time.Sleep(rewatch - time.Second)
+		lose(rouse.Deferred)
+		time.Sleep(time.Second)
+		lose(rouse.Failed)
+	})
+}
+
+// What was not written to a stream is not lost with it.
+func TestWhatWasNotWrittenGoesToTheNext(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
+		slow := newPeer()
+		slow.blocked = make(chan struct{}, 1)
+		slow.blocked <- struct{}{} // it reads one message
+		slow.join(s, jobsOf("a"))
+		e.deliver(fires(t, app("a"), 3)...)
+		next := join(s, jobsOf("a"))
+		_ = slow.leave()
+		if o := e.want("j000", rouse.Failed); !o.Lost {
+			t.Errorf("%+v", o)
+		}
+		e.none()
+		sameNames(t, next.gotNames(), "j001", "j002")
 	})
 }
 

@@ -152,7 +152,10 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 
 // Drain defers requests that wait for a queue, and all new ones, so that the shutdown of the engine does not
 // wait for them.
-func (s *Sink) Drain() { s.end() }
+func (s *Sink) Drain() {
+	s.end()
+	s.streams.Drain()
+}
 
 // Close ends the workers' streams. Wait waits for their end.
 func (s *Sink) Close() {

@@ -531,6 +531,30 @@ func TestPutOff(t *testing.T) {
 	})
 }
 
+// TestDrain checks that a stopping service defers what waits for a busy worker, and that the end of the
+// worker's stream is then no loss.
+func TestDrain(t *testing.T) {
+	simulate(t, Options{}, 0, func(w *simulation) {
+		w.hangs = 1
+		n := w.deliver("a", 2, nil)
+		time.Sleep(2 * time.Second)
+		w.sink.Drain()
+		if o, ok := w.outcome(n[1]); !ok || o.Verdict != rouse.Deferred {
+			t.Errorf("what waits for the worker: %+v", o)
+		}
+		if o, ok := w.outcome(n[0]); ok {
+			t.Errorf("what the worker has: %+v", o)
+		}
+		w.mu.Lock()
+		w.workers["a"].cut()
+		w.mu.Unlock()
+		synctest.Wait()
+		if o, ok := w.outcome(n[0]); !ok || o.Verdict != rouse.Deferred || o.Lost {
+			t.Errorf("what the worker had: %+v", o)
+		}
+	})
+}
+
 // TestPrewarm checks that the group of an announced fire is started before the fire, and stays until then.
 func TestPrewarm(t *testing.T) {
 	const prewarm = 40 * time.Second // longer than the lifetime of an idle group

@@ -323,6 +323,34 @@ func TestRemindersOfActorsGoToTheirHosts(t *testing.T) {
 	})
 }
 
+// A sidecar for which no bucket is dealt, as there is no leader, executes what is due all the same.
+func TestASidecarWithoutABucketExecutes(t *testing.T) {
+	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
+		time.Sleep(time.Hour) // the wait is the sidecar's
+		one := join(s, "x", "one", 0)
+		time.Sleep(2 * bucketWait)
+		if n := one.tables(); n != 0 {
+			t.Errorf("it has %d tables although none is known", n)
+		}
+		s.SetTable(tableOf(1, "x", "gone"), nil)
+		two := join(s, "x", "two", 0)
+		if n := two.tables(); n != 0 {
+			t.Errorf("it has %d tables at once", n)
+		}
+		time.Sleep(bucketWait)
+		if n := two.tables(); n != 1 {
+			t.Errorf("it has %d tables after %v", n, bucketWait)
+		}
+		one.Cut()
+		deliver(ctx, t, s, fires("x", 1))
+		demand(t, "the sidecar without a bucket", two, "1 ")
+		s.SetTable(tableOf(2, "x", "two"), nil)
+		if n := two.tables(); n != 2 {
+			t.Errorf("it has %d tables with a bucket", n)
+		}
+	})
+}
+
 // TestTheFirstTableComesBeforeExecutions: a sidecar that has no bucket yet gets neither. Executions wait for
 // it, or go to another one.
 func TestTheFirstTableComesBeforeExecutions(t *testing.T) {

@@ -71,6 +71,14 @@ func (p *peer) take() []*reminderv1.ExecuteReminderRequest {
 	return came
 }
 
+// tables returns how many tables have come, when the bubble is idle.
+func (p *peer) tables() int {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.updates)
+}
+
 func (p *peer) answer(r *reminderv1.ExecuteReminderResponse) {
 	p.Requests <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
 	synctest.Wait()

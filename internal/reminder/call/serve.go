@@ -66,21 +66,26 @@ func (s *Sink) send(stream Stream, st *stream) error {
 			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
 				return err
 			}
+			st.Wrote(1)
 		}
 		last = time.Now()
 		return nil
 	})
 }
 
+// bucketWait is how long the first table waits for a bucket of the sidecar's, to the next beat.
+const bucketWait = 2 * time.Second
+
 // news returns the table if the sidecar does not have it. The first one is sent when the sidecar has a bucket
-// to create reminders with.
+// to create reminders with, or has waited for one for long enough: while there is no leader, none is dealt,
+// and the sidecar can execute what is due.
 func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	of := &st.Of
 	switch {
 	case of.fresh:
 		return nil
 	case of.told:
-	case len(s.table.Giving(of.App, of.Address)) == 0:
+	case len(s.table.Giving(of.App, of.Address)) == 0 && (s.table.Generation == 0 || time.Since(of.came) < bucketWait):
 		return nil
 	default:
 		s.open(st)

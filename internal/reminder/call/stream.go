@@ -25,6 +25,7 @@ type sidecar struct {
 	byFire map[string]*execution // sent and unanswered
 	byID   map[string]*execution // the last one of each reminder
 
+	came  time.Time // time of its connection
 	heard time.Time // time of the sidecar's last message
 	told  bool      // it has received a table
 	fresh bool      // it has the current one
@@ -38,7 +39,7 @@ func newStream(c Client, concurrency uint32) *stream {
 		n = int(min(concurrency, 1_000_000))
 	}
 	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{}, byID: map[string]*execution{},
-		heard: time.Now(), over: make(chan struct{})})
+		came: time.Now(), heard: time.Now(), over: make(chan struct{})})
 }
 
 // place is where a sidecar's stream is found.
