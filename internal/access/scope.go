@@ -120,8 +120,8 @@ func (s *Scope) holds(namespace, target string, labels map[string]string) bool {
 	return true
 }
 
-// hasApp reports whether sidecars may act as an app in a namespace; "*" is every app. What they do is not limited
-// by targets or labels, so a scope that is has none.
+// hasApp reports whether sidecars may act as an app in a namespace; "*" is every app. What they do is not
+// limited by targets or labels, so a scope that is has none.
 func (s *Scope) hasApp(namespace, app string) bool {
 	return s.holds(namespace, "", nil) && (len(s.Apps) == 0 || matches(s.Apps, app))
 }

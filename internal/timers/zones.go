@@ -60,7 +60,7 @@ type zoneState struct {
 	status ZoneStatus
 	rules  map[string]string
 	read   time.Time
-	fresh  bool // rules were loaded anew since the last comparison that was done
+	fresh  bool // rules were loaded since the last comparison that was done
 }
 
 // ZoneStatus is how the rules of this node's machine compare to those of the store.

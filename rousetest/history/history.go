@@ -61,6 +61,7 @@ type Config struct {
 	ZombieOK       bool          `json:"zombie_ok,omitzero"`  // a fault excuses arrivals after a delete
 	Records        bool          `json:"records,omitzero"`    // the log has all records of the service, so that what has none is judged
 	Handovers      bool          `json:"handovers,omitzero"`  // nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
+	SlowStore      bool          `json:"slow_store,omitzero"` // its calls may take more than a second all the time: store_unavailable as a cause is not judged
 	DST            DST           `json:"dst,omitzero"`        // what cron means where clocks are put forward or back, unless a spec sets it
 }
 

@@ -137,7 +137,7 @@ func (failing) Write([]byte) (int, error) { return 0, errBroken }
 // all has every kind of event with every field.
 func all() *History {
 	return &History{
-		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 400 * time.Millisecond, 0, time.Minute, time.Hour, 7 * time.Second, true, true, true, true, "skip,both"},
+		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 400 * time.Millisecond, 0, time.Minute, time.Hour, 7 * time.Second, true, true, true, true, true, "skip,both"},
 		Puts: []Put{
 			{Timer: "a", Gen: 1, Spec: Spec{At: sec(5)}, T0: sec(1), T1: sec(2), Res: OK, Due: sec(5)},
 			{Replace: true, Timer: "a", Gen: 1 << 63, Spec: Spec{Every: time.Second, Start: sec(7.000001), Until: sec(9), Count: 5, Misfire: MisfireSkip, MaxAttempts: 6, Serial: true},

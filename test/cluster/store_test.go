@@ -83,6 +83,7 @@ func TestStoreIsSlow(t *testing.T) {
 			y.flags = lasting
 			y.judge = append(y.judge, func(c *history.Config) {
 				c.MaxLate = 30 * time.Second // an occurrence takes several round trips, and many are due in the meantime
+				c.SlowStore = true
 			})
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
