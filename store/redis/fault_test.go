@@ -304,6 +304,11 @@ func TestAFailoverIsFollowed(t *testing.T) {
 	for i := range 50 {
 		last = create(t, s, fmt.Sprint("before ", i))
 	}
+	replica := goredis.NewClient(&goredis.Options{Addr: sentinel.Replica.Addr()})
+	defer replica.Close()
+	eventually(t, "the replica has the id of the store", func() error {
+		return replica.HGet(t.Context(), s.shards[0].base+"rows", idField).Err()
+	})
 	sentinel.Master.Kill()
 	sentinel.AwaitMaster(t, sentinel.Replica)
 	var after []rouse.Result
