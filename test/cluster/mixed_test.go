@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +65,7 @@ var next = sync.OnceValues(func() (string, error) {
 // TestMixedVersions deploys a version whose schema is newer, node after node, under load, and goes back for
 // one of them. Nodes of both run side by side, whichever was started last, and none of that is a fault:
 // nothing may be doubled. Where a later schema is not for them, they do not start, and say so; those that run
-// go on.
+// are not ready until it is again.
 func TestMixedVersions(t *testing.T) {
 	t.Parallel()
 	version, err := schemaVersion()
@@ -113,8 +114,11 @@ func TestMixedVersions(t *testing.T) {
 	deploy(0, today) // it starts again when all others are newer
 
 	// A later version notes a step with which neither of them can live.
+	heal := s.Fault("store-schema", "", 0)
 	schema(fmt.Sprintf(`INSERT INTO rouse.migrations (version, compatible) VALUES (%d, %[1]d) RETURNING version`, version+2))
-	s.Progress(20)
+	harness.Until(t, harness.Always("all nodes say that they are well with a schema that is not for them"), func() bool {
+		return !slices.ContainsFunc(s.f.nodes, func(n *node) bool { return n.Ready() })
+	})
 	for k, knows := range []int{version, version + 1} {
 		n := s.f.nodes[k]
 		n.Stop()
@@ -124,9 +128,10 @@ func TestMixedVersions(t *testing.T) {
 			t.Errorf("%s ended with code %d, and does not report that the schema %s:\n%s", n.Name, code, want, output)
 		}
 	}
-	s.Progress(20)
 	schema(fmt.Sprintf(`DELETE FROM rouse.migrations WHERE version = %d RETURNING version`, version+2))
 	s.f.nodes[0].Start()
 	s.f.nodes[1].Start()
+	s.f.settled()
+	heal()
 	s.finish(100)
 }
