@@ -28,11 +28,9 @@ func undone(err error) bool {
 	return false
 }
 
-// unsent reports whether the server has done nothing of what was sent: it was not sent, or the connection was
-// closed before, because its session was idle.
-func unsent(err error) bool { return pgconn.SafeToRetry(err) || wasIdle(err) }
-
-// wasIdle reports whether the server has closed the connection because its session was idle.
+// wasIdle reports whether the server has closed the connection because its session was idle: it has done
+// nothing of what was sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off were
+// made twice.
 func wasIdle(err error) bool { return state(err) == "57P05" }
 
 // demoted reports whether the error means that a server no longer accepts writes, as after a failover.

@@ -154,10 +154,9 @@ func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []
 		if err == nil {
 			err = send(ctx, conn.Conn().PgConn(), settings, calls, read)
 			conn.Release() // of a broken one, the pool makes another
-		} else if !wasIdle(err) { // a new one may be closed between two of its first statements
-			return err
 		}
-		if err == nil || !unsent(err) || try > pool.Stat().MaxConns() {
+		// Also a new one may be closed, between two of its first statements.
+		if err == nil || !wasIdle(err) || try > pool.Stat().MaxConns() {
 			return err
 		}
 	}
