@@ -29,8 +29,8 @@ func undone(err error) bool {
 }
 
 // wasIdle reports whether the server has closed the connection because its session was idle: it has done
-// nothing of what was sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off were
-// made twice.
+// nothing of what was sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off
+// were made twice.
 func wasIdle(err error) bool { return state(err) == "57P05" }
 
 // demoted reports whether the error means that a server no longer accepts writes, as after a failover.
