@@ -178,7 +178,7 @@ func (m *Member) look(ctx context.Context) time.Time {
 		return boottime.Now().Add(m.o.Renew)
 	}
 	m.seen(&v)
-	return m.sightings.next(v.heard.Add(m.o.Renew), v.heard.Add(m.o.again()))
+	return m.sightings.nextLook(v.heard.Add(m.o.Renew), v.heard.Add(m.o.again()))
 }
 
 // view reads all leases. Those that have ended by this node's clock alone are ended in the store first.

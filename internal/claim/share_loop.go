@@ -135,7 +135,7 @@ func (s *Share) look(ctx context.Context) time.Time {
 	if soon := v.heard.Add(s.o.again()); waits && soon.Before(next) {
 		next = soon
 	}
-	next = s.member.sightings.next(next, v.heard.Add(s.o.again()))
+	next = s.member.sightings.nextLook(next, v.heard.Add(s.o.again()))
 	if v.ends != rouse.Never {
 		if end := v.heard.Add(v.ends.Sub(v.now) + time.Millisecond); end.Before(next) {
 			next = end

@@ -34,8 +34,9 @@ type sightings struct {
 // longestLease is the duration of a lease whose owner does not publish it: no node has longer ones.
 const longestLease = 10 * time.Minute
 
-// note updates the sightings from a look, and returns the names of the leases that have ended, by owner.
-func (s *sightings) note(v *view, self string) (ended map[string][]string) {
+// noteLeases updates the sightings from a look, and returns the names of the leases that have ended, by
+// owner.
+func (s *sightings) noteLeases(v *view, self string) (ended map[string][]string) {
 	was := s.seen
 	s.seen = make(map[string]sighting, len(v.live))
 	for _, l := range v.live {
@@ -51,7 +52,7 @@ func (s *sightings) note(v *view, self string) (ended map[string][]string) {
 		if is.lasts <= 0 {
 			is.lasts = longestLease
 		}
-		if is.since = s.written(v, &is); same && old.until == is.until {
+		if is.since = s.writtenAt(v, &is); same && old.until == is.until {
 			is.since = old.since
 		}
 		s.seen[l.Name] = is
@@ -67,9 +68,9 @@ func (s *sightings) note(v *view, self string) (ended map[string][]string) {
 	return ended
 }
 
-// written returns when a lease was written that the last look did not find as it is: between the two looks;
+// writtenAt returns when a lease was written that the last look did not find as it is: between the two looks;
 // as its end tells, if the store's clock was not moved between them.
-func (s *sightings) written(v *view, is *sighting) time.Time {
+func (s *sightings) writtenAt(v *view, is *sighting) time.Time {
 	passed := v.heard.Sub(s.heard)
 	if s.heard.IsZero() || (v.now.Sub(s.now)-passed).Abs() > is.lasts/20 {
 		return v.heard
@@ -78,9 +79,9 @@ func (s *sightings) written(v *view, is *sighting) time.Time {
 	return v.heard.Add(-min(max(age, 0), passed))
 }
 
-// next returns when to look again: at the given time, or sooner if a lease ends before it unless its owner
-// renews it, but not at once.
-func (s *sightings) next(at, soonest time.Time) time.Time {
+// nextLook returns when to look again: at the given time, or sooner if a lease ends before it unless its
+// owner renews it, but not at once.
+func (s *sightings) nextLook(at, soonest time.Time) time.Time {
 	for _, l := range s.seen {
 		if end := l.since.Add(l.lasts); end.Before(at) {
 			at = end
@@ -95,7 +96,7 @@ func (s *sightings) next(at, soonest time.Time) time.Time {
 // endOutlived ends the leases in the store that have ended by this node's clock, so that all nodes find them
 // free. It reports whether it ended some.
 func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
-	for owner, names := range m.sightings.note(v, m.owner) {
+	for owner, names := range m.sightings.noteLeases(v, m.owner) {
 		ending, cancel := context.WithTimeout(ctx, m.o.patience())
 		err := m.locks.Unlock(ending, owner, names)
 		cancel()

@@ -91,10 +91,10 @@ func (e *Engine) LeftInLanes() (n int) {
 // Suspended returns what hinders a node that was suspended for a minute during a call of the store.
 func Suspended(now rouse.Instant, answered bool) rouse.Cause {
 	h := &hindrances{}
-	h.looped(now)
+	h.noteLoop(now)
 	h.loops = h.loops.Add(-time.Minute)
 	h.answered(answered, now, now.Add(time.Minute))
-	h.looped(now.Add(time.Minute))
+	h.noteLoop(now.Add(time.Minute))
 	c, _ := h.between(now, now.Add(time.Minute))
 	return c
 }

@@ -53,7 +53,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 		began := time.Now()
 		s.memory.Lock()
 		now := s.Now()
-		s.hindrances.looped(now)
+		s.hindrances.noteLoop(now)
 		due = s.memory.window.expire(now, due[:0])
 		for _, en := range due {
 			s.memory.woken(en, now)

@@ -59,8 +59,8 @@ func (h *hindrances) add(c rouse.Cause, from, to rouse.Instant) {
 	h.note(c, from, to)
 }
 
-// looped records an iteration of the firing loop.
-func (h *hindrances) looped(now rouse.Instant) {
+// noteLoop records an iteration of the firing loop.
+func (h *hindrances) noteLoop(now rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.noteStandstill(now)
@@ -111,9 +111,9 @@ func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
 	}
 }
 
-// hanging returns since when the store has not answered a call, or all calls; 0 if it answers. The mutex is
-// held.
-func (h *hindrances) hanging(now rouse.Instant) rouse.Instant {
+// hangingSince returns since when the store has not answered a call, or all calls; 0 if it answers. The mutex
+// is held.
+func (h *hindrances) hangingSince(now rouse.Instant) rouse.Instant {
 	began := h.calls.oldest()
 	if d := time.Since(began); !began.IsZero() && d >= hungAfter {
 		if from := max(now.Add(-d), h.stood, 1); h.away == 0 || from < h.away {
@@ -135,7 +135,7 @@ func (h *hindrances) between(from, now rouse.Instant) (c rouse.Cause, ok bool) {
 			most, c, ok = d, w.Cause, true
 		}
 	}
-	if at := h.hanging(now); at != 0 && now.Sub(max(at, from)) >= most {
+	if at := h.hangingSince(now); at != 0 && now.Sub(max(at, from)) >= most {
 		return rouse.CauseStoreUnavailable, true
 	}
 	return c, ok

@@ -223,7 +223,7 @@ func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) 
 	h.Detach(it)
 	if it.suspect() {
 		if sub.suspect != nil {
-			h.Report(it, h.another(it))
+			h.Report(it, h.deferSuspect(it))
 			return
 		}
 		sub.suspect = it

@@ -46,7 +46,7 @@ type call struct {
 	err      error
 }
 
-func (c *call) answer(res PutResult, err error) {
+func (c *call) setAnswer(res PutResult, err error) {
 	c.res, c.err = res, err
 	close(c.answered)
 }
@@ -54,12 +54,12 @@ func (c *call) answer(res PutResult, err error) {
 // answerCalls gives all calls one error.
 func answerCalls(calls []*call, err error) {
 	for _, c := range calls {
-		c.answer(PutResult{}, err)
+		c.setAnswer(PutResult{}, err)
 	}
 }
 
-// await adds a call to the line of its name and returns its answer.
-func (l *callLines) await(key rouse.Key, c *call) (PutResult, error) {
+// awaitAnswer adds a call to the line of its name and returns its answer.
+func (l *callLines) awaitAnswer(key rouse.Key, c *call) (PutResult, error) {
 	c.answered = make(chan struct{})
 	l.mu.Lock()
 	line, working := l.waiting[key]
@@ -69,7 +69,7 @@ func (l *callLines) await(key rouse.Key, c *call) (PutResult, error) {
 	l.waiting[key] = append(line, c)
 	l.mu.Unlock()
 	if !working {
-		go l.work(key)
+		go l.writeCalls(key)
 	}
 	select {
 	case <-c.answered:
@@ -84,9 +84,10 @@ func (l *callLines) await(key rouse.Key, c *call) (PutResult, error) {
 	return PutResult{}, c.ctx.Err()
 }
 
-// take returns the calls that are to be written now: those that could not be before, and all that wait. It
-// leaves out calls whose callers have gone. If there is nothing to do, the goroutine of the name has to end.
-func (l *callLines) take(key rouse.Key, before []*call) []*call {
+// takeCalls returns the calls that are to be written now: those that could not be before, and all that wait.
+// It leaves out calls whose callers have gone. If there is nothing to do, the goroutine of the name has to
+// end.
+func (l *callLines) takeCalls(key rouse.Key, before []*call) []*call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	calls := append(before, l.waiting[key]...)
@@ -107,10 +108,10 @@ const (
 	duePause = 5 * time.Millisecond
 )
 
-// work writes calls of a name until there are none.
-func (l *callLines) work(key rouse.Key) {
+// writeCalls writes calls of a name until there are none.
+func (l *callLines) writeCalls(key rouse.Key) {
 	b := backoff.New(firstCallPause, nextCallPause)
-	for calls := l.take(key, nil); len(calls) > 0; calls = l.take(key, calls) {
+	for calls := l.takeCalls(key, nil); len(calls) > 0; calls = l.takeCalls(key, calls) {
 		left, out := tryCalls(calls[0].ts, key, calls)
 		switch calls = left; out {
 		case callsConflict:
@@ -166,23 +167,23 @@ func tryCalls(ts *Timers, key rouse.Key, calls []*call) (left []*call, out calls
 		return nil, callsDone
 	}
 	m := &mergedCalls{ts: ts, key: key, row: &rows[0], marks: &rows[1], now: ts.Engine.Latest()}
-	if err := m.read(); err != nil {
+	if err := m.readTimer(); err != nil {
 		answerCalls(calls, err)
 		return nil, callsDone
 	}
 	for i, c := range calls {
-		if !m.fits(c) {
+		if !m.canJoin(c) {
 			left = calls[i:]
 			break
 		}
-		if done, err := m.merge(ctx, c); done || err != nil {
-			c.answer(c.res, err)
+		if done, err := m.mergeCall(ctx, c); done || err != nil {
+			c.setAnswer(c.res, err)
 		}
 	}
 	if len(m.calls) == 0 {
 		return left, callsDone
 	}
-	applied, err := m.write(ctx)
+	applied, err := m.writeMerged(ctx)
 	switch {
 	case err != nil:
 		answerCalls(m.calls, err)
@@ -210,8 +211,8 @@ type mergedCalls struct {
 	last           *once        // of the last call that has one
 }
 
-// read reads the timer that there is.
-func (m *mergedCalls) read() error {
+// readTimer reads the timer that there is.
+func (m *mergedCalls) readTimer() error {
 	if m.row.Revision == 0 {
 		return nil
 	}
@@ -227,11 +228,11 @@ func (m *mergedCalls) read() error {
 	return nil
 }
 
-// fits reports whether a call can be in one write with those before it. All are answered with what the last
-// one has made, so each caller must be one that may see it: with access control, they have one target and the
-// same labels, for which all have the verb. A request that is repeated at the same time is answered when its
-// mark is there.
-func (m *mergedCalls) fits(c *call) bool {
+// canJoin reports whether a call can be in one write with those before it. All are answered with what the
+// last one has made, so each caller must be one that may see it: with access control, they have one target
+// and the same labels, for which all have the verb. A request that is repeated at the same time is answered
+// when its mark is there.
+func (m *mergedCalls) canJoin(c *call) bool {
 	if len(m.calls) == 0 {
 		return true
 	}
@@ -242,8 +243,9 @@ func (m *mergedCalls) fits(c *call) bool {
 	return c.asks == nil || !slices.ContainsFunc(m.calls, func(other *call) bool { return other.asks != nil && other.asks.Tag == c.asks.Tag })
 }
 
-// merge merges a call. It is done if an earlier request has made the same call; then the call has its answer.
-func (m *mergedCalls) merge(ctx context.Context, c *call) (done bool, err error) {
+// mergeCall merges a call. It is done if an earlier request has made the same call; then the call has its
+// answer.
+func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err error) {
 	if c.asks != nil {
 		if was, err := c.asks.among(c.ctx, c.ts, m.marks); err != nil || was != nil {
 			c.res, err = there(c.ctx, c.ts, m.key, m.row, err)
@@ -258,7 +260,7 @@ func (m *mergedCalls) merge(ctx context.Context, c *call) (done bool, err error)
 			return false, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", m.key.Name, rouse.ErrConflict)
 		}
 	}
-	if err := m.admit(ctx, c); err != nil {
+	if err := m.admitCall(ctx, c); err != nil {
 		return false, err
 	}
 	t := c.how.Merge(m.key, c.spec, m.timer, m.busy && len(m.calls) == 0, m.now)
@@ -277,8 +279,8 @@ func (m *mergedCalls) merge(ctx context.Context, c *call) (done bool, err error)
 	return false, nil
 }
 
-// admit admits a call by the quotas of its namespace.
-func (m *mergedCalls) admit(ctx context.Context, c *call) error {
+// admitCall admits a call by the quotas of its namespace.
+func (m *mergedCalls) admitCall(ctx context.Context, c *call) error {
 	quotas := m.ts.admission.quotas
 	if quotas == nil {
 		return nil
@@ -299,8 +301,8 @@ func (m *mergedCalls) admit(ctx context.Context, c *call) error {
 // giveBack gives back the room that was taken for a timer which was not written.
 func (m *mergedCalls) giveBack() { m.ts.admission.returned(m.key.Namespace, m.row, &m.to) }
 
-// write writes the timer, and answers the calls if that was applied.
-func (m *mergedCalls) write(ctx context.Context) (applied bool, err error) {
+// writeMerged writes the timer, and answers the calls if that was applied.
+func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error) {
 	step := rouse.Step{To: m.timer}
 	if m.old != nil {
 		m.ts.cutOff(&step, m.old, cut{rouse.CauseReplaced, "replaced by a newer call"})
@@ -323,7 +325,7 @@ func (m *mergedCalls) write(ctx context.Context) (applied bool, err error) {
 		if i < len(m.calls)-1 { // another call's payload
 			c.ts.access.Redact(c.ctx, &own.Timer)
 		}
-		c.answer(own, nil)
+		c.setAnswer(own, nil)
 		res.Replaced = true
 	}
 	return true, nil

@@ -36,7 +36,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		return PutResult{}, err
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
-	return ts.lines.await(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span,
+	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span,
 		asks: asks(ctx, key.Namespace, "coalesce", c, contents(&rouse.Timer{Spec: spec}))})
 }
 

@@ -129,8 +129,8 @@ func (ts zoning) readRules(age time.Duration) (rules map[string]string, fresh bo
 	return z.rules, z.fresh
 }
 
-// compared notes that the rules which are loaded were compared with those of the store.
-func (z *zoneState) compared() {
+// noteCompared notes that the rules which are loaded were compared with those of the store.
+func (z *zoneState) noteCompared() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.fresh = false
@@ -153,12 +153,12 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 			}
 		}
 		now := ts.Engine.Latest()
-		added, moved, behind := note.take(mine, shared, now)
-		ts.report(&note, behind)
+		added, moved, behind := note.takeRules(mine, shared, now)
+		ts.reportRules(&note, behind)
 		again := shared && (first || fresh) && note.Changed != 0 && now.Sub(note.Changed) < zonesUnsettled
 		moves := len(behind) == 0 && (len(moved) > 0 || again)
 		if !moves && !added {
-			ts.zones.compared()
+			ts.zones.noteCompared()
 			return nil
 		}
 		w := &engine.Write{}
@@ -170,7 +170,7 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 		case err != nil:
 			return err
 		case out.Applied:
-			ts.zones.compared()
+			ts.zones.noteCompared()
 			return nil
 		}
 		if !b.Pause(ctx) {
@@ -179,10 +179,10 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 	}
 }
 
-// take brings the note up to date with the rules of a machine. It returns whether there are zones that it did
-// not have, and which zones have other rules now; and those of which the machine has rules that they had
-// before: then nothing is taken but what is new to the note.
-func (n *zonesNote) take(mine map[string]string, shared bool, now rouse.Instant) (added bool, moved, behind []string) {
+// takeRules brings the note up to date with the rules of a machine. It returns whether there are zones that
+// it did not have, and which zones have other rules now; and those of which the machine has rules that they
+// had before: then nothing is taken but what is new to the note.
+func (n *zonesNote) takeRules(mine map[string]string, shared bool, now rouse.Instant) (added bool, moved, behind []string) {
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		switch was, ok := n.Rules[name]; {
 		case !ok:
@@ -209,8 +209,8 @@ func (n *zonesNote) take(mine map[string]string, shared bool, now rouse.Instant)
 	return added, moved, nil
 }
 
-// report keeps what a comparison has found.
-func (ts zoning) report(note *zonesNote, behind []string) {
+// reportRules keeps what a comparison has found.
+func (ts zoning) reportRules(note *zonesNote, behind []string) {
 	ts.zones.mu.Lock()
 	defer ts.zones.mu.Unlock()
 	ts.zones.status = ZoneStatus{Known: len(note.Rules), Behind: behind, Changed: note.Changed, Zones: note.Zones}

@@ -44,7 +44,7 @@ const pingIdle = 2 * time.Second
 func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`, quote(o.Schema), int64(lostRevisions))
 	err := on.Exec(ctx, sql).Close()
-	if changed(err) { // calls report a schema of another version
+	if mayBeMigrated(err) { // calls report a schema of another version
 		return on.Exec(ctx, `ROLLBACK`).Close()
 	}
 	if err != nil {

@@ -149,7 +149,7 @@ func ready(ctx context.Context, url string, o *Options, steps []migration) error
 			return err
 		}
 	}
-	return have.check(o, len(steps))
+	return have.checkVersion(o, len(steps))
 }
 
 // schemaState is the version of a schema.
@@ -158,8 +158,8 @@ type schemaState struct {
 	compatible int // the oldest version that may use it
 }
 
-// check returns why a program that knows versions up to latest cannot use the schema.
-func (s schemaState) check(o *Options, latest int) error {
+// checkVersion returns why a program that knows versions up to latest cannot use the schema.
+func (s schemaState) checkVersion(o *Options, latest int) error {
 	switch {
 	case s.version < latest:
 		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, s.version, latest)
@@ -191,9 +191,9 @@ func (m *misfit) set(err error) {
 	}
 }
 
-// changed reports whether the error can mean that the schema was migrated: the check of its version failed,
-// or something is missing.
-func changed(err error) bool {
+// mayBeMigrated reports whether the error can mean that the schema was migrated: the check of its version
+// failed, or something is missing.
+func mayBeMigrated(err error) bool {
 	switch state(err) {
 	case "22012", "3F000", "42P01", "42883":
 		return true
@@ -214,7 +214,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	if err = have.check(&s.o, s.latest); err != nil {
+	if err = have.checkVersion(&s.o, s.latest); err != nil {
 		return fmt.Errorf("store %s: %w", s.name, err)
 	}
 	return nil

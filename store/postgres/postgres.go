@@ -175,7 +175,7 @@ func (s *Store) lease(ctx context.Context, calls []*call, read func(i int, row [
 		s.leases.Reset()
 		s.timers.Reset()
 		s.misfit.set(nil)
-	case changed(err):
+	case mayBeMigrated(err):
 		if wrong := s.checkSchema(ctx); wrong != nil {
 			s.misfit.set(wrong)
 			return wrong

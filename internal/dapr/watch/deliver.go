@@ -102,7 +102,7 @@ func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 		case s.hub.Draining():
 			s.hub.Report(t, hub.Stopping)
 		case n < sent:
-			s.lose(st, t)
+			s.loseTrigger(st, t)
 		default:
 			if len(c.Subs) == 0 {
 				s.kind(c.Key).Undelivered++
@@ -116,10 +116,10 @@ func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
 // all its watches, at the members that stay as well, and opens them again.
 const rewatch = 30 * time.Second
 
-// lose ends a trigger that was sent to a stream that has ended. Versions before rouse.MaxLost gave jobs
-// without retries one attempt, because the end of a stream spent none. Such jobs are in stores: their losses
-// are counted without it.
-func (s *Sink) lose(st *stream, t *trigger) {
+// loseTrigger ends a trigger that was sent to a stream that has ended. Versions before rouse.MaxLost gave
+// jobs without retries one attempt, because the end of a stream spent none. Such jobs are in stores: their
+// losses are counted without it.
+func (s *Sink) loseTrigger(st *stream, t *trigger) {
 	if !s.changed.IsZero() && time.Since(s.changed) < rewatch {
 		s.hub.Report(t, shared)
 		return

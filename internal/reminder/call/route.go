@@ -48,7 +48,7 @@ func (s *Sink) pick(e *execution) (st *stream, instance string) {
 	if instance := s.instanceOf(e); instance != "" && !e.Of.borrowed {
 		return nil, instance
 	}
-	if st := s.next(e); st != nil {
+	if st := s.nextStream(e); st != nil {
 		return st, ""
 	}
 	if f := s.far[e.Channel().Key]; f != nil {
@@ -57,8 +57,8 @@ func (s *Sink) pick(e *execution) (st *stream, instance string) {
 	return nil, ""
 }
 
-// next returns the next in turn of the app's streams that have a table, nil if there is none.
-func (s *Sink) next(e *execution) *stream {
+// nextStream returns the next in turn of the app's streams that have a table, nil if there is none.
+func (s *Sink) nextStream(e *execution) *stream {
 	for range e.Channel().Subs {
 		if st, _ := s.hub.Pick(e); st.Of.told {
 			return st

@@ -88,7 +88,7 @@ func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	case len(s.table.Giving(of.App, of.Address)) == 0 && (s.table.Generation == 0 || time.Since(of.came) < bucketWait):
 		return nil
 	default:
-		s.open(st)
+		s.openStream(st)
 	}
 	of.fresh = true
 	return Update(s.table, of.App, s.instances)

@@ -65,9 +65,9 @@ func (s *Sink) join(st *stream) error {
 	return nil
 }
 
-// open lets a stream, which is about to get its first table, have executions. The engine checks again what
-// waited for a sidecar.
-func (s *Sink) open(st *stream) {
+// openStream lets a stream, which is about to get its first table, have executions. The engine checks again
+// what waited for a sidecar.
+func (s *Sink) openStream(st *stream) {
 	st.Of.told = true
 	a := s.hub.Channel(st.Of.App)
 	s.returnWaiting(a, again)
