@@ -9,6 +9,7 @@
 -- The answer has 17 bytes for each change: 1 if it was applied plus 2 if there was a row, the row's revision,
 -- and the revision of the first additional row. Later changes see the effect of earlier ones.
 local have, is, score, keys, revision = {}, {}, {}, at - 1, first
+local used = false -- whether a row got a revision, even if a later change removed it
 for i = 1, n, 4000 do
   local part = call('HMGET', rows, unpack(ARGV, keys + i, keys + min(i + 3999, n)))
   for j = 1, #part do
@@ -19,7 +20,7 @@ at = at + n
 
 -- set builds each row in a single string: Lua hashes every string that it creates.
 local function set(i, at)
-  revision = revision + 1
+  revision, used = revision + 1, true
   local r, generation = pack('>L', revision), ARGV[at]
   is[i] = r .. (generation == '' and r or generation) .. ARGV[at + 1]
   score[i] = ARGV[at + 2]

@@ -58,6 +58,23 @@ func TestRevisionsDoNotGoBackWithTheClock(t *testing.T) {
 	}
 }
 
+// A call that creates and deletes a row has used its revision, even where the clock has not reached it.
+func TestTheRevisionOfARowThatIsGoneIsNotGivenAgain(t *testing.T) {
+	server := servers.StartRedis(t)
+	s := openTest(t, server.URL(), Options{})
+	defer s.Close()
+	tell(t, server.Addr(), "set", s.shards[0].base+"revisions", fmt.Sprintf("%d 0 1", uint64(rouse.At(time.Now().Add(time.Hour)))*1000))
+	r := rowOf("a")
+	seen := map[uint64]bool{}
+	for range 3 {
+		res, err := s.Apply(t.Context(), []rouse.Change{{Key: r.Key, To: r}, {Key: r.Key, If: rouse.AnyRevision}})
+		if err != nil || !res[0].Applied || !res[1].Applied || seen[res[0].Revision] {
+			t.Fatalf("%+v after %v: %v", res, seen, err)
+		}
+		seen[res[0].Revision] = true
+	}
+}
+
 // The journal does not grow after the clock was set back: entries from the future are deleted like old ones.
 func TestTheJournalIsTrimmedAfterTheClockWasSetBack(t *testing.T) {
 	server := servers.StartRedis(t)

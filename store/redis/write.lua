@@ -32,7 +32,7 @@ local function some(lists)
   end
   return false
 end
-local wrote = put or logged or #batches > 0 or some(dels)
+local wrote = put or used or logged or #batches > 0 or some(dels)
 if not grows and wrote then loosen() end
 for _, list in ipairs(sets) do bulk('HSET', rows, list) end
 for _, list in ipairs(dels) do bulk('HDEL', rows, list) end

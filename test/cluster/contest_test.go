@@ -86,7 +86,8 @@ type deed struct {
 	name     string
 	gen      uint64 // ours; of a read: what it showed, 0 for nothing
 	number   uint64 // the service's generation; 0: not known
-	far      bool   // it does not come due
+	due      rouse.Instant
+	far      bool // it does not come due
 	t0, t1   time.Time
 	inflight bool
 	sure     bool
@@ -139,7 +140,7 @@ func (c *contest) put(api *client.Client, name, url string, far bool, in time.Du
 		} else {
 			made, err = api.Replace(ctx, "", name, spec)
 		}
-		d.number, d.inflight = made.Generation, made.InFlight
+		d.number, d.due, d.inflight = made.Generation, made.Due, made.InFlight
 		return err
 	})
 }

@@ -22,7 +22,10 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 			t.Parallel()
 			y.proxied = true
 			y.flags = lasting
-			y.judge = append(y.judge, func(c *history.Config) { c.MaxLate = 50 * time.Second }) // what is due before the others take over
+			y.judge = append(y.judge, func(c *history.Config) {
+				c.MaxLate = 50 * time.Second // what is due before the others take over
+				c.SlowStore = true           // to one node it is
+			})
 			s := y.set(t)
 			c := s.f.dial(1, 0)
 			has := map[string]int{}
