@@ -117,7 +117,8 @@ func (w *simulation) putOff(v history.Violation, later []history.Violation) bool
 	return w.scenario.nodes > 1 && w.editedWhileHeld(v)
 }
 
-// editedWhileHeld reports whether the timer of a violation was edited when a node may have had the occurrence.
+// editedWhileHeld reports whether the timer of a violation was edited when a node may have had the
+// occurrence.
 func (w *simulation) editedWhileHeld(v history.Violation) bool {
 	from, until := v.Due.Add(-simHold-time.Second), v.Due.Add(w.scenario.late)
 	return slices.ContainsFunc(w.edits[v.Timer], func(at history.Time) bool { return from <= at && at <= until })
