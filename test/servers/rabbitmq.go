@@ -96,6 +96,18 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		// A queue that is deleted while its declaration is under way can end the part of RabbitMQ that
+		// dead-letters at least once, and with it the broker of all other tests: the channels of the test end
+		// first.
+		unused := func() bool {
+			return b.eval(fmt.Sprintf(`[] = [C || C <- rabbit_channel:list(), (catch rabbit_channel:info(C, [vhost])) =:= [{vhost, <<"%s">>}]], ok`, host)) == nil
+		}
+		for range 100 {
+			if unused() {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 		if err := b.eval(fmt.Sprintf(`rabbit_vhost:delete(<<"%s">>, <<"test">>), ok`, host)); err != nil {
 			t.Error(err)
 		}
