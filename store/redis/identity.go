@@ -30,7 +30,7 @@ end
 return redis.call('HGET', rows, 'id') or ''`)
 
 // identify writes the id of the store into all shards of a new store, or of one that an older rouse made, and
-// checks that those of any other store have it.
+// checks that those of any other store have it, as far as their servers answer.
 func (s *Store) identify(ctx context.Context) error {
 	write := 1
 	if s.marked {
@@ -40,6 +40,9 @@ func (s *Store) identify(ctx context.Context) error {
 		id, err := run(ctx, sh.server, identifyScript, sh.keys(), []any{sh.id, write})
 		if err == nil && id != any(sh.id) {
 			err = sh.recognize(errLost)
+		}
+		if s.marked && sh.server != s.servers[0] && errors.Is(err, rouse.ErrUnavailable) {
+			return nil
 		}
 		return err
 	})

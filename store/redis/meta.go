@@ -62,7 +62,7 @@ const (
 )
 
 // enter creates the store, or checks that its servers are the ones that it was created with, in the same
-// order. It returns the number of shards, and whether the store has an older format.
+// order, as far as they answer: without the first, and all of them for a new store, it fails. It returns the number of shards, and whether the store has an older format.
 func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	wanted := s.opts.Shards
 	if wanted == 0 {
@@ -110,7 +110,9 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	}
 	for i := 1; i < len(s.servers); i++ {
 		m, err := s.meta(ctx, i)
-		if err != nil {
+		if errors.Is(err, rouse.ErrUnavailable) && first[metaReady] != "" { // each call checks by the id whether it is that of the store
+			continue
+		} else if err != nil {
 			return 0, false, err
 		}
 		if len(m) == 0 && first[metaReady] != "" {

@@ -104,6 +104,83 @@ func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
 	})
 }
 
+// A store on several servers opens while one of them is away, or hangs, but for the first, which has the
+// clock; a new store needs all of them. Whether the one that comes back is that of the store is checked then.
+func TestAStoreOpensWithoutOneOfItsServers(t *testing.T) {
+	a, b := servers.StartRedis(t), servers.StartRedis(t)
+	url, o := a.URL()+","+b.URL(), Options{Timeout: 2 * time.Second}
+	opens := func() (*Store, error) {
+		s, err := Open(t.Context(), url, o)
+		if err == nil {
+			t.Cleanup(func() { _ = s.Close() })
+		}
+		return s, err
+	}
+	b.Kill()
+	if _, err := opens(); !errors.Is(err, rouse.ErrUnavailable) || !strings.Contains(err.Error(), b.Addr()) {
+		t.Fatalf("a new store without one of its servers: %v", err)
+	}
+	b.Start()
+	s, err := opens()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[int]string{} // a name on each server
+	for i := 0; len(of) < 2; i++ {
+		name := fmt.Sprint("t", i)
+		if n := s.shardOf(&rowOf(name).Key); of[n] == "" {
+			of[n] = name
+			create(t, s, name)
+		}
+	}
+	for what, take := range map[string]struct{ away, back func() }{
+		"is dead": {b.Kill, b.Start},
+		"hangs":   {b.Pause, b.Resume},
+	} {
+		take.away()
+		s, err := opens()
+		if err != nil {
+			t.Fatalf("the second server %s: %v", what, err)
+		}
+		if !strings.Contains(s.Durability(), b.Addr()) {
+			t.Errorf("%q does not name the server", s.Durability())
+		}
+		claim := func() rouse.Batch {
+			batch, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 10})
+			if err != nil {
+				t.Error(err)
+			}
+			return batch
+		}
+		if batch := claim(); len(batch.Rows) != 1 || batch.Rows[0].Key.Name != of[0] || len(batch.Missing) != 1 || !strings.Contains(batch.Missing[0].Part, b.Addr()) {
+			t.Errorf("the second server %s: %+v", what, batch)
+		}
+		take.back()
+		eventually(t, "all is there again", func() error {
+			if batch := claim(); len(batch.Rows) != 2 || len(batch.Missing) > 0 {
+				return fmt.Errorf("%+v", batch)
+			}
+			return nil
+		})
+	}
+	b.Kill()
+	if s, err = opens(); err != nil {
+		t.Fatal(err)
+	}
+	b.Start()
+	eventually(t, "the other server answers", func() error {
+		return s.servers[1].Ping(t.Context()).Err()
+	})
+	tell(t, b.Addr(), "flushall")
+	if _, err := s.Get(t.Context(), keysOf([]string{of[1]})); !errors.Is(err, rouse.ErrCorrupt) {
+		t.Errorf("a server that came back empty: %v", err)
+	}
+	a.Kill()
+	if _, err := opens(); !errors.Is(err, rouse.ErrUnavailable) {
+		t.Errorf("without the first server: %v", err)
+	}
+}
+
 // A server that hangs costs one timeout, not one for each call: only the guard probes whether it answers.
 func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)

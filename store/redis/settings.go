@@ -4,28 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rousehq/rouse"
 )
 
 // settings describes how the servers keep data: with several servers, the weakest of each setting.
 type settings struct {
 	version string
-	aof     string  // yes, no, or empty if the server does not report it
-	fsync   string  // always, everysec, no, or empty
-	evicts  string  // the eviction policy, or empty
-	bounded bool    // there is a maxmemory
-	full    float64 // the part of it that is in use
-	writes  string  // how the last write of the append-only file ended: ok, err, or empty
+	aof     string   // yes, no, or empty if the server does not report it
+	fsync   string   // always, everysec, no, or empty
+	evicts  string   // the eviction policy, or empty
+	bounded bool     // there is a maxmemory
+	full    float64  // the part of it that is in use
+	writes  string   // how the last write of the append-only file ended: ok, err, or empty
+	unknown []string // servers that did not answer
 }
 
 // minVersion is the first Redis that has all commands used here.
 var minVersion = [2]int{6, 2}
 
-// inspect asks all servers, and refuses those that are not suitable for timers.
+// inspect asks all servers, and refuses those that are not suitable for timers. One of several independent
+// servers may be away, but for the first, which has the clock.
 func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	var mu sync.Mutex
 	first := true
@@ -46,17 +52,29 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 		out.weaken(is)
 		return nil
 	}
+	var unknown []string
+	var group errgroup.Group
 	for i, c := range s.servers {
-		if cc, ok := c.(*goredis.ClusterClient); ok {
-			if err := cc.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return look(ctx, c, "server "+c.Options().Addr) }); err != nil {
-				return out, err
+		group.Go(func() error {
+			if cc, ok := c.(*goredis.ClusterClient); ok {
+				return cc.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return look(ctx, c, "server "+c.Options().Addr) })
 			}
-			continue
-		}
-		if err := look(ctx, c, s.name(i)); err != nil {
-			return out, err
-		}
+			ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
+			defer cancel()
+			err := look(ctx, c, s.name(i))
+			if i == 0 || !errors.Is(err, rouse.ErrUnavailable) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			unknown = append(unknown, s.name(i))
+			return nil
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return out, err
+	}
+	out.unknown = slices.Sorted(slices.Values(unknown))
 	if first {
 		return out, errors.New("the Cluster has no masters")
 	}
@@ -175,6 +193,9 @@ func (is *settings) durability(k kind, a ack) string {
 		parts = append(parts, "a failover loses what the replica had not received yet")
 	case k == several:
 		parts = append(parts, "each server has its own share: losing one server loses its timers")
+	}
+	for _, name := range is.unknown {
+		parts = append(parts, name+" did not answer: its settings are not known")
 	}
 	return strings.Join(parts, "; ")
 }
