@@ -133,6 +133,14 @@ func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, membe
 	return group.Wait()
 }
 
+// shardsWith calls work concurrently for all shards that may have rows of a namespace; empty is all of them.
+func (s *Store) shardsWith(namespace string, work func(n int, sh *shard) error) error {
+	if !s.spread && namespace == rouse.ReservedNamespace {
+		return work(0, &s.shards[0])
+	}
+	return s.everyShard(work)
+}
+
 // everyShard calls work concurrently for all shards.
 func (s *Store) everyShard(work func(n int, sh *shard) error) error {
 	if len(s.shards) == 1 {

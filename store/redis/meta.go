@@ -33,7 +33,7 @@ if last then
 end
 return 1`)
 
-// upgrade upgrades the store to the current format.
+// upgrade upgrades a store of format 1.
 func (s *Store) upgrade(ctx context.Context) error {
 	err := s.everyShard(func(_ int, sh *shard) error {
 		_, err := sh.run(ctx, upgradeScript)
@@ -41,11 +41,11 @@ func (s *Store) upgrade(ctx context.Context) error {
 	})
 	for i := range s.servers {
 		if err == nil {
-			_, err = run(ctx, s.servers[i], formatScript, []any{metaKey(s.opts.Prefix)}, []any{metaFormat, format})
+			_, err = run(ctx, s.servers[i], formatScript, []any{metaKey(s.opts.Prefix)}, []any{metaFormat, formatSpread})
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("upgrade the store to format %d: %w", format, err)
+		return fmt.Errorf("upgrade the store to format %d: %w", formatSpread, err)
 	}
 	return nil
 }
@@ -62,7 +62,8 @@ const (
 )
 
 // enter creates the store, or checks that its servers are the ones that it was created with, in the same
-// order, as far as they answer: without the first, and all of them for a new store, it fails. It returns the number of shards, and whether the store has an older format.
+// order, as far as they answer: without the first, and all of them for a new store, it fails. It returns the
+// number of shards, and whether the store has format 1.
 func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	wanted := s.opts.Shards
 	if wanted == 0 {
@@ -95,7 +96,11 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 			return 0, false, err
 		}
 	}
-	first, err = s.meta(ctx, 0, metaFormat, format, metaID, rand.Text(), metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
+	made := rand.Text()
+	if wanted > 1 { // with one shard the formats are the same, and an earlier rouse reads it, too
+		made = idPrefix + made
+	}
+	first, err = s.meta(ctx, 0, metaFormat, formatOf(made), metaID, made, metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
 	if err != nil {
 		return 0, false, err
 	}
@@ -103,7 +108,7 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 		return 0, false, err
 	}
 	s.id, s.marked = first[metaID], first[metaMarked] != ""
-	old = first[metaFormat] != strconv.Itoa(format)
+	old, s.spread = first[metaFormat] == "1", formatOf(s.id) < format
 	shards, err = strconv.Atoi(first[metaShards])
 	if err != nil || shards < len(s.servers) || shards > maxShards {
 		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.name(0), first[metaShards])
@@ -119,14 +124,14 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 			return 0, false, fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix", s.name(i))
 		}
 		if len(m) == 0 {
-			if m, err = s.meta(ctx, i, metaFormat, format, metaID, first[metaID], metaServers, len(s.servers), metaServer, i); err != nil {
+			if m, err = s.meta(ctx, i, metaFormat, formatOf(s.id), metaID, first[metaID], metaServers, len(s.servers), metaServer, i); err != nil {
 				return 0, false, err
 			}
 		}
 		if err := s.checkMeta(i, m, first[metaID]); err != nil {
 			return 0, false, err
 		}
-		old = old || m[metaFormat] != strconv.Itoa(format)
+		old = old || m[metaFormat] == "1"
 	}
 	if first[metaReady] == "" {
 		_, err = s.meta(ctx, 0, metaReady, 1)
@@ -153,7 +158,7 @@ func (s *Store) refuseRest(ctx context.Context, shards int) error {
 		key := metaKey(s.opts.Prefix)
 		return fmt.Errorf("%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
 			"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
-			rouse.ErrCorrupt, key, i, id, key, metaFormat, format, metaID, id, metaServers, len(s.servers), metaServer, metaShards, shards)
+			rouse.ErrCorrupt, key, i, id, key, metaFormat, formatOf(fmt.Sprint(id)), metaID, id, metaServers, len(s.servers), metaServer, metaShards, shards)
 	}
 	return nil
 }

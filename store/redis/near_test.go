@@ -236,7 +236,7 @@ func TestAStoreOfFormat1IsUpgraded(t *testing.T) {
 		s = openTest(t, server.URL(), Options{})
 		defer s.Close()
 	}
-	if got := tell(t, addr, "hget", metaKey("rouse"), metaFormat); got != fmt.Sprint(format) {
+	if got := tell(t, addr, "hget", metaKey("rouse"), metaFormat); got != fmt.Sprint(formatSpread) {
 		t.Errorf("the format is %v", got)
 	}
 	if got := tell(t, addr, "get", base+"revisions"); got != fmt.Sprintf("%d 12345 %d", last, last+1) {

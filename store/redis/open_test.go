@@ -215,6 +215,12 @@ func TestTheLayoutStays(t *testing.T) {
 			t.Errorf("%s is in shard %d, want %d", name, got, want)
 		}
 	}
+	for spread, want := range map[bool]int{false: 0, true: 11} {
+		s.spread = spread
+		if got := s.shardOf(&rouse.Key{Namespace: rouse.ReservedNamespace, Name: "a"}); got != want {
+			t.Errorf("what nodes share is in shard %d, want %d; spread: %v", got, want, spread)
+		}
+	}
 	if got := baseOf("rouse", 3, 16); got != "rouse:{43}:" {
 		t.Errorf("the base of shard 3 is %s", got)
 	}
