@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -133,9 +134,9 @@ func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, membe
 	return group.Wait()
 }
 
-// shardsWith calls work concurrently for all shards that may have rows of a namespace; empty is all of them.
-func (s *Store) shardsWith(namespace string, work func(n int, sh *shard) error) error {
-	if !s.spread && namespace == rouse.ReservedNamespace {
+// shardsOf calls work concurrently for all shards that may have rows of a query.
+func (s *Store) shardsOf(q *rouse.Query, work func(n int, sh *shard) error) error {
+	if !s.spread && strings.HasPrefix(q.Prefix, notePrefix) {
 		return work(0, &s.shards[0])
 	}
 	return s.everyShard(work)

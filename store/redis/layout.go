@@ -36,12 +36,13 @@ import (
 // format increases when an older rouse could no longer read what a newer one writes. Open upgrades a store of
 // an older one (meta.go). Format 1 had all rows in due and keys, another journal, the revision in "revision",
 // and ended:HOUR, a hash from row's key to the end of its record in a batch, in place of the marks; records
-// still have it until they are deleted. Only new stores on several shards have format 3: in format 2 the rows
-// of the reserved namespace are in all shards.
+// still have it until they are deleted. Only new stores on several shards have format 3: in format 2 notes are
+// in all shards.
 const (
 	format       = 3
 	formatSpread = 2
 	idPrefix     = "first-" // of the ids of stores of format 3, so that each shard knows it
+	notePrefix   = "\x01"   // of the names of what rouse keeps for itself; no timer's name has it
 )
 
 // formatOf returns the format of a store by its id; that of format 1 is upgraded.
@@ -96,9 +97,9 @@ func crc16(s string) (crc uint16) {
 }
 
 // shardOf returns the shard of a row. All rows of a timer are in one shard, so that one script sees all of
-// them. The first shard has all that nodes share, so that a node can start while others are away.
+// them. The first shard has all that rouse keeps for itself, so that a node can start while others are away.
 func (s *Store) shardOf(k *rouse.Key) int {
-	if len(s.shards) == 1 || !s.spread && k.Namespace == rouse.ReservedNamespace {
+	if len(s.shards) == 1 || !s.spread && strings.HasPrefix(k.Name, notePrefix) {
 		return 0
 	}
 	h := fnv.New32a()

@@ -30,7 +30,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 		return rouse.Page{}, err
 	}
 	found := make([][]rouse.Page, len(s.shards))
-	err = s.shardsWith(q.Namespace, func(n int, sh *shard) error {
+	err = s.shardsOf(&q, func(n int, sh *shard) error {
 		for _, src := range sources {
 			rows, next, err := src.page(ctx, sh, q.Limit)
 			if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	q.After = rouse.Key{}
 	counts := make([]int64, len(s.shards))
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
-		err = s.shardsWith(q.Namespace, func(n int, sh *shard) (err error) {
+		err = s.shardsOf(&q, func(n int, sh *shard) (err error) {
 			counts[n], err = sh.tally(ctx, &q)
 			return err
 		})
@@ -65,7 +65,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 		if sources, err = s.listsOf(&q); err != nil {
 			return 0, err
 		}
-		err = s.shardsWith(q.Namespace, func(n int, sh *shard) error {
+		err = s.shardsOf(&q, func(n int, sh *shard) error {
 			for _, src := range sources {
 				found, err := src.count(ctx, sh)
 				if err != nil {

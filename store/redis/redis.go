@@ -122,7 +122,7 @@ type Store struct {
 	writes   *writes
 	id       string // from the meta
 	marked   bool   // all shards have the id
-	spread   bool   // all shards have rows of the reserved namespace
+	spread   bool   // all shards have notes
 
 	life closing.Guard // of calls and Close
 }
