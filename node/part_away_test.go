@@ -11,16 +11,20 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestANodeIsReadyWithoutOneOfSeveralServers, and names the one that is away: every node lacks the same one,
-// so a load balancer would leave none.
+// TestANodeIsReadyWithoutOneOfSeveralServers, also one that starts, and names the one that is away: every
+// node lacks the same one, so a load balancer would leave none.
 func TestANodeIsReadyWithoutOneOfSeveralServers(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)
-	n, err := Open(t.Context(), a.URL()+","+b.URL(), func(c *Config) { c.Listen, c.Admin = "127.0.0.1:0", "127.0.0.1:0" })
-	if err != nil {
-		t.Fatal(err)
+	open := func() *Node {
+		n, err := Open(t.Context(), a.URL()+","+b.URL(), func(c *Config) { c.Listen, c.Admin = "127.0.0.1:0", "127.0.0.1:0" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		go n.Run(t.Context()) //nolint:errcheck // Close ends it
+		return n
 	}
-	defer n.Close()
-	go n.Run(t.Context()) //nolint:errcheck // Close ends it
+	n := open()
+	defer func() { n.Close() }()
 	readyz := func(want func(body string) bool) {
 		t.Helper()
 		var seen string
@@ -42,6 +46,9 @@ func TestANodeIsReadyWithoutOneOfSeveralServers(t *testing.T) {
 	b.Kill()
 	readyz(func(body string) bool { return strings.Contains(body, b.Addr()) })
 	finds(t, n, "health", rouse.SeverityCritical, b.Addr())
+	n.Close()
+	n = open()
+	readyz(func(body string) bool { return strings.Contains(body, b.Addr()) })
 	b.Start()
 	readyz(whole)
 }

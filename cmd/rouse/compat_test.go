@@ -216,7 +216,7 @@ func formatLines(t *testing.T) (lines []string) {
 	for what, in := range map[string][2]string{
 		"pebble":  {"../../store/pebble/marker.go", `\bstoreFormat += (\d+)`},
 		"sqlite":  {"../../store/sqlite/schema.go", `\bformatVersion += (\d+)`},
-		"redis":   {"../../store/redis/layout.go", `\bconst format = (\d+)`},
+		"redis":   {"../../store/redis/layout.go", `\bformat += (\d+)`},
 		"archive": {"../../internal/backup/manifest.go", `\bconst format = (\d+)`},
 	} {
 		body, err := os.ReadFile(in[0])
