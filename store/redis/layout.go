@@ -36,8 +36,8 @@ import (
 // format increases when an older rouse could no longer read what a newer one writes. Open upgrades a store of
 // an older one (meta.go). Format 1 had all rows in due and keys, another journal, the revision in "revision",
 // and ended:HOUR, a hash from row's key to the end of its record in a batch, in place of the marks; records
-// still have it until they are deleted. Only new stores on several shards have format 3: in format 2 notes are
-// in all shards.
+// still have it until they are deleted. Only new stores on several shards have format 3: in format 2 notes
+// are in all shards.
 const (
 	format       = 3
 	formatSpread = 2
