@@ -38,7 +38,7 @@ func TestFormsBelongToFormatsOfStores(t *testing.T) {
 		pattern string
 		least   int
 	}{
-		"store/redis/layout.go":  {`\bconst format = (\d+)`, is.redis},
+		"store/redis/layout.go":  {`\bformat += (\d+)`, is.redis},
 		"store/sqlite/schema.go": {`\bformatVersion += (\d+)`, is.sqlite},
 		"store/pebble/marker.go": {`\bstoreFormat += (\d+)`, is.pebble},
 	} {
