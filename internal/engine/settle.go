@@ -207,7 +207,7 @@ func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
 		failpoint("after-settle")
 		s.crowds.note(items)
 		s.health.settle.Store(time.Now().UnixNano())
-		refused, unknown := parted(list, items, asked)
+		refused, unknown := splitUnapplied(list, items, asked)
 		s.backing.Give(backing)
 		if list = s.conflicts(writing, refused); err == nil || len(s.health.missingParts()) > 0 {
 			s.later(unknown)
@@ -246,9 +246,9 @@ type refusal struct {
 	key rouse.Key
 }
 
-// parted returns the outcomes whose writes were refused, and those whose writes have an unknown result. Not
-// all are in one commit.
-func parted(list []reported, items []*Write, asked rouse.Instant) (refused []refusal, unknown []reported) {
+// splitUnapplied returns the outcomes whose writes were refused, and those whose writes have an unknown
+// result. Not all are in one commit.
+func splitUnapplied(list []reported, items []*Write, asked rouse.Instant) (refused []refusal, unknown []reported) {
 	for i, w := range items {
 		switch r := list[i]; {
 		case w.result == nil || w.result.Err != nil:

@@ -189,9 +189,9 @@ func (s *Sink) quit(sub *subscriber, tags []uint64) {
 	}
 }
 
-// parted places the fires of a subscriber that has gone: those that were sent have failed, the others go to
-// others. One that left in good order, and did not settle what it had begun, was not ended by it.
-func (s *Sink) parted(sub *subscriber, items []*item, sent int) {
+// placeItems places the fires of a subscriber that has gone: those that were sent have failed, the others go
+// to others. One that left in good order, and did not settle what it had begun, was not ended by it.
+func (s *Sink) placeItems(sub *subscriber, items []*item, sent int) {
 	const detail = "the subscriber went away"
 	for n, it := range items {
 		switch {

@@ -89,9 +89,9 @@ func (s *Sink) assigned(st *stream, t *trigger) {
 
 func back(st *stream, t *trigger) { delete(st.Of.unacked, t.Of.id) }
 
-// parted ends the triggers that were sent to a stream that has ended, and makes the others wait in order, in
-// front of those that wait already.
-func (s *Sink) parted(st *stream, triggers []*trigger, sent int) {
+// placeTriggers ends the triggers that were sent to a stream that has ended, and makes the others wait in
+// order, in front of those that wait already.
+func (s *Sink) placeTriggers(st *stream, triggers []*trigger, sent int) {
 	for typ, limits := range st.Of.limits {
 		s.hub.Unlimit(s.hub.Channel(st.Of.actors(typ)), limits)
 	}

@@ -73,7 +73,7 @@ func New(o Options) *Sink {
 	s := &Sink{opts: o.withDefaults(), throttled: map[string]uint64{}}
 	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld, Names: true,
 		Now: func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: clone, Key: keyOf, Gate: gateOf,
-		Arrive: s.arrive, Ready: s.ready, Assigned: s.assigned, Back: back, Parted: s.parted,
+		Arrive: s.arrive, Ready: s.ready, Assigned: s.assigned, Back: back, Parted: s.placeTriggers,
 		Refused: func(t *trigger) { s.kind(t.Channel().Key).Undelivered++ }})
 	return s
 }

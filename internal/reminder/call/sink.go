@@ -145,7 +145,7 @@ func New(o Options) *Sink {
 		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
 	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1, // a sidecar that connects again has two
 		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.arrive,
-		Assigned: func(*stream, *execution) {}, Back: s.back, Parted: s.parted, Expired: s.expired,
+		Assigned: func(*stream, *execution) {}, Back: s.back, Parted: s.placeExecutions, Expired: s.expired,
 		Refused: func(*execution) { s.counts.Undelivered++ }})
 	return s
 }

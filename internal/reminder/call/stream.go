@@ -76,9 +76,9 @@ func (s *Sink) openStream(st *stream) {
 	}
 }
 
-// parted ends the executions that were sent to a stream that has ended, and routes the others: they go to
-// other streams, in front of theirs.
-func (s *Sink) parted(st *stream, executions []*execution, sent int) {
+// placeExecutions ends the executions that were sent to a stream that has ended, and routes the others: they
+// go to other streams, in front of theirs.
+func (s *Sink) placeExecutions(st *stream, executions []*execution, sent int) {
 	if at := (place{st.Of.App, st.Of.Address}); s.at[at] == st {
 		delete(s.at, at)
 	}
