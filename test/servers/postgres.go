@@ -72,7 +72,7 @@ func postgresURL(addr, database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", addr, database)
 }
 
-func startPostgres(bin string, settings [][2]string) (*process, error) {
+func startPostgres(bin string, settings [][2]string, more ...func(*process) error) (*process, error) {
 	as, err := asUser("postgres") // it refuses root
 	if err != nil {
 		return nil, err
@@ -83,6 +83,11 @@ func startPostgres(bin string, settings [][2]string) (*process, error) {
 			return err
 		}
 		servePostgres(p, bin, data, settings)
+		for _, do := range more {
+			if err := do(p); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 }
