@@ -15,12 +15,12 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// noticed is how long a clock must be ahead for rouse to notice for sure that it was; leases are renewed by it
-// in that time, too.
+// noticed is how long a clock must be ahead for rouse to notice for sure that it was; leases are renewed by
+// it in that time, too.
 const noticed = 65 * time.Second
 
-// TestStoresClockWasAhead lets PostgreSQL's clock be hours ahead, kills one node, or all of them, and sets the
-// clock right: the leases of the dead, which by that clock last for hours, are believed no longer than a
+// TestStoresClockWasAhead lets PostgreSQL's clock be hours ahead, kills one node, or all of them, and sets
+// the clock right: the leases of the dead, which by that clock last for hours, are believed no longer than a
 // lease; what is created then fires once. The nodes that run tell of the clock, and one command lets the
 // timers that had their next due times by it go on.
 func TestStoresClockWasAhead(t *testing.T) {
