@@ -22,6 +22,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver"
@@ -76,6 +77,8 @@ func work() error {
 			return nil, client.RetryAfter(errors.New("the worker cannot do it"), 0)
 		case "refuse":
 			return nil, client.Permanent(errors.New("the worker does not want it"))
+		case "token":
+			return &client.Answer{Payload: []byte(w.Token)}, nil
 		case "large":
 			return &client.Answer{Payload: make([]byte, rouse.MaxPayload+1)}, nil
 		}
@@ -342,3 +345,45 @@ func TestGroupsAreStartedAhead(t *testing.T) {
 
 // views returns what the pools of a node look like.
 func views(n *Node) []pool.View { return Find[interface{ Views() []pool.View }](n).Views() }
+
+// TestTokensEndWithTheirGroup: with access control, what a worker was given as its credential is refused once
+// the group of its key has ended.
+func TestTokensEndWithTheirGroup(t *testing.T) {
+	file, admin := filepath.Join(t.TempDir(), "admin.key"), access.GenerateKey()
+	if err := os.WriteFile(file, []byte(admin), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	brief := testPool("core", nil)
+	brief.Delays = pool.Delays{Unbind: 10 * time.Millisecond, Stop: 10 * time.Millisecond}
+	n, err := Open(t.Context(), "mem:", WithAPI("127.0.0.1:0"), func(c *Config) {
+		c.AdminKeyFile, c.Pools = file, []pool.Setup{brief}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, n)
+	dial := func(token string) *client.Client {
+		c, err := client.Dial(n.Addr(), client.Options{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	operator := dial(admin)
+	if _, err := operator.Namespaces().Put(t.Context(), "default", rouse.Quotas{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := operator.Call(t.Context(), client.Call{Pool: "core", Key: "42", Payload: []byte("token"), Wait: time.Minute})
+	if err != nil || len(got.Answer.Payload) == 0 {
+		t.Fatalf("a worker has no credential: %+v, %v", got, err)
+	}
+	worker := dial(string(got.Answer.Payload))
+	poll.Until(t, "the credential of a worker whose group has ended is refused", func() bool {
+		_, err := worker.Access().WhoAmI(t.Context())
+		if err != nil && !errors.Is(err, rouse.ErrUnauthenticated) {
+			t.Fatal(err)
+		}
+		return err != nil
+	})
+}
