@@ -82,6 +82,15 @@ func alterDatabase(t *testing.T, url, setting string) {
 // useStore makes calls of each kind, at the same time as others.
 func useStore(t *testing.T, s *Store, i int) {
 	ctx := t.Context()
+	level := func(_ int, row [][]byte) error {
+		if string(row[0]) != "read committed" {
+			return fmt.Errorf("transactions are %s", row[0])
+		}
+		return nil
+	}
+	if err := s.timer(ctx, []*call{newCall(`SELECT current_setting('transaction_isolation')`)}, level); err != nil {
+		t.Error(err)
+	}
 	for range 4 {
 		list := timers(fmt.Sprintf("ü%d-", i), 5)
 		if _, err := s.Apply(ctx, list); err != nil {

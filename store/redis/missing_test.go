@@ -181,6 +181,30 @@ func TestAStoreOpensWithoutOneOfItsServers(t *testing.T) {
 	}
 }
 
+// A store whose making was interrupted needs all its servers.
+func TestAStoreThatIsNotCompleteWaitsForAllItsServers(t *testing.T) {
+	a, b := servers.StartRedis(t), servers.StartRedis(t)
+	url, o := a.URL()+","+b.URL(), Options{Timeout: 2 * time.Second}
+	s := openTest(t, url, o)
+	key := metaKey(s.opts.Prefix)
+	_ = s.Close()
+	for _, note := range []string{metaReady, metaMarked} {
+		tell(t, a.Addr(), "hdel", key, note)
+		b.Kill()
+		if s, err := Open(t.Context(), url, o); err == nil {
+			_ = s.Close()
+			t.Errorf("without the note %q, the store opens without its second server", note)
+		} else if !errors.Is(err, rouse.ErrUnavailable) {
+			t.Errorf("without the note %q and the second server: %v", note, err)
+		}
+		b.Start()
+		_ = openTest(t, url, o).Close()
+		if tell(t, a.Addr(), "hget", key, note) != "1" {
+			t.Errorf("the note %q is not there again", note)
+		}
+	}
+}
+
 // A server that hangs costs one timeout, not one for each call: only the guard probes whether it answers.
 func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)
