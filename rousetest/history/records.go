@@ -166,6 +166,9 @@ func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool 
 		}
 		return by <= c.end && !(touched && g.contested(by))
 	}
+	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline && c.faults.touch(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
+		return false // its attempt was out, and what knew of it was lost before the attempt's end
+	}
 	return passed || f.deadline <= c.end && !f.contested
 }
 
