@@ -80,7 +80,7 @@ func TestStoresClockWasAhead(t *testing.T) {
 			if _, err := api.Bulk(t.Context(), client.BulkRequest{Action: client.BulkReplan}, nil); err != nil {
 				t.Fatal(err)
 			}
-			came.forget(old)
+			came.clear(old)
 			came.until("after the repair", old)
 			for _, name := range fresh {
 				if n := came.of(name); n != 1 {
@@ -124,7 +124,7 @@ func (c *came) of(name string) int {
 	return c.counts[name]
 }
 
-func (c *came) forget(names []string) {
+func (c *came) clear(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
