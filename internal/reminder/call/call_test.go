@@ -152,6 +152,22 @@ func TestASidecarThatConnectsAgainTakesOver(t *testing.T) {
 	})
 }
 
+// What was not written to a sidecar spends no attempt when it leaves.
+func TestUnwrittenExecutionsOfOneWhoLeavesAreNoAttempt(t *testing.T) {
+	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
+		s.SetTable(tableOf(1, "x", "one", "two"), nil)
+		one, two := join(s, "x", "one", 0), join(s, "x", "two", 0)
+		read := deliver(ctx, t, s, fires("x", 1))
+		demand(t, "it reads", one, "1 ")
+		one.stuck.Store(true)
+		unread := deliver(ctx, t, s, fires("x", 2, 3))
+		one.Cut()
+		demand(t, "the other one has", two, "2 3 ")
+		read.is("what was written", rouse.Failed)
+		unread.is("what was not written", 0, 0)
+	})
+}
+
 func TestTheTableMovesWhatWasNotSent(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
 		s.SetTable(tableOf(1, "x", "one", "two"), nil)

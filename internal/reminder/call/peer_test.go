@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 type peer struct {
 	*hubtest.Peer[reminderv1.SidecarStream]
 	silent chan struct{}
+	stuck  atomic.Bool // it does not read: nothing more is written to it
 
 	mu      sync.Mutex
 	came    []*reminderv1.ExecuteReminderRequest
@@ -48,6 +50,10 @@ func join(s *Sink, app, address string, concurrency uint32) *peer {
 }
 
 func (p *peer) Send(m *reminderv1.ReminderServiceStream) error {
+	if p.stuck.Load() {
+		<-p.Context().Done()
+		return p.Context().Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
