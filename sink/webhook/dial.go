@@ -68,10 +68,12 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 	if s.opts.Proxy == nil {
 		addr = tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
 	}
+	oldest := time.Now().Add(s.opts.MaxAge)
 	if !strings.HasPrefix(p.origin, "https:") {
-		return newConn(kept, tcp, raw, addr), nil
+		return newConn(kept, tcp, raw, addr, oldest), nil
 	}
-	secure := tls.Client(tcp, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
+	under := &records{Conn: tcp}
+	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -80,7 +82,9 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 		}
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return newConn(kept, secure, raw, addr), nil
+	c := newConn(kept, secure, raw, addr, oldest)
+	c.under = under
+	return c, nil
 }
 
 // reach opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,

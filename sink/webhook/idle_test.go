@@ -17,7 +17,7 @@ func TestARefusedRequestLeavesConnectionsAsTheyWere(t *testing.T) {
 		defer p.close()
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		p.put(newConn("http://a.test", ours, nil, netip.MustParseAddr("192.0.2.1")))
+		p.put(newConn("http://a.test", ours, nil, netip.MustParseAddr("192.0.2.1"), time.Time{}))
 		full := errors.New("full")
 		for range 5 {
 			time.Sleep(20 * time.Second)
