@@ -247,8 +247,8 @@ func port(a netip.AddrPort) string {
 	return p
 }
 
-// The verdict does not depend on the order of a name's addresses: what must not get a request is left out, and
-// one that may get it decides. If there is none, the fire is rejected.
+// The verdict does not depend on the order of a name's addresses: what must not get a request is left out,
+// and one that may get it decides. If there is none, the fire is rejected.
 func TestOrderOfAddresses(t *testing.T) {
 	_, at := openDoor(t)
 	// The resolver sorts addresses by their kinds: only those that are alike keep their order.

@@ -37,8 +37,9 @@ func secured(t *testing.T, serve func(c net.Conn)) (overTLS func(c net.Conn), o 
 	}, webhook.Options{AllowPrivate: true, RootCAs: roots}
 }
 
-// A receiver may close a connection while the next request is on its way. That request is sent once more, over
-// a new connection, if nothing of an answer has come, and if it was the end of the connection that ended it.
+// A receiver may close a connection while the next request is on its way. That request is sent once more,
+// over a new connection, if nothing of an answer has come, and if it was the end of the connection that ended
+// it.
 func TestReusedConnectionThatEnds(t *testing.T) {
 	const failed, deferred = rouse.Failed, rouse.Deferred
 	for name, c := range map[string]struct {
@@ -250,8 +251,8 @@ func TestMoreThanAnAnswerOverTLS(t *testing.T) {
 // A receiver announces for how long, and for how many requests, it keeps a connection.
 func TestKeepAlive(t *testing.T) {
 	for header, reused := range map[string]bool{
-		"Keep-Alive: timeout=5":            true,
-		"Keep-Alive: timeout=5, max=100":   true,
+		"Keep-Alive: timeout=60":           true,
+		"Keep-Alive: timeout=60, max=100":  true,
 		"keep-alive:TIMEOUT=\"5\";x":       true,
 		"Keep-Alive: timeout=1":            false, // a request takes a while to arrive
 		"Keep-Alive: timeout=0":            false,
@@ -280,7 +281,8 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// A connection that never becomes idle ends by its age: the next request goes to where the name leads by then.
+// A connection that never becomes idle ends by its age: the next request goes to where the name leads by
+// then.
 func TestConnectionsHaveAnAge(t *testing.T) {
 	d, at := openDoor(t)
 	var addr atomic.Pointer[netip.Addr]
