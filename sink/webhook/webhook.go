@@ -55,7 +55,9 @@
 // # Safety
 //
 // Addresses are checked when the connection is dialled, after DNS, on the address that the kernel will use,
-// so neither names nor DNS rebinding reach forbidden addresses; proxies of the environment are not used.
+// so neither names nor DNS rebinding reach forbidden addresses; proxies of the environment are not used. A
+// connection gets no further request after MaxAge, or if anything follows an answer. A request over a
+// connection that was used before, and that ends before the first byte of an answer, is sent once more.
 // Bodies of responses are read up to MaxAnswer and for at most five seconds.
 package webhook
 
