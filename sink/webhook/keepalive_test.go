@@ -22,18 +22,18 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// keeper is how a server keeps connections. Each server answers with the port of the other end.
-type keeper struct {
+// keepAlive is how a server keeps connections. Each server answers with the port of the other end.
+type keepAlive struct {
 	idle time.Duration // after which it closes a connection; 0 is its default
 	drop bool          // it closes a connection when the third request comes, without an answer
 }
 
-// keepers start real servers, and return their addresses.
-var keepers = map[string]func(t *testing.T, k keeper) string{"Go": startGo, "Node": startNode, "nginx": startNginx}
+// realServers start them, and return their addresses.
+var realServers = map[string]func(t *testing.T, k keepAlive) string{"Go": startGo, "Node": startNode, "nginx": startNginx}
 
 type requestsKey struct{}
 
-func startGo(t *testing.T, k keeper) string {
+func startGo(t *testing.T, k keepAlive) string {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := r.Context().Value(requestsKey{}).(*atomic.Int64).Add(1); k.drop && n == 3 {
 			panic(http.ErrAbortHandler)
@@ -53,7 +53,7 @@ func startGo(t *testing.T, k keeper) string {
 
 // startNode starts Node's server. It announces when it closes idle connections, in whole seconds. Below a
 // second it would announce 0: it closes idle connections by itself then, as a program that stops does.
-func startNode(t *testing.T, k keeper) string {
+func startNode(t *testing.T, k keepAlive) string {
 	cmd := exec.Command(servers.Find(t, "node"), "-e", fmt.Sprintf(`
 const drop = %v, idle = %d
 const server = require('http').createServer((request, response) => {
@@ -94,7 +94,7 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 }
 
 // startNginx starts nginx, which announces as it is told, in whole seconds.
-func startNginx(t *testing.T, k keeper) string {
+func startNginx(t *testing.T, k keepAlive) string {
 	config := `location / { return 200 "$remote_port"; }` + "\n"
 	if k.drop {
 		config += "if ($connection_requests = 3) { return 444; }\n" // it closes the connection
@@ -107,11 +107,11 @@ func startNginx(t *testing.T, k keeper) string {
 	return servers.StartNginx(t, config).URL()
 }
 
-// Real servers close connections at the end of their keep-alive time, by a word ahead or without one, and when
-// they stop. No attempt is spent on that.
+// Real servers close connections at the end of their keep-alive time, by a word ahead or without one, and
+// when they stop. No attempt is spent on that.
 func TestKeepAliveOfServers(t *testing.T) {
 	const attempts = 300
-	for name, start := range keepers {
+	for name, start := range realServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			deliver := func(t *testing.T, s *webhook.Sink, target string) (port string) {
@@ -123,7 +123,7 @@ func TestKeepAliveOfServers(t *testing.T) {
 				return o.Detail
 			}
 			t.Run("drops the third request", func(t *testing.T) {
-				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keeper{idle: time.Minute, drop: true})
+				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keepAlive{idle: time.Minute, drop: true})
 				defer s.Close()
 				var ports []string
 				for range 6 {
@@ -134,7 +134,7 @@ func TestKeepAliveOfServers(t *testing.T) {
 				}
 			})
 			t.Run("closes idle connections", func(t *testing.T) {
-				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keeper{idle: time.Millisecond})
+				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keepAlive{idle: time.Millisecond})
 				defer s.Close()
 				connections := map[string]bool{}
 				for range attempts {
@@ -147,9 +147,9 @@ func TestKeepAliveOfServers(t *testing.T) {
 				if name == "Go" {
 					t.Skip("Go's server announces nothing")
 				}
-				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keeper{idle: time.Second})
+				s, target := webhook.New(webhook.Options{AllowPrivate: true}), start(t, keepAlive{idle: time.Second})
 				defer s.Close()
-				if deliver(t, s, target) == deliver(t, s, target) {
+				if before := deliver(t, s, target); before == deliver(t, s, target) {
 					t.Error("a connection was used again that may be closed at any time")
 				}
 			})
