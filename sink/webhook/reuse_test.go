@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -149,6 +150,38 @@ func TestReusedConnectionThatEndsOverTLS(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 		})
+	}
+}
+
+// For circuits a delivery is one, however often its request is sent: what arrives at last is no failure, and
+// what a circuit holds back is sent over no connection.
+func TestSentOnceMoreIsOneDelivery(t *testing.T) {
+	var refuses atomic.Bool
+	target, connections := accept(t, func(c net.Conn) {
+		defer c.Close()
+		if in := bufio.NewReader(c); !refuses.Load() && readRequest(in) {
+			_, _ = io.WriteString(c, answered)
+			_ = readRequest(in)
+		}
+	})
+	s := webhook.New(webhook.Options{AllowPrivate: true})
+	defer s.Close()
+	b := sink.NewBreaker(s, sink.BreakerOptions{CircuitOptions: sink.CircuitOptions{Deliveries: 2}})
+	for range 5 {
+		done(t, send(t.Context(), b, fireTo(target))[0])
+	}
+	if b.Open() != 0 || connections() != 5 {
+		t.Errorf("%d circuits are open, %d connections", b.Open(), connections())
+	}
+	refuses.Store(true)
+	for range 2 { // the first one over the connection that is left, and a new one
+		if o := send(t.Context(), b, fireTo(target))[0]; o.Verdict != rouse.Failed {
+			t.Errorf("%+v", o)
+		}
+	}
+	n := connections()
+	if o := send(t.Context(), b, fireTo(target))[0]; b.Open() == 0 || o.Verdict != rouse.Deferred || connections() != n || n != 7 {
+		t.Errorf("%d circuits are open, %+v, %d connections after %d", b.Open(), o, connections(), n)
 	}
 }
 
