@@ -35,7 +35,7 @@ type Outcome struct {
 	After     time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
 	Code      int           // the status that the technology gave, such as 503; 0 if none
 	Cause     Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
-	Unreached bool          // Failed: nothing was sent, because the host of the target could not be reached
+	Unreached bool          // Failed: the host of the target could not be reached
 	Lost      bool          // Failed, and Deferred without an attempt: the receiver has gone with it in hand
 	Detail    string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
 

@@ -8,7 +8,7 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	most := g.put.Spec.MaxAttempts
 	d.done = c.doneBy(g, d)
 	d.settled = c.settledBy(g, d)
-	if n := len(d.arrivals); most > 0 && n > most && !c.faults.touch(d.arrivals[0].T, d.arrivals[n-1].T) {
+	if n := d.countAttempts(); most > 0 && n > most && !c.faults.touch(d.arrivals[0].T, d.arrivals[len(d.arrivals)-1].T) {
 		c.violate("C9-retry", g, d.lo, "%d attempts, max_attempts is %d", n, most)
 	}
 	var ok, fatal, running *arrival // the latest of each before the one that is looked at
@@ -73,12 +73,29 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 		from = before.T
 	}
 	_, paused := g.timer.paused(before.T, a.T) // the end of a pause ends the wait
-	if wait := c.cfg.MinBackoff; wait > 0 && a.T < from.Add(wait) && !paused && !c.faults.touch(before.T, a.T) {
+	if wait := c.cfg.MinBackoff; wait > 0 && !sentOnceMore(before, a) && a.T < from.Add(wait) && !paused && !c.faults.touch(before.T, a.T) {
 		c.violate("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T, a.T.Sub(from), wait)
 	}
 	if by := c.retriedBy(g, d, before); a.T > by && !g.contested(by) {
 		c.violate("C1-lost", g, d.lo, "after the attempt of %v had failed, nothing came by %v", before.T, by)
 	}
+}
+
+// countAttempts returns how many attempts have arrived.
+func (d *delivery) countAttempts() int {
+	n := len(d.arrivals)
+	for i := 1; i < len(d.arrivals); i++ {
+		if sentOnceMore(&d.arrivals[i-1], &d.arrivals[i]) {
+			n--
+		}
+	}
+	return n
+}
+
+// sentOnceMore reports whether an arrival is the same attempt over another connection: the one before broke
+// without an answer.
+func sentOnceMore(before, a *arrival) bool {
+	return before.reply == ReplyNone && before.end != forever && a.Attempt > 0 && a.Attempt == before.Attempt && a.Epoch == before.Epoch
 }
 
 // judgeEnd reports whether an occurrence whose attempts all failed was given up without a record. A crash

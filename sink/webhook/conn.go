@@ -32,15 +32,19 @@ type conn struct {
 	origin string
 	raw    syscall.RawConn // of the TCP connection
 	addr   netip.Addr      // to which it leads; not valid if that is a proxy
+	under  *records        // the TCP connection under TLS; nil without TLS
 	in     *bufio.Reader   // reads from reader
 	left   int64           // that the reader may still read
 	asks   http.Request    // has the method, which decides whether an answer has a body
 	short  http.Response   // the last answer that plain has read
+	cut    bool            // it ended before the first byte of an answer
+	oldest time.Time       // when it is too old for another request
+	until  time.Time       // the same, or earlier if the receiver closes it earlier
 	since  time.Time       // the beginning of idleness
 }
 
-func newConn(origin string, tcp net.Conn, raw syscall.RawConn, addr netip.Addr) *conn {
-	c := &conn{Conn: tcp, origin: origin, raw: raw, addr: addr}
+func newConn(origin string, tcp net.Conn, raw syscall.RawConn, addr netip.Addr, oldest time.Time) *conn {
+	c := &conn{Conn: tcp, origin: origin, raw: raw, addr: addr, oldest: oldest}
 	c.in = bufio.NewReader(reader{c})
 	return c
 }
@@ -58,17 +62,19 @@ func (r reader) Read(b []byte) (int, error) {
 }
 
 // exchange sends a request and lets read have the response. again reports whether the connection can be used
-// for another one.
+// for another one. It can be called again for the same request, with another connection.
 func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return false, err
 	}
 	if len(r.body) <= inOne {
-		r.head = append(r.head, r.body...)
-		if _, err := c.Write(r.head); err != nil {
-			return false, err
+		r.head, r.body = append(r.head, r.body...), nil
+		_, wrote := c.Write(r.head)
+		// A receiver may answer, and close the connection, before it has read all.
+		if again, err = c.answer(r.method, bodyTime, read); err != nil && wrote != nil {
+			err = wrote
 		}
-		return c.answer(r.method, bodyTime, read)
+		return again && wrote == nil, err
 	}
 	sent := make(chan error, 1)
 	go func() { // ends with the exchange, which waits for it
@@ -94,16 +100,19 @@ func (c *conn) answer(method string, bodyTime time.Duration, read func(*http.Res
 	if err != nil {
 		return false, err
 	}
-	return c.body(resp, bodyTime, read) && !resp.Close && c.in.Buffered() == 0, nil
+	now := time.Now()
+	c.until = reuseUntil(c.oldest, resp.Header.Get("Keep-Alive"), now)
+	return c.body(resp, bodyTime, read) && !resp.Close && now.Before(c.until) && c.in.Buffered() == 0 && c.isQuiet(), nil
 }
 
 // head reads the status line and the headers of a response.
 func (c *conn) head(method string) (*http.Response, error) {
 	c.asks.Method = method
-	for range 1 + maxInterim {
+	for i := range 1 + maxInterim {
 		c.left = maxHead
 		var resp *http.Response
 		_, err := c.in.Peek(1)
+		c.cut = i == 0 && isEnd(err)
 		if err == nil {
 			if resp = c.plain(); resp == nil {
 				resp, err = http.ReadResponse(c.in, &c.asks)
@@ -132,4 +141,11 @@ func (c *conn) body(resp *http.Response, limit time.Duration, read func(*http.Re
 		return false
 	}
 	return read(resp) && resp.StatusCode != http.StatusSwitchingProtocols
+}
+
+// isEnd reports whether a read failed because the other end has closed or reset the connection. Half a record
+// of TLS is no such end: it may be an answer.
+func isEnd(err error) bool {
+	var of *net.OpError
+	return err == io.EOF || errors.As(err, &of) && of.Op == "read" && !of.Timeout() //nolint:errorlint // of TLS, too
 }

@@ -106,7 +106,7 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	var full *crowded
 	var late net.Error
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errStopping):
 		return nil, stopping
 	case errors.As(err, &full):
 		return nil, full.outcome()
@@ -121,18 +121,37 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 }
 
 // send sends a request over a connection that is idle, or over a new one, and reads the answer. reached
-// reports whether there was a connection. When ctx ends, it closes the connection.
+// reports whether there was a connection at last.
+//
+// A receiver may close an idle connection while a request is on its way. If that connection ends before the
+// first byte of an answer, the request is sent once more, over a new connection. The receiver may then get it
+// twice, as after each failure, with the same fire id.
 func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
 	kept := s.kept(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
 	defer at.free()
 	c, err := s.idle.take(kept, at.take)
-	if c == nil && err == nil {
-		c, err = s.dial(ctx, r, &at, kept, deadline)
-	}
 	if err != nil {
 		return false, err
 	}
+	if c != nil {
+		began := time.Now()
+		if err := s.converse(ctx, c, r, deadline, bodyTime, a); err == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
+			return true, err
+		}
+		if s.draining.Load() {
+			return true, errStopping
+		}
+	}
+	if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
+		return false, err
+	}
+	return true, s.converse(ctx, c, r, deadline, bodyTime, a)
+}
+
+// converse sends a request over a connection, reads the answer, and keeps or closes the connection. When ctx
+// ends, it closes it.
+func (s *Sink) converse(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
 	again, err := c.exchange(r, deadline, bodyTime, func(resp *http.Response) bool { return a.read(&s.opts, resp) })
 	if unwatch() && again {
@@ -140,8 +159,11 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 	} else {
 		_ = c.Close()
 	}
-	return true, err
+	return err
 }
+
+// errStopping ends an attempt because the node stops.
+var errStopping = errors.New("the server is stopping")
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
 // arrived, and the same attempt is repeated.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -68,10 +69,12 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 	if s.opts.Proxy == nil {
 		addr = tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
 	}
+	oldest := time.Now().Add(s.opts.MaxAge)
 	if !strings.HasPrefix(p.origin, "https:") {
-		return newConn(kept, tcp, raw, addr), nil
+		return newConn(kept, tcp, raw, addr, oldest), nil
 	}
-	secure := tls.Client(tcp, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
+	under := &records{Conn: tcp}
+	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -80,7 +83,9 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 		}
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return newConn(kept, secure, raw, addr), nil
+	c := newConn(kept, secure, raw, addr, oldest)
+	c.under = under
+	return c, nil
 }
 
 // reach opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,
@@ -90,8 +95,11 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 	if err != nil {
 		return nil, &forbidden{why: "cannot be judged", target: "the port " + port}
 	}
-	dialer := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
+	defer cancel()
+	dialer := net.Dialer{Resolver: s.opts.Resolver}
 	if s.opts.Proxy == nil {
+		var open atomic.Pointer[netip.Addr] // an address of those that may get the request
 		// It is called with the address to which the kernel will connect.
 		dialer.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
@@ -101,12 +109,18 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 			if at.Addr().Zone() != "" {
 				return &forbidden{why: "is link-local", target: "the address " + address}
 			}
-			if err := s.judge(claim.namespace, host, uint16(n), at.Addr(), false); err != nil {
+			addr := at.Addr()
+			if err := s.judge(claim.namespace, host, uint16(n), addr, false); err != nil {
 				return err
 			}
-			return claim.take(at.Addr())
+			open.Store(&addr)
+			return claim.take(addr)
 		}
-		tcp, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port)) // the error is that of the first address
+		tcp, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+		// The error is that of the first address. If that is forbidden, one that may get the request decides.
+		if addr := open.Load(); addr != nil && errors.As(err, new(*forbidden)) {
+			tcp, err = dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(*addr, uint16(n)).String())
+		}
 		return tcp, claim.crowdedOr(err)
 	}
 	addr, _ := netip.ParseAddr(host)
@@ -116,8 +130,6 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" { // a name that leads to the proxy's own machine
 		return nil, &forbidden{why: wrong, target: host}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
-	defer cancel()
 	tcp, err := dialer.DialContext(ctx, "tcp", s.opts.Proxy.Host)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -244,4 +245,39 @@ func port(a netip.AddrPort) string {
 		panic(err)
 	}
 	return p
+}
+
+// The verdict does not depend on the order of a name's addresses: what must not get a request is left out,
+// and one that may get it decides. If there is none, the fire is rejected.
+func TestOrderOfAddresses(t *testing.T) {
+	_, at := openDoor(t)
+	// The resolver sorts addresses by their kinds: only those that are alike keep their order.
+	const here, away, denied, other, link, six = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "169.254.1.1", "fd00:ec2::254"
+	for _, c := range []struct {
+		addrs []string
+		want  rouse.Verdict
+	}{
+		{[]string{denied, here}, rouse.Done},
+		{[]string{away, here}, rouse.Done},
+		{[]string{six, here}, rouse.Done},
+		{[]string{denied, away}, rouse.Failed}, // nothing listens there
+		{[]string{denied, away, other, link, six}, rouse.Failed},
+		{[]string{denied, other}, rouse.Rejected},
+		{[]string{six, denied, link}, rouse.Rejected},
+	} {
+		for range 2 {
+			slices.Reverse(c.addrs)
+			s := webhook.New(webhook.Options{AllowPrivate: true, Egress: rules(t, "deny cidr=127.0.0.3; deny cidr=127.0.0.4"), Resolver: names(func() (list []netip.Addr) {
+				for _, text := range c.addrs {
+					list = append(list, netip.MustParseAddr(text))
+				}
+				return list
+			})})
+			o := send(t.Context(), s, fireTo("http://hooks.example.com:"+port(at)+"/"))[0]
+			if o.Verdict != c.want || c.want == rouse.Failed && (!o.Unreached || !strings.Contains(o.Detail, "refused")) {
+				t.Errorf("%v: %+v, want %v", c.addrs, o, c.want)
+			}
+			s.Close()
+		}
+	}
 }

@@ -40,7 +40,7 @@ func (p *idle) take(origin string, may func(netip.Addr) error) (*conn, error) {
 		}
 		c := p.remove(last)
 		p.mu.Unlock()
-		if !c.stale() {
+		if time.Now().Before(c.until) && !c.stale() {
 			return c, nil
 		}
 		_ = c.Close()

@@ -23,7 +23,7 @@ func (c *conn) plain() *http.Response {
 }
 
 // plainHead returns the status and the length of a head that announces no body and leaves the connection
-// open. n is 0 for others, and for all that net/http would refuse.
+// open, as long as it may be. n is 0 for others, and for all that net/http would refuse.
 func plainHead(b []byte) (code, n int) {
 	const begin = "HTTP/1.1 2"
 	line, n := lineOf(b, 0)
@@ -49,14 +49,14 @@ func plainHead(b []byte) (code, n int) {
 			return 0, 0
 		}
 		switch name[0] | 0x20 {
-		case 'c', 't': // Connection, Content-Length, Transfer-Encoding, Trailer
+		case 'c', 'k', 't': // Connection, Content-Length, Keep-Alive, Transfer-Encoding, Trailer
 			switch {
 			case bytes.EqualFold(name, []byte("Content-Length")):
 				if counted || string(bytes.TrimSpace(value)) != "0" {
 					return 0, 0
 				}
 				counted, empty = true, true
-			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
+			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Keep-Alive")), bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
 				return 0, 0
 			}
 		}

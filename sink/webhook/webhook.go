@@ -55,7 +55,9 @@
 // # Safety
 //
 // Addresses are checked when the connection is dialled, after DNS, on the address that the kernel will use,
-// so neither names nor DNS rebinding reach forbidden addresses; proxies of the environment are not used.
+// so neither names nor DNS rebinding reach forbidden addresses; proxies of the environment are not used. A
+// connection gets no further request after MaxAge, or if anything follows an answer. A request over a
+// connection that was used before, and that ends before the first byte of an answer, is sent once more.
 // Bodies of responses are read up to MaxAnswer and for at most five seconds.
 package webhook
 
@@ -111,6 +113,7 @@ type Options struct {
 	DialTimeout     time.Duration // name resolution included; default 5 s
 	TLSTimeout      time.Duration // of the handshake; default 5 s
 	IdleTimeout     time.Duration // after which an idle connection is closed; default 30 s
+	MaxAge          time.Duration // after which a connection gets no further request; default 1 min
 
 	RootCAs  *x509.CertPool // trusted authorities; default the system's
 	Resolver *net.Resolver  // default Go's own, which obeys timeouts
@@ -128,7 +131,7 @@ func (o Options) withDefaults() Options {
 	for _, s := range []struct {
 		p *time.Duration
 		d time.Duration
-	}{{&o.DialTimeout, 5 * time.Second}, {&o.TLSTimeout, 5 * time.Second}, {&o.IdleTimeout, 30 * time.Second}} {
+	}{{&o.DialTimeout, 5 * time.Second}, {&o.TLSTimeout, 5 * time.Second}, {&o.IdleTimeout, 30 * time.Second}, {&o.MaxAge, maxAge}} {
 		if *s.p <= 0 {
 			*s.p = s.d
 		}
