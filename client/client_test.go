@@ -372,6 +372,10 @@ func TestFollow(t *testing.T) {
 	if err := c.Follow(t.Context(), "ns", "", nil); !errors.Is(err, rouse.ErrUnavailable) {
 		t.Errorf("a stream that breaks: %v", err)
 	}
+	f.follow = func(grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error { return nil }
+	if err := c.Follow(t.Context(), "ns", "", nil); !errors.Is(err, rouse.ErrClosed) {
+		t.Errorf("a stream that ends by itself: %v", err)
+	}
 }
 
 func TestReports(t *testing.T) {
