@@ -49,7 +49,8 @@ func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	return err
 }
 
-// Heartbeat gives an accepted fire more time, from now, and returns its new deadline. It is retried.
+// Heartbeat gives an accepted fire more time, from now, and returns its deadline then, which is never earlier
+// than before. It is retried.
 func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (rouse.Instant, error) {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Heartbeat{Heartbeat: durationpb.New(more)}
