@@ -378,6 +378,32 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A report whose answer is lost is repeated, and the conflict that its first try causes is no error. That of a
+// heartbeat is one: the fire is lost.
+func TestReportsWhoseAnswerIsLost(t *testing.T) {
+	c, f := start(t, Options{})
+	ctx := t.Context()
+	r := Receipt{"ns", "a", "fire", 7}
+	gone := []error{status.Error(codes.Aborted, "not in progress"), status.Error(codes.NotFound, "no timer")}
+	for _, err := range gone {
+		for name, report := range map[string]func() error{"Complete": func() error { return c.Complete(ctx, r) },
+			"Fail": func() error { return c.Fail(ctx, r, errors.New("broken")) }, "release": func() error { return c.Fail(ctx, r, ErrNotBegun) }} {
+			f.fail = []failing{{err: errDown, after: true}, {err: err}}
+			if got := report(); got != nil {
+				t.Errorf("%s after a lost answer, then %v: %v", name, err, got)
+			}
+			f.fail = []failing{{err: err}}
+			if got := report(); got == nil {
+				t.Errorf("%s that is refused at once as %v is done", name, err)
+			}
+		}
+	}
+	f.fail = []failing{{err: errDown, after: true}, {err: gone[0]}}
+	if _, err := c.Heartbeat(ctx, r, time.Minute); !errors.Is(err, rouse.ErrConflict) {
+		t.Errorf("a heartbeat of a fire that is lost: %v", err)
+	}
+}
+
 func TestReports(t *testing.T) {
 	c, f := start(t, Options{})
 	ctx := t.Context()
