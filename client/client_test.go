@@ -378,8 +378,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A report whose answer is lost is repeated, and the conflict that its first try causes is no error. That of a
-// heartbeat is one: the fire is lost.
+// A report whose answer is lost is repeated, and the conflict that its first try causes is no error. That of
+// a heartbeat is one: the fire is lost.
 func TestReportsWhoseAnswerIsLost(t *testing.T) {
 	c, f := start(t, Options{})
 	ctx := t.Context()

@@ -262,7 +262,8 @@ func TestLostStreamIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// A handler that ignores its ctx delays neither Lost nor the next stream, and Subscribe returns only after it.
+// A handler that ignores its ctx delays neither Lost nor the next stream, and Subscribe returns only after
+// it.
 func TestHandlerThatIgnoresALostStream(t *testing.T) {
 	c, f := start(t, Options{})
 	subs := lines(f)

@@ -156,8 +156,8 @@ func refuse(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 }
 
-// answerFromBetween answers as something between client and server does that has not asked the server. A client
-// that follows the redirect gets an answer of the server, to another request.
+// answerFromBetween answers as something between client and server does that has not asked the server. A
+// client that follows the redirect gets an answer of the server, to another request.
 func answerFromBetween(w http.ResponseWriter, kind string) {
 	w.Header().Set("Content-Type", "text/html")
 	switch kind {
