@@ -265,6 +265,21 @@ func TestCreateStreamThatFails(t *testing.T) {
 	}
 }
 
+func TestCreateStreamThatEndsWithoutAnAnswer(t *testing.T) {
+	c, f := start(t, Options{})
+	f.fail = []failing{{err: io.EOF}}
+	s, err := c.CreateStream(t.Context(), "ns", CreateOrReplace, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send([]NewTimer{{"a", spec}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("received %v", err)
+	}
+}
+
 func TestList(t *testing.T) {
 	c, f := start(t, Options{})
 	for i := range 10 {
