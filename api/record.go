@@ -157,7 +157,7 @@ type Fail struct {
 // Heartbeat reports that the receiver of an accepted fire still works on it.
 type Heartbeat struct {
 	Token  uint64   `json:"token"`
-	Extend Duration `json:"extend"` // the new deadline, from now; up to 168h
+	Extend Duration `json:"extend"` // the new deadline, from now, if it is later; up to 168h
 }
 
 // Release reports that the receiver of an accepted fire has not begun, and gives it back.

@@ -64,7 +64,8 @@ func (a *Access) Audit(ctx context.Context, q AuditQuery, token string) (AuditPa
 	return AuditPage{eventsFrom(p.GetEvents()), p.GetNextPageToken(), int(p.GetSearched()), rouse.Instant(p.GetReachedMs())}, err
 }
 
-// FollowAudit calls do with events as they happen, until ctx ends or do fails.
+// FollowAudit calls do with events as they happen, until ctx ends or do fails, or returns what ended the
+// stream. It does not resume: what happened between two calls of FollowAudit is in Audit.
 func (a *Access) FollowAudit(ctx context.Context, q AuditQuery, do func([]AuditEvent) error) error {
 	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowAuditResponse], error) {
 		return a.c.admin.FollowAudit(ctx, &rousev1.FollowAuditRequest{Filter: q.filter()})

@@ -265,6 +265,21 @@ func TestCreateStreamThatFails(t *testing.T) {
 	}
 }
 
+func TestCreateStreamThatEndsWithoutAnAnswer(t *testing.T) {
+	c, f := start(t, Options{})
+	f.fail = []failing{{err: io.EOF}}
+	s, err := c.CreateStream(t.Context(), "ns", CreateOrReplace, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send([]NewTimer{{"a", spec}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("received %v", err)
+	}
+}
+
 func TestList(t *testing.T) {
 	c, f := start(t, Options{})
 	for i := range 10 {
@@ -371,6 +386,36 @@ func TestFollow(t *testing.T) {
 	f.follow = func(grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error { return errDown }
 	if err := c.Follow(t.Context(), "ns", "", nil); !errors.Is(err, rouse.ErrUnavailable) {
 		t.Errorf("a stream that breaks: %v", err)
+	}
+	f.follow = func(grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error { return nil }
+	if err := c.Follow(t.Context(), "ns", "", nil); !errors.Is(err, rouse.ErrClosed) {
+		t.Errorf("a stream that ends by itself: %v", err)
+	}
+}
+
+// A report whose answer is lost is repeated, and the conflict that its first try causes is no error. That of
+// a heartbeat is one: the fire is lost.
+func TestReportsWhoseAnswerIsLost(t *testing.T) {
+	c, f := start(t, Options{})
+	ctx := t.Context()
+	r := Receipt{"ns", "a", "fire", 7}
+	gone := []error{status.Error(codes.Aborted, "not in progress"), status.Error(codes.NotFound, "no timer")}
+	for _, err := range gone {
+		for name, report := range map[string]func() error{"Complete": func() error { return c.Complete(ctx, r) },
+			"Fail": func() error { return c.Fail(ctx, r, errors.New("broken")) }, "release": func() error { return c.Fail(ctx, r, ErrNotBegun) }} {
+			f.fail = []failing{{err: errDown, after: true}, {err: err}}
+			if got := report(); got != nil {
+				t.Errorf("%s after a lost answer, then %v: %v", name, err, got)
+			}
+			f.fail = []failing{{err: err}}
+			if got := report(); got == nil {
+				t.Errorf("%s that is refused at once as %v is done", name, err)
+			}
+		}
+	}
+	f.fail = []failing{{err: errDown, after: true}, {err: gone[0]}}
+	if _, err := c.Heartbeat(ctx, r, time.Minute); !errors.Is(err, rouse.ErrConflict) {
+		t.Errorf("a heartbeat of a fire that is lost: %v", err)
 	}
 }
 

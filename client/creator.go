@@ -60,6 +60,9 @@ func (c *Creator) Recv() ([]Created, error) {
 	response, err := c.stream.Recv()
 	if err != nil {
 		c.cancel()
+		if unanswered := len(c.window); errors.Is(err, io.EOF) && unanswered > 0 {
+			return nil, fmt.Errorf("the service ended the stream before it answered %d batches: %w", unanswered, io.ErrUnexpectedEOF)
+		}
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
 		}

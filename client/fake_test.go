@@ -3,7 +3,9 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -171,6 +173,9 @@ func (f *fake) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateR
 	})
 	for r := range requests {
 		response, err := f.BatchCreate(stream.Context(), r)
+		if errors.Is(err, io.EOF) {
+			return nil // an end without an answer
+		}
 		if err != nil {
 			return err
 		}

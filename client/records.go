@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 
@@ -55,7 +56,7 @@ func (c *Client) History(ctx context.Context, q rouse.RecordQuery) iter.Seq2[rou
 
 // Follow calls do with records as occurrences end, best effort: dropped is the number of records missed since
 // the last call. An empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or
-// what ended the stream.
+// what ended the stream. It does not resume: what ended between two calls of Follow is in History.
 func (c *Client) Follow(ctx context.Context, namespace, name string, do func(records []rouse.Record, dropped uint64) error) error {
 	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowRecordsResponse], error) {
 		return c.timers.FollowRecords(ctx, &rousev1.FollowRecordsRequest{Namespace: namespace, Name: name})
@@ -68,8 +69,8 @@ func (c *Client) Follow(ctx context.Context, namespace, name string, do func(rec
 	})
 }
 
-// receive opens a stream and calls do with what it brings. It returns the error of do, nil when ctx or the
-// stream ends, or what broke the stream.
+// receive opens a stream and calls do with what it brings. It returns the error of do, nil when ctx ends, or
+// what ended the stream: these streams end only when the service stops.
 func receive[T any](ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error), do func(*T) error) error {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,8 +81,10 @@ func receive[T any](ctx context.Context, open func(context.Context) (grpc.Server
 	for {
 		response, err := stream.Recv()
 		switch {
-		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			return nil
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("the service ended the stream: %w", rouse.ErrClosed)
 		case err != nil:
 			return translate(err)
 		}

@@ -23,9 +23,9 @@ func (r Receipt) request() *rousev1.ReportRequest {
 	return &rousev1.ReportRequest{Namespace: r.Namespace, Name: r.Name, FireId: r.FireID, Token: r.Token}
 }
 
-// Complete reports that the work of an accepted fire is done. It is retried. rouse.ErrConflict and
-// rouse.ErrNotFound mean that the service no longer waits for the fire: it was reported before, perhaps by an
-// earlier try, or is given up.
+// Complete reports that the work of an accepted fire is done. It is retried: a second try that finds that the
+// service no longer waits for the fire assumes that the first one succeeded. Otherwise rouse.ErrConflict and
+// rouse.ErrNotFound mean that it was reported before, or is given up.
 func (c *Client) Complete(ctx context.Context, r Receipt) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Done{Done: true}
@@ -49,7 +49,8 @@ func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	return err
 }
 
-// Heartbeat gives an accepted fire more time, from now, and returns its new deadline. It is retried.
+// Heartbeat gives an accepted fire more time, from now, and returns its deadline then, which is never earlier
+// than before. It is retried.
 func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (rouse.Instant, error) {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Heartbeat{Heartbeat: durationpb.New(more)}
@@ -57,6 +58,13 @@ func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (
 }
 
 func report(ctx context.Context, c *Client, request *rousev1.ReportRequest) (rouse.Instant, error) {
-	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ReportResponse, error) { return c.fires.Report(ctx, request) })
+	response, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.ReportResponse, error) {
+		response, err := c.fires.Report(ctx, request)
+		failure := translate(err)
+		if unsure && request.GetHeartbeat() == nil && (errors.Is(failure, rouse.ErrConflict) || errors.Is(failure, rouse.ErrNotFound)) {
+			return &rousev1.ReportResponse{}, nil
+		}
+		return response, err
+	})
 	return rouse.Instant(response.GetDeadlineMs()), err
 }

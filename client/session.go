@@ -84,7 +84,8 @@ func (s *session) leave(tags ...uint64) {
 }
 
 // serve handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up to
-// drain. The stream's own context outlives ctx.
+// drain. The stream's own context outlives ctx. If the stream ends first, serve returns at once, and handlers
+// may still be running.
 func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain time.Duration) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -115,10 +116,8 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 		bye := time.AfterFunc(drain, sub.Close)
 		<-gone
 		bye.Stop()
-	case <-gone:
+	case <-gone: // the pool waits for handlers that ignore the end of their ctx: the next stream does not
 		p.drop(s)
-		s.running.Wait()
-		s.hand.close()
 		settler.Wait()
 	}
 	received.Wait()

@@ -27,8 +27,8 @@ type SubscribeOptions struct {
 	Drain       time.Duration // how long handlers may go on when ctx ends; default 10 s
 	OneNode     bool          // use one node at a time: fires of other nodes are not received
 
-	// Lost is called with each error that ended a stream or kept it from opening, before Subscribe retries,
-	// one at a time; default: no call. errors.As finds a *NodeError with the address.
+	// Lost is called with each error that ended a stream or kept it from opening, at once, before Subscribe
+	// retries, one at a time; default: no call. errors.As finds a *NodeError with the address.
 	Lost func(error)
 }
 
@@ -83,7 +83,8 @@ func fireOf(p *rousev1.Fire) Fire {
 // Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by
 // Permanent and RetryAfter. While it runs, the fire's deadline is extended, as far as the service allows. Its
 // ctx ends when the stream is lost, because another subscriber gets the fire, and when a drain exceeds its
-// limit.
+// limit. A handler that ignores the end of its ctx keeps its place among the Concurrency handlers, and the
+// same fire may come again in the meantime.
 type Handler func(ctx context.Context, f Fire) error
 
 // Subscribe handles fires until ctx ends, and reconnects with backoff whenever a stream is lost. When ctx

@@ -262,6 +262,40 @@ func TestLostStreamIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// A handler that ignores its ctx delays neither Lost nor the next stream, and Subscribe returns only after
+// it.
+func TestHandlerThatIgnoresALostStream(t *testing.T) {
+	c, f := start(t, Options{})
+	subs := lines(f)
+	lost := make(chan error, 10)
+	began, free := make(chan struct{}), make(chan struct{})
+	var over atomic.Bool
+	stop := run(t, c, SubscribeOptions{Concurrency: 2, Lost: func(err error) { lost <- err }}, func(_ context.Context, f Fire) error {
+		if f.Name == "timer-1" {
+			close(began)
+			<-free
+			over.Store(true)
+		}
+		return nil
+	})
+	l := within(t, subs, "a subscription")
+	l.send(t, time.Minute, 1)
+	within(t, began, "a handler")
+	l.hangUp <- errDown
+	if err := within(t, lost, "the loss"); !errors.Is(err, rouse.ErrUnavailable) {
+		t.Errorf("lost: %v", err)
+	}
+	again := within(t, subs, "another subscription")
+	again.send(t, time.Minute, 2)
+	if got := again.outcomes(t, 1); len(got) != 1 || got[2] != nil {
+		t.Errorf("settled %v", got)
+	}
+	close(free)
+	if err := stop(); err != nil || !over.Load() {
+		t.Errorf("Subscribe returned %v; its handler has ended: %v", err, over.Load())
+	}
+}
+
 // The connection is cut in the middle of a fire: the subscription continues on another one, and the lost
 // fire's handler is stopped.
 func TestSubscriptionOutlivesTheConnection(t *testing.T) {

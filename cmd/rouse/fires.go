@@ -185,8 +185,6 @@ func (a *app) followed(err error) error {
 		return nil
 	case err == nil && a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
-	case err == nil:
-		return fmt.Errorf("the server ended the stream: %w", rouse.ErrClosed)
 	}
 	return err
 }

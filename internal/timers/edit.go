@@ -335,10 +335,14 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 		}
 		now := ts.Engine.Latest()
 		if r.Outcome.Verdict == 0 {
-			t.Visible = now.Add(r.Outcome.After)
-			if deadline = t.Visible; o != nil {
+			deadline = max(t.Visible, now.Add(r.Outcome.After)) // never shortened: a worker may extend by less than the timeout
+			if o != nil {
 				o.Due = deadline
 			}
+			if deadline == t.Visible {
+				return rouse.Step{Keep: true}, nil
+			}
+			t.Visible = deadline
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts

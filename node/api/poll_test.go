@@ -89,6 +89,10 @@ func TestWorkersThatPoll(t *testing.T) {
 		deadline.Deadline.Instant() < again.Deadline.Instant().Add(30*time.Minute) {
 		t.Errorf("the deadline is %v, was %v: %v", deadline.Deadline, again.Deadline, err)
 	}
+	shorter := deadline
+	if err := json.Unmarshal(post(of(again, "heartbeat"), token(again, `, "extend": "2s"`), 200), &shorter); err != nil || shorter != deadline {
+		t.Errorf("an extension by less than is left made the deadline %v of %v: %v", shorter.Deadline, deadline.Deadline, err)
+	}
 	post(of(again, "fail"), token(again, `, "detail": "no"`), 200)
 	second := take("")
 	if second.Name != f.Name || second.Attempt != 2 || second.Last {

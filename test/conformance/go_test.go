@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"net/http"
@@ -15,8 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -72,6 +77,58 @@ type runner struct {
 	stage  *stage
 	client *client.Client
 	kept   map[string]any
+
+	handled *handled // set while there is a subscription
+}
+
+// handled is what a subscription has come to.
+type handled struct {
+	mu    sync.Mutex
+	names map[string]bool // of the fires whose handlers have begun
+	lost  bool
+	free  chan struct{} // ends the handlers of fires whose names begin with "slow"
+	stop  func() error
+}
+
+// subscribe begins a subscription unless there is one, and returns what it has come to.
+func (r *runner) subscribe(namespace, channel string) object {
+	h := r.handled
+	if h == nil {
+		h = &handled{names: map[string]bool{}, free: make(chan struct{})}
+		r.handled = h
+		ctx, cancel := context.WithCancel(context.Background())
+		over := make(chan error, 1)
+		h.stop = func() error {
+			cancel()
+			return <-over
+		}
+		lost := func(error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.lost = true
+		}
+		handle := func(_ context.Context, f client.Fire) error {
+			h.mu.Lock()
+			h.names[f.Name] = true
+			h.mu.Unlock()
+			if strings.HasPrefix(f.Name, "slow") {
+				<-h.free
+			}
+			return nil
+		}
+		// Through the proxy, the end of the stream comes only when the client has closed it.
+		o := client.SubscribeOptions{Namespace: namespace, Channel: channel, Lost: lost, Drain: 50 * time.Millisecond}
+		go func() { over <- r.client.Subscribe(ctx, o, handle) }()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return object{"names": append([]string{}, slices.Sorted(maps.Keys(h.names))...), "lost": h.lost}
+}
+
+// unsubscribe ends the subscription and its handlers.
+func (r *runner) unsubscribe() error {
+	close(r.handled.free)
+	return r.handled.stop()
 }
 
 // step executes a step, and returns what it does not do as it has to.
@@ -90,6 +147,7 @@ func (r *runner) step(ctx context.Context, s *step) error {
 		}
 		err = matches(r.replaced(s.Want), got, "result")
 		if err != nil && s.Until && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
 			continue
 		}
 		if took := time.Since(began); took.Seconds() < s.LongerThan {
@@ -125,10 +183,12 @@ func checkError(s *step, err error) error {
 		code = "not_found"
 	case errors.Is(err, rouse.ErrConflict):
 		code = "conflict"
-	case errors.Is(err, rouse.ErrUnavailable):
+	case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, io.ErrUnexpectedEOF):
 		code = "no_answer"
 	case errors.Is(err, webhook.ErrSignature), errors.Is(err, webhook.ErrTimestamp):
 		code = "signature"
+	case status.Code(err) == codes.Unknown:
+		code = "unexpected"
 	}
 	if code != s.Error.Code || s.Error.Fields != nil && !reflect.DeepEqual(s.Error.Fields, any(fields)) {
 		return fmt.Errorf("the error is %q %v: %w", code, fields, err)
@@ -166,6 +226,7 @@ func (r *runner) replaced(v any) any {
 // arguments are what an operation is called with.
 type arguments struct {
 	Name, Prefix, Reason, Action, Keys string
+	Channel                            string
 	Spec                               api.Spec
 	When                               api.When
 	Filter                             api.Filter
@@ -375,6 +436,12 @@ var operations = map[string]operation{
 	},
 	"deliveries": func(ctx context.Context, r *runner, _ string, a *arguments) (any, error) {
 		return r.stage.deliveries(ctx, a.Count)
+	},
+	"subscribe": func(_ context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		return r.subscribe(namespace, a.Channel), nil
+	},
+	"unsubscribe": func(_ context.Context, r *runner, _ string, _ *arguments) (any, error) {
+		return object{}, r.unsubscribe()
 	},
 	"verify": verify,
 }

@@ -3,8 +3,10 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net"
@@ -36,14 +38,15 @@ type stage struct {
 
 	mu       sync.Mutex
 	fault    fault
-	requests int // since the step began
+	requests int        // since the step began
+	conns    []net.Conn // that clients made
 	arrived  []delivery
 	changed  chan struct{} // closed when one arrives
 }
 
 // fault is what happens to the next requests.
 type fault struct {
-	Kind  string `json:"kind"` // cut_request, cut_answer, refuse, unavailable or unavailable_until
+	Kind  string `json:"kind"` // as clients/conformance has them
 	Times int    `json:"times"`
 }
 
@@ -76,7 +79,12 @@ func newStage(t *testing.T) *stage {
 	s.proxy.Config.Protocols = new(http.Protocols)
 	s.proxy.Config.Protocols.SetHTTP1(true)
 	s.proxy.Config.Protocols.SetUnencryptedHTTP2(true) // gRPC
-	s.proxy.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	s.proxy.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conns = append(s.conns, c)
+		return context.WithValue(ctx, connKey{}, c)
+	}
 	s.proxy.Start()
 	s.controls = httptest.NewServer(s.control())
 	s.receiver = httptest.NewServer(http.HandlerFunc(s.receive))
@@ -104,11 +112,19 @@ func (s *stage) front(server string) http.Handler {
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		if kind == "refuse" || kind == "unavailable" || kind == "unavailable_until" {
+		switch kind {
+		case "refuse", "unavailable", "unavailable_until":
 			refuse(w, r, kind)
 			return
-		}
-		if kind == "cut_answer" {
+		case "redirect", "page", "broken":
+			answerFromBetween(w, kind)
+			return
+		case "cut_end":
+			answer := httptest.NewRecorder()
+			proxy.ServeHTTP(answer, r)
+			copyWithoutEnd(w, answer)
+			return
+		case "cut_answer":
 			proxy.ServeHTTP(httptest.NewRecorder(), r)
 		}
 		_ = r.Context().Value(connKey{}).(net.Conn).Close() //nolint:errcheck // ConnContext sets it
@@ -140,6 +156,43 @@ func refuse(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 }
 
+// answerFromBetween answers as something between client and server does that has not asked the server. A
+// client that follows the redirect gets an answer of the server, to another request.
+func answerFromBetween(w http.ResponseWriter, kind string) {
+	w.Header().Set("Content-Type", "text/html")
+	switch kind {
+	case "redirect":
+		w.Header().Set("Location", "/v1/version")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	case "page":
+		_, _ = io.WriteString(w, "<h1>We are back soon</h1>")
+	case "broken":
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// copyWithoutEnd forwards an answer that consists of lines, or of the messages of gRPC, without the last one.
+// To HTTP, it is complete.
+func copyWithoutEnd(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	body, end := answer.Body.Bytes(), 0
+	if result := answer.Result(); strings.HasPrefix(result.Header.Get("Content-Type"), "application/grpc") {
+		for at := 0; at < len(body); { // a flag and the length precede each message
+			end, at = at, at+5+int(binary.BigEndian.Uint32(body[at+1:]))
+		}
+		for name, values := range result.Trailer {
+			answer.Header()[http.TrailerPrefix+name] = values
+		}
+	} else {
+		end = bytes.LastIndexByte(bytes.TrimSuffix(body, []byte("\n")), '\n') + 1
+	}
+	for name, values := range answer.Header() {
+		if name != "Content-Length" && name != "Trailer" {
+			w.Header()[name] = values
+		}
+	}
+	_, _ = w.Write(body[:end])
+}
+
 // next counts a request, and returns the fault that happens to it.
 func (s *stage) next() string {
 	s.mu.Lock()
@@ -157,6 +210,12 @@ func (s *stage) begin(f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault, s.requests = f, 0
+	if f.Kind == "cut_all" {
+		for _, c := range s.conns {
+			_ = c.Close()
+		}
+		s.conns = nil
+	}
 }
 
 // made returns how many requests have come in this step.

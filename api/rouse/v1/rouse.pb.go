@@ -12504,7 +12504,7 @@ type ReportRequest_Failed struct {
 }
 
 type ReportRequest_Heartbeat struct {
-	Heartbeat *durationpb.Duration `protobuf:"bytes,7,opt,name=heartbeat,proto3,oneof"` // the new deadline, from now
+	Heartbeat *durationpb.Duration `protobuf:"bytes,7,opt,name=heartbeat,proto3,oneof"` // the new deadline, from now, if it is later
 }
 
 type ReportRequest_Released struct {

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Union
@@ -26,6 +27,10 @@ class Runner:
         self.controls = httpx.Client(base_url=controls, trust_env=False, timeout=60)
         self.kept: dict[str, Any] = {"receiver": receiver}
         self.deliveries: list[dict[str, Any]] = []
+        self.subscription: Any = None
+        self.names: set[str] = set()  # of the fires whose handlers have begun
+        self.lost: list[Exception] = []
+        self.free: Any = None  # ends the handlers of fires whose names begin with "slow"
 
     def close(self) -> None:
         self.wait(self.client.close())
@@ -128,6 +133,38 @@ class Runner:
     def do_deliveries(self, given: dict[str, Any]) -> Any:
         self.deliveries = self.controls.get("/deliveries", params=given).json()
         return self.deliveries
+
+    def do_subscribe(self, given: dict[str, Any]) -> Any:
+        """Begins a subscription unless there is one, and returns what it has come to."""
+        if self.subscription is None:
+            self.subscription = self.wait(self.begin(given["channel"])) if isinstance(self.client, rouse.AsyncClient) else self.begin_threads(given["channel"])
+        self.wait(asyncio.sleep(0.02))
+        return {"names": sorted(self.names), "lost": len(self.lost) > 0}
+
+    async def begin(self, channel: str) -> Any:
+        free = self.free = asyncio.Event()
+
+        async def handle(fire: rouse.Fire) -> None:
+            self.names.add(fire.name)
+            if fire.name.startswith("slow"):
+                await free.wait()
+
+        return self.client.subscribe(channel, handle, lost=self.lost.append)
+
+    def begin_threads(self, channel: str) -> Any:
+        free = self.free = threading.Event()
+
+        def handle(fire: rouse.Fire, over: threading.Event) -> None:
+            self.names.add(fire.name)
+            if fire.name.startswith("slow"):
+                free.wait()
+
+        return self.client.subscribe(channel, handle, lost=self.lost.append)
+
+    def do_unsubscribe(self, given: dict[str, Any]) -> Any:
+        self.free.set()
+        self.wait(self.subscription.stop())
+        return {}
 
     def do_verify(self, given: dict[str, Any]) -> Any:
         delivery = self.deliveries[given["delivery"]]

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import unittest
+import unittest.mock
 from datetime import datetime, timedelta, timezone
 from typing import Any, Awaitable, Callable, Optional
 
@@ -162,14 +163,15 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
         def cut() -> httpx.Response:
             raise httpx.ReadError("cut")
 
-        for answer in (cut, lambda: problem(503, "closed"), lambda: problem(403, "forbidden")):
+        page = httpx.Response(200, headers={"Content-Type": "text/html"}, content="<h1>we are back soon</h1>")
+        for answer in (cut, lambda: problem(503, "closed"), lambda: problem(500, "internal"), lambda: page, lambda: problem(403, "forbidden")):
             self.service.polls.put_nowait(answer)
         subscription = self.service.subscribe(lambda fire: asyncio.sleep(0))
-        with self.assertRaises(rouse.ForbiddenError):
+        with unittest.mock.patch("rouse.subscriptions._PAUSE", 0.001), self.assertRaises(rouse.ForbiddenError):
             await subscription.wait()
         with self.assertRaises(rouse.ForbiddenError):
             await subscription.stop()
-        self.assertEqual([type(e) for e in self.service.lost], [rouse.ConnectionFailedError, rouse.UnavailableError])
+        self.assertEqual([type(e) for e in self.service.lost], [rouse.ConnectionFailedError, rouse.UnavailableError, rouse.ApiError, rouse.ApiError])
 
     async def test_fires_that_come_while_a_subscription_stops_are_given_back(self) -> None:
         stopped: Optional[asyncio.Future[None]] = None

@@ -81,6 +81,27 @@ class Values(unittest.TestCase):
         self.assertIsInstance(error, rouse.UnavailableError)
         self.assertIsInstance(_wire.problem_of(500, "application/problem+json", b"[]", "x"), rouse.ApiError)
 
+    def test_answers_that_are_not_as_documented(self) -> None:
+        for status, kind, body in ((200, "text/html", "<h1>login</h1>"), (200, "", ""), (302, "application/json", "{}"), (304, "", "")):
+            self.assertFalse(_wire.documented(httpx.Response(status, headers={"Content-Type": kind}, content=body)), (status, kind))
+        for headers in ({"Content-Type": "application/json; charset=utf-8"}, {"Content-Type": "text/plain", "Rouse-Call-Id": "c"}):
+            self.assertTrue(_wire.documented(httpx.Response(200, headers=headers)))
+        self.assertTrue(_wire.documented(httpx.Response(204)))
+        for body in ("[]", '{"up":true', '{"calendars":null}', ""):
+            with self.assertRaises(rouse.ApiError) as raised:
+                _wire.answers(rouse.Calendar, httpx.Response(200, content=body), "calendars")
+            self.assertEqual((raised.exception.code, raised.exception.status), ("unexpected", 200), body)
+
+    def test_reports_of_a_bulk_change(self) -> None:
+        first, last = '{"matched":1,"changed":1,"failed":0,"job":"b-1","names":["a"]}\n', '{"matched":2,"changed":2,"failed":0,"names":["b"],"done":true}\n'
+        done = _wire.progress_of(first + last)
+        self.assertEqual((done.changed, done.names), (2, ["a", "b"]))
+        for cut in ("", first, first + last[:20], first + last[:-3]):
+            with self.assertRaises(rouse.ConnectionFailedError, msg=cut) as raised:
+                _wire.progress_of(cut)
+            self.assertTrue(raised.exception.unsure)
+            self.assertEqual("b-1" in str(raised.exception), cut != "")
+
 
 class Settings(unittest.TestCase):
     def settings(self, server: str, **given: str) -> _settings.Settings:

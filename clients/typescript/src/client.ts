@@ -1,6 +1,6 @@
 /** The client: one method for each operation, with the names of the other clients. */
 
-import { ConflictError, RouseError, errorAs, errorOf } from "./errors.js";
+import { ConflictError, ConnectionFailedError, RouseError, errorAs, errorOf, errorOfAnswer } from "./errors.js";
 import { Subscription, type Handler, type SubscribeOptions } from "./subscribe.js";
 import { Listing } from "./listing.js";
 import { specMembers } from "./models.js";
@@ -341,13 +341,13 @@ export class Client {
    */
   async update(name: string, change: (spec: Spec) => Spec | void | Promise<Spec | void>, options: CallOptions = {}): Promise<Timer> {
     for (;;) {
-      const { text } = await this.#call("GET", this.#path("timers", name), { repeat: true, signal: options.signal });
-      const timer = timerOf(JSON.parse(text));
+      const reply = await this.#call("GET", this.#path("timers", name), { repeat: true, signal: options.signal });
+      const timer = timerOf(objectOf(reply));
       if (timer.redacted) throw new RouseError(`${name} cannot be updated: this client may not see its payload, and would remove it`);
       const spec = Object.fromEntries(specMembers.filter((member) => timer[member] !== undefined).map((member) => [member, timer[member]])) as unknown as Spec;
       const before = JSON.stringify(spec.payload);
       const { payload, ...rest } = (await change(spec)) ?? spec;
-      const same = !(payload instanceof Uint8Array) && JSON.stringify(payload) === before ? textOf(text, "payload") : undefined;
+      const same = !(payload instanceof Uint8Array) && JSON.stringify(payload) === before ? textOf(reply.text, "payload") : undefined;
       const body = same === undefined ? jsonOf(specOf({ ...rest, payload })) : `${jsonOf(rest).slice(0, -1)},"payload":${same}}`;
       try {
         return await this.#put(name, body, { ifRevision: timer.revision, once: true, signal: options.signal });
@@ -375,7 +375,7 @@ export class Client {
     const { mode = "create_only", ...more } = options;
     const list = Array.from(timers, specOf);
     const repeat = mode === "create_or_replace" && list.every((timer) => timer["name"] !== undefined);
-    const { created } = await this.#json<{ created: Created[] }>("POST", this.#path("timers") + ":batchCreate", { body: jsonOf({ mode, timers: list }), repeat, ...more });
+    const created = await this.#list<Created>("created", "POST", this.#path("timers") + ":batchCreate", { body: jsonOf({ mode, timers: list }), repeat, ...more });
     return created;
   }
 
@@ -403,7 +403,7 @@ export class Client {
    */
   list(options: ListOptions = {}): Listing<Timer> {
     const { signal, states, ...query } = options;
-    return this.#pages(this.#path("timers"), { ...query, state: states }, signal, (page: { timers: unknown[] }) => page.timers.map(timerOf));
+    return this.#pages(this.#path("timers"), { ...query, state: states }, signal, "timers", timerOf);
   }
 
   /**
@@ -433,8 +433,8 @@ export class Client {
   async delete(name: string, options: CallOptions & { ifRevision?: number | undefined } = {}): Promise<Deleted> {
     const { ifRevision, signal } = options;
     const path = this.#path("timers", name) + queryOf({ expected_revision: ifRevision });
-    const { status, text } = await this.#call("DELETE", path, { repeat: true, deletes: true, signal });
-    return status === 0 ? { in_flight: true, generation: 0 } : (JSON.parse(text) as Deleted);
+    const reply = await this.#call("DELETE", path, { repeat: true, deletes: true, signal });
+    return reply.status === 0 ? { in_flight: true, generation: 0 } : objectOf<Deleted>(reply);
   }
 
   /**
@@ -535,14 +535,7 @@ export class Client {
   ): Promise<BulkProgress> {
     const { signal, dry_run = false, ...more } = options;
     const { text } = await this.#call("POST", this.#path("timers") + ":bulk", { body: jsonOf({ action, filter, dry_run, ...more }), repeat: dry_run, signal });
-    const reports = text.split("\n").filter(Boolean).map((line) => JSON.parse(line) as BulkProgress);
-    const last = { ...reports.at(-1)! };
-    const failures = reports.flatMap((report) => report.failures ?? []);
-    const names = reports.flatMap((report) => report.names ?? []);
-    if (failures.length > 0) last.failures = failures;
-    if (names.length > 0) last.names = names;
-    if (last.problem !== undefined) throw errorOf(last.problem, { progress: last });
-    return last;
+    return progressOf(text);
   }
 
   // When, and why
@@ -607,7 +600,7 @@ export class Client {
   records(options: RecordsOptions = {}): Listing<FireRecord> {
     const { signal, name, endings, causes, start, ...query } = options;
     const path = name === undefined ? this.#path("records") : this.#path("timers", name, "records");
-    return this.#pages(path, { ...query, ending: endings, cause: causes, from: start }, signal, (page: { records: FireRecord[] }) => page.records);
+    return this.#pages(path, { ...query, ending: endings, cause: causes, from: start }, signal, "records", (data) => data as FireRecord);
   }
 
   /**
@@ -635,7 +628,7 @@ export class Client {
   async outcomes(names: readonly string[], options: CallOptions & { limit?: number | undefined } = {}): Promise<TimerOutcomes[]> {
     const { signal, limit = 30 } = options;
     const body = jsonOf({ names, limit });
-    return (await this.#json<{ timers: TimerOutcomes[] }>("POST", this.#path("timers") + ":outcomes", { body, repeat: true, signal })).timers;
+    return await this.#list<TimerOutcomes>("timers", "POST", this.#path("timers") + ":outcomes", { body, repeat: true, signal });
   }
 
   /**
@@ -648,7 +641,7 @@ export class Client {
    */
   deadLetters(options: DeadLettersOptions = {}): Listing<Timer> {
     const { signal, ...query } = options;
-    return this.#pages(this.#path("dead"), query, signal, (page: { timers: unknown[] }) => page.timers.map(timerOf));
+    return this.#pages(this.#path("dead"), query, signal, "timers", timerOf);
   }
 
   /** Reads one dead letter. */
@@ -704,14 +697,14 @@ export class Client {
   async poll(options: PollOptions = {}): Promise<Fire[]> {
     const { signal, ...body } = options;
     const wait = milliseconds(body.wait ?? "30s");
-    return (await this.#json<{ fires: Fire[] }>("POST", this.#path("fires") + ":poll", { body: jsonOf(body), repeat: true, wait, signal })).fires.map(withBytes);
+    return (await this.#list<Fire>("fires", "POST", this.#path("fires") + ":poll", { body: jsonOf(body), repeat: true, wait, signal })).map(withBytes);
   }
 
   // Reports on fires that a receiver has answered with 202, or that a poll has taken
 
   /** Reports that the work of a fire is done. */
   async complete(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":complete", { body: jsonOf({ token }), repeat: true, ...options });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":complete", { body: jsonOf({ token }), repeat: true, reports: true, ...options });
   }
 
   /** Reports that the work of a fire has failed. `permanent` makes it a dead letter without further attempts. */
@@ -720,7 +713,7 @@ export class Client {
     options: CallOptions & { detail?: string | undefined; permanent?: boolean | undefined; retry_after?: Duration | undefined } = {},
   ): Promise<void> {
     const { signal, ...more } = options;
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":fail", { body: jsonOf({ token, ...more }), repeat: true, signal });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":fail", { body: jsonOf({ token, ...more }), repeat: true, reports: true, signal });
   }
 
   /** Reports that the work of a fire goes on, and returns the new deadline. */
@@ -731,7 +724,7 @@ export class Client {
 
   /** Gives back a fire whose work was not begun: it comes again at once, and the attempt does not count. */
   async release(name: string, fire_id: string, token: number, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":release", { body: jsonOf({ token }), repeat: true, ...options });
+    await this.#call("POST", this.#path("timers", name, "fires", fire_id) + ":release", { body: jsonOf({ token }), repeat: true, reports: true, ...options });
   }
 
   // Calendars
@@ -745,7 +738,7 @@ export class Client {
    * ```
    */
   async calendars(options: CallOptions = {}): Promise<Calendar[]> {
-    return (await this.#json<{ calendars: Calendar[] }>("GET", this.#path("calendars"), { repeat: true, ...options })).calendars;
+    return await this.#list<Calendar>("calendars", "GET", this.#path("calendars"), { repeat: true, ...options });
   }
 
   /** Reads a calendar with its days. */
@@ -842,7 +835,7 @@ export class Client {
   async signingKeys(options: CallOptions & { reveal?: boolean | undefined } = {}): Promise<SigningKey[]> {
     const { signal, reveal } = options;
     const path = this.#path("signing-keys") + (reveal ? ":reveal" : "");
-    return (await this.#json<{ keys: SigningKey[] }>(reveal ? "POST" : "GET", path, { repeat: true, signal })).keys;
+    return await this.#list<SigningKey>("keys", reveal ? "POST" : "GET", path, { repeat: true, signal });
   }
 
   /**
@@ -900,23 +893,60 @@ export class Client {
   }
 
   async #json<T>(method: Call["method"], path: string, more: More): Promise<T> {
-    return JSON.parse((await this.#call(method, path, more)).text) as T;
+    return objectOf<T>(await this.#call(method, path, more));
+  }
+
+  /** Returns the list that is a member of the answer. */
+  async #list<T>(member: string, method: Call["method"], path: string, more: More): Promise<T[]> {
+    return listOf<T>(await this.#call(method, path, more), member);
   }
 
   async #change(name: string, verb: string, more: More): Promise<Timer> {
     return timerOf(await this.#json("POST", this.#path("timers", name) + verb, more));
   }
 
-  #pages<P, T>(path: string, query: object, signal: AbortSignal | undefined, rows: (page: P) => T[]): Listing<T> {
+  #pages<T>(path: string, query: object, signal: AbortSignal | undefined, member: string, row: (data: unknown) => T): Listing<T> {
     return new Listing(async (token) => {
-      const page = await this.#json<P & { next_page_token?: string }>("GET", path + queryOf({ ...query, page_token: token || undefined }), { repeat: true, signal });
-      return { rows: rows(page), next: page.next_page_token ?? "" };
+      const page = await this.#call("GET", path + queryOf({ ...query, page_token: token || undefined }), { repeat: true, signal });
+      return { rows: listOf<unknown>(page, member).map(row), next: objectOf<{ next_page_token?: string }>(page).next_page_token ?? "" };
     });
   }
 }
 
 /** A call. With once it has a key by which the server knows a repetition, and so it has with the key of the caller. */
 type More = Omit<Call, "method" | "path"> & { once?: boolean; idempotencyKey?: string | undefined };
+
+/** Reads the object of an answer. If it has none, that is an error of the call. */
+function objectOf<T = unknown>(reply: Reply): T {
+  try {
+    const data = JSON.parse(reply.text) as unknown;
+    if (typeof data === "object" && data !== null && !Array.isArray(data)) return data as T;
+  } catch {} // it is not of the server, or cut off
+  throw errorOfAnswer(reply.status, new Headers(), reply.text);
+}
+
+function listOf<T>(reply: Reply, member: string): T[] {
+  const list = objectOf<Record<string, unknown>>(reply)[member];
+  if (!Array.isArray(list)) throw errorOfAnswer(reply.status, new Headers(), reply.text);
+  return list as T[];
+}
+
+/** Reads the reports of a bulk change, and returns the last one, with the failures and names of all. */
+function progressOf(text: string): BulkProgress {
+  const reports: BulkProgress[] = [];
+  try {
+    for (const line of text.split("\n").filter(Boolean)) reports.push(JSON.parse(line) as BulkProgress);
+  } catch {} // cut off
+  const last: BulkProgress = { ...(reports.at(-1) ?? { matched: 0, changed: 0, failed: 0 }) };
+  const failures = reports.flatMap((report) => report.failures ?? []);
+  const names = reports.flatMap((report) => report.names ?? []);
+  if (failures.length > 0) last.failures = failures;
+  if (names.length > 0) last.names = names;
+  if (last.problem !== undefined) throw errorOf(last.problem, { progress: last });
+  if (last.done) return last;
+  const goesOn = last.job === undefined ? "" : `: the change goes on as job ${last.job}`;
+  throw new ConnectionFailedError(`the answer ended before the report that all is done${goesOn}`, true);
+}
 
 /** Reads the answer to a request to a pool. */
 function answerOf({ headers, body }: Reply): CallAnswer | CallPending {

@@ -1,6 +1,6 @@
 /** How requests are sent: which node, for how long, and when again. */
 
-import { ApiError, ConnectionFailedError, NotFoundError, errorOfAnswer } from "./errors.js";
+import { ApiError, ConflictError, ConnectionFailedError, NotFoundError, errorOfAnswer } from "./errors.js";
 
 // Waits between two tries, in milliseconds: each is up to twice the one before.
 const first = 50;
@@ -20,6 +20,8 @@ export interface Call {
   readonly repeat?: boolean;
   /** It deletes: a retry that does not find what an earlier try may have deleted succeeds, with status 0. */
   readonly deletes?: boolean;
+  /** It reports the end of a fire: a retry that finds it is not in progress any more, whose end an earlier try may have reported, succeeds, with status 0. */
+  readonly reports?: boolean;
   /** Milliseconds for which the server may wait before it answers, in addition to the timeout. */
   readonly wait?: number;
   readonly signal?: AbortSignal | undefined;
@@ -58,7 +60,8 @@ export class Transport {
     for (;;) {
       const { reply, error, refused, passes } = await this.#try(call);
       if (reply !== undefined) return reply;
-      if (call.deletes && unsure && error instanceof NotFoundError) return { status: 0, headers: new Headers(), body: new Uint8Array(), text: "" };
+      const gone = ((call.deletes || call.reports) && error instanceof NotFoundError) || (call.reports && error instanceof ConflictError);
+      if (unsure && gone) return { status: 0, headers: new Headers(), body: new Uint8Array(), text: "" };
       unsure ||= !refused;
       if (!refused || error instanceof ConnectionFailedError) this.#node++; // another node may be better
       const asked = error instanceof ApiError ? (error.retryAfter ?? 0) : 0;
@@ -85,7 +88,7 @@ export class Transport {
       const text = refused ? `${base} cannot be reached: ${why}` : `the connection to ${base} failed: ${why}`;
       return { error: new ConnectionFailedError(text, !refused, failure), refused, passes: !untrusted };
     }
-    if (reply.status >= 200 && reply.status < 300) return { reply };
+    if (documented(reply)) return { reply };
     const error = errorOfAnswer(reply.status, reply.headers, reply.text);
     const refused = reply.status === 429; // before anything was done
     const away = (reply.status === 502 || reply.status === 503 || reply.status === 504) && error.code === "unavailable";
@@ -123,6 +126,13 @@ export class Transport {
       call.signal?.removeEventListener("abort", cancel);
     }
   }
+}
+
+/** Reports whether an answer is one with which the server grants a request. A redirect or a page is of something in between. */
+function documented({ status, headers }: Reply): boolean {
+  const kind = (headers.get("Content-Type") ?? "").split(";")[0]!.trim().toLowerCase();
+  const ofServer = kind === "application/json" || kind === "application/x-ndjson" || headers.has("Rouse-Call-Id");
+  return status === 204 || (status >= 200 && status < 300 && ofServer);
 }
 
 function joined(parts: Uint8Array[]): Uint8Array {

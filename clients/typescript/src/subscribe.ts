@@ -1,7 +1,7 @@
 /** Handlers of the fires of a channel, which are taken by polls. */
 
 import type { Client, PollOptions } from "./client.js";
-import { ConflictError, ConnectionFailedError, FailedError, NotFoundError, OverloadedError, UnavailableError } from "./errors.js";
+import { ConflictError, FailedError, ForbiddenError, InvalidError, NotFoundError, RouseError, UnauthenticatedError } from "./errors.js";
 import type { Fire } from "./models.js";
 import { sleep } from "./request.js";
 
@@ -105,7 +105,8 @@ export class Subscription {
           }
         } catch (error) {
           if (signal.aborted) return;
-          if (!(error instanceof ConnectionFailedError || error instanceof UnavailableError || error instanceof OverloadedError)) throw error;
+          const refused = error instanceof InvalidError || error instanceof UnauthenticatedError || error instanceof ForbiddenError;
+          if (refused || !(error instanceof RouseError)) throw error;
           this.#lost(error);
           await sleep(1000, signal).catch(() => {});
         }

@@ -95,7 +95,7 @@ test("payloads are any JSON, or bytes", async () => {
 test("an update keeps a payload that is not changed byte for byte", async () => {
   const payload = '{ "id":12345678901234567890, "one":1.0, "text":"a, }\\" b", "payload":[{}] }';
   const text = `{"labels":{"payload":"no"},"note":"payload","payload":${payload},"redacted":false,${JSON.stringify(timer).slice(1)}`;
-  const { client, sent } = scripted([new Response(text)]);
+  const { client, sent } = scripted([new Response(text, { headers: { "Content-Type": "application/json" } })]);
   await client.update("a", (spec) => {
     spec.schedule = "@every 2h";
   });
@@ -188,7 +188,7 @@ test("an answer may take long if its parts come in time", async (t) => {
     const parts = stream.writable.getWriter();
     const answer = (_: Sent, signal: AbortSignal) => {
       signal.addEventListener("abort", () => void parts.abort(signal.reason));
-      return new Response(stream.readable);
+      return new Response(stream.readable, { headers: { "Content-Type": "application/json" } });
     };
     const { client } = scripted([answer], { timeout: 30_000, patience: 0 });
     const read = client.get("a").then((one) => one.name, (error: unknown) => error);
@@ -243,12 +243,27 @@ test("errors name field, value and cure", async () => {
 });
 
 test("a bulk change that is interrupted tells how far it came", async () => {
-  const lines = (...reports: Partial<BulkProgress>[]) => new Response(reports.map((report) => JSON.stringify(report) + "\n").join(""));
+  const lines = (...reports: Partial<BulkProgress>[]) =>
+    scripted([new Response(reports.map((report) => JSON.stringify(report) + "\n").join(""), { headers: { "Content-Type": "application/x-ndjson" } })]).client.bulk("delete", {});
   const failure = { name: "x", namespace: "default", problem: { type: "", title: "", status: 409, code: "conflict" } };
-  const done = await scripted([lines({ matched: 1, failures: [failure], names: ["a"] }, { matched: 2, changed: 1, names: ["b"], done: true })]).client.bulk("delete", {});
+  const done = await lines({ matched: 1, failures: [failure], names: ["a"] }, { matched: 2, changed: 1, names: ["b"], done: true });
   assert.deepEqual(done, { matched: 2, changed: 1, names: ["a", "b"], failures: [failure], done: true });
-  const ended = scripted([lines({ matched: 3, changed: 3, problem: { type: "", title: "Closed", status: 503, code: "closed" } })]).client.bulk("delete", {});
+  const ended = lines({ matched: 3, changed: 3, problem: { type: "", title: "Closed", status: 503, code: "closed" } });
   await assert.rejects(ended, (error) => error instanceof UnavailableError && error.progress?.changed === 3);
+  const cutOff = lines({ matched: 3, changed: 3, job: "b-1" });
+  await assert.rejects(cutOff, (error) => error instanceof ConnectionFailedError && error.unsure && error.message.includes("job b-1"));
+  await assert.rejects(lines(), ConnectionFailedError);
+});
+
+test("an answer that is not as documented is an error", async () => {
+  const page = new Response("<h1>login</h1>", { headers: { "Content-Type": "text/html" } });
+  const moved = new Response(null, { status: 307, headers: { Location: "http://127.0.0.1:1/v1/version" } });
+  for (const answer of [page, moved, Response.json([]), new Response("{", { headers: { "Content-Type": "application/json" } }), Response.json({ calendars: null })]) {
+    const { client, sent } = scripted([answer]);
+    await assert.rejects(client.calendars(), (error) => error instanceof ApiError && error.code === "unexpected");
+    assert.equal(sent.length, 1);
+  }
+  for (const answer of [page, moved]) await assert.rejects(scripted([answer]).client.complete("a", "id", 1), ApiError);
 });
 
 test("lists are read page by page", async () => {

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { ApiError, Client, ConnectionFailedError, Listing, RouseError, SignatureError } from "@rousehq/rouse";
-import type { Day, Filter, ListOptions, Quotas, Spec, When } from "@rousehq/rouse";
+import type { Day, Filter, ListOptions, Quotas, Spec, Subscription, When } from "@rousehq/rouse";
 import { verifyIdentity } from "@rousehq/rouse/webhooks";
 
 interface Step {
@@ -29,6 +29,11 @@ const [server, controls, receiver, file] = process.argv.slice(2) as [string, str
 const client = new Client({ server });
 const kept: { [name: string]: unknown } = { receiver };
 let deliveries: Delivery[] = [];
+let subscription: Subscription | undefined;
+const names = new Set<string>(); // of the fires whose handlers have begun
+let lost = false;
+let free = () => {}; // ends the handlers of fires whose names begin with "slow"
+const freed = new Promise<void>((resolve) => (free = resolve));
 
 /** Fails a step. */
 class Mismatch extends Error {}
@@ -101,6 +106,17 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   complete: (c, { name, fire_id, token }) => c.complete(name, fire_id, token),
   fail: (c, { name, fire_id, token, permanent, detail }) => c.fail(name, fire_id, token, { permanent, detail }),
   deliveries: async (_, { count }) => (deliveries = (await (await fetch(`${controls}/deliveries?count=${count}`)).json()) as Delivery[]),
+  subscribe: (c, { channel }) => {
+    subscription ??= c.subscribe(channel, async ({ name }) => {
+      names.add(name);
+      if (name.startsWith("slow")) await freed;
+    }, { lost: () => (lost = true) });
+    return { names: [...names].sort(), lost };
+  },
+  unsubscribe: async () => {
+    free();
+    await subscription!.stop();
+  },
   verify,
 };
 

@@ -108,14 +108,17 @@ test("no more handlers run than asked for, and a stop waits for them", { timeout
 });
 
 test("a subscription outlives failures that pass, and ends if it is refused", async (t) => {
-  let answers = [problem(503, "closed"), problem(403, "forbidden")];
+  const page = new Response("<h1>we are back soon</h1>", { headers: { "Content-Type": "text/html" } });
+  const answers = [problem(503, "closed"), problem(500, "internal"), page, problem(403, "forbidden")];
   const { client } = service(t, [], () => answers.shift());
   const lost: unknown[] = [];
   const subscription = client.subscribe("x", () => {}, { lost: (error) => lost.push(error) });
   const ended = assert.rejects(subscription.ended, ForbiddenError);
-  await settled();
-  assert.equal(lost.length, 1);
-  t.mock.timers.tick(1000);
+  for (let i = 1; i <= 3; i++) {
+    await settled();
+    assert.equal(lost.length, i);
+    t.mock.timers.tick(1000);
+  }
   await ended;
   await assert.rejects(subscription.stop(), ForbiddenError);
 });

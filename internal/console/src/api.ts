@@ -77,17 +77,18 @@ export async function call<T>(method: string, url: string, body?: unknown, stop?
 
 export const get = <T>(url: string, stop?: AbortSignal): Promise<T> => call<T>("GET", url, undefined, stop);
 
-/** follow makes a request whose answer is a stream of reports, one line each. */
+/** follow makes a request whose answer is a stream of reports, one line each. It throws if that ends before the report that is the last. */
 export async function follow(url: string, body: unknown, each: (p: Progress) => void, stop?: AbortSignal): Promise<void> {
   const answer = await send("POST", url, body, stop, "application/x-ndjson");
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let rest = "", last: Progress | undefined;
   for (;;) {
     const { value, done } = await reader.read();
     rest += value ?? "";
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line.trim()) each(JSON.parse(line) as Progress);
-    if (done) return;
+    for (const line of lines) if (line.trim()) each(last = JSON.parse(line) as Progress);
+    if (done && (last?.done || last?.problem)) return;
+    if (done) throw new Error("the answer ended early" + (last?.job ? `: the change goes on as job ${last.job}` : ""));
   }
 }

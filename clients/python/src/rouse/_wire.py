@@ -10,11 +10,11 @@ import re
 import typing
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Callable, Optional, TypeVar, Union
 from urllib.parse import quote
 
 from . import models
-from .errors import ApiError, error_of
+from .errors import ApiError, ConnectionFailedError, error_of
 
 T = TypeVar("T")
 
@@ -129,6 +129,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 def decode(cls: type[T], data: Any) -> T:
     """Reads an object of a class of models. Members that it does not know are of later servers, and left out."""
+    if not isinstance(data, dict):
+        raise TypeError("it is no object")
     hints = _hints(cls)  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -198,6 +200,51 @@ def seconds_until(retry_after: Optional[str], date: Optional[str]) -> Optional[f
         return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+def documented(response: Any) -> bool:
+    """Reports whether a response is one with which the server grants a request. A redirect or a page is of something in between."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    of_server = kind in ("application/json", "application/x-ndjson") or "rouse-call-id" in response.headers
+    return response.status_code == 204 or 200 <= response.status_code < 300 and of_server
+
+
+def read(response: Any, form: Callable[[Any], T]) -> T:
+    """Reads the JSON of a response. If it is not what the server sends, that is an error of the call."""
+    try:
+        return form(json.loads(response.content))
+    except (ValueError, AttributeError, TypeError, KeyError) as failure:
+        raise problem_of(response.status_code, "", response.content, None) from failure
+
+
+def answer(cls: type[T], response: Any) -> T:
+    """Reads the object of a response."""
+    return read(response, lambda data: decode(cls, data))
+
+
+def answers(cls: type[T], response: Any, member: str) -> list[T]:
+    """Reads the objects in a member of a response."""
+    return read(response, lambda data: [decode(cls, row) for row in data[member]])
+
+
+def progress_of(text: str) -> models.BulkProgress:
+    """Reads the reports of a bulk change, and returns the last one, with the failures and names of all."""
+    reports: list[models.BulkProgress] = []
+    for line in text.split("\n"):
+        try:
+            if line:
+                reports.append(decode(models.BulkProgress, json.loads(line)))
+        except (ValueError, AttributeError, TypeError):
+            break  # cut off
+    last = reports[-1] if reports else models.BulkProgress(0, 0, 0)
+    last.failures = [failure for report in reports for failure in report.failures or []] or None
+    last.names = [name for report in reports for name in report.names or []] or None
+    if last.problem is not None:
+        raise error_of(last.problem, progress=last)
+    if not last.done:
+        goes_on = f": the change goes on as job {last.job}" if last.job else ""
+        raise ConnectionFailedError(f"the answer ended before the report that all is done{goes_on}", unsure=True)
+    return last
 
 
 def problem_of(status: int, content_type: str, body: bytes, retry_after: Optional[str], date: Optional[str] = None) -> ApiError:

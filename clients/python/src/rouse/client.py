@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Iterator, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Iterator, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 from urllib.parse import urlencode
 
 import httpx
 
 from . import _wire
 from ._settings import Settings, settings
-from .errors import ApiError, ConflictError, ConnectionFailedError, NotFoundError, RouseError, error_of
+from .errors import ApiError, ConflictError, ConnectionFailedError, NotFoundError, RouseError
 from .models import (
     Backfilled,
     BulkProgress,
@@ -50,6 +49,8 @@ from .pools import CallAnswer, CallPending, answer_of
 from .subscriptions import Handler, Subscription, Options
 
 __all__ = ["Client"]
+
+T = TypeVar("T")
 
 Moment = Union[datetime, str]
 Span = Union[timedelta, str]
@@ -162,7 +163,7 @@ class Client:
                 raise
             # No other call has this key: the name is that of another one.
             raise _wire.error_as(error, "already_exists", f"the timer {name!r} exists") from error
-        return _wire.decode(Timer, response.json())
+        return _wire.answer(Timer, response)
 
     def upsert(
         self, name: str, spec: Spec, *, if_revision: Optional[int] = None, only_existing: bool = False, idempotency_key: Optional[str] = None
@@ -185,7 +186,7 @@ class Client:
             if only_existing and if_revision is None:
                 raise _wire.error_as(error, "not_found", f"there is no timer {name!r}") from error
             raise
-        return _wire.decode(Timer, response.json())
+        return _wire.answer(Timer, response)
 
     def update(self, name: str, change: Callable[[Spec], None]) -> Timer:
         """Reads a timer, has `change` change its spec, and writes it back, again if another client changed it in between.
@@ -198,8 +199,8 @@ class Client:
         '@every 6h'
         """
         while True:
-            text = (self._call("GET", self._path("timers", name), repeat=True)).text
-            timer = _wire.decode(Timer, json.loads(text))
+            response = self._call("GET", self._path("timers", name), repeat=True)
+            text, timer = response.text, _wire.answer(Timer, response)
             if timer.redacted:
                 raise RouseError(f"{name} cannot be updated: this client may not see its payload, and would remove it")
             spec = Spec(**{field: getattr(timer, field) for field in Spec.__dataclass_fields__ if hasattr(timer, field)})
@@ -213,7 +214,7 @@ class Client:
                 body = _wire.dumps(_with(spec))
             headers = {"If-Match": f'"{timer.revision}"', "Content-Type": "application/json"}
             try:
-                return _wire.decode(Timer, (self._call("PUT", self._path("timers", name), body=body, headers=headers, once=True)).json())
+                return _wire.answer(Timer, self._call("PUT", self._path("timers", name), body=body, headers=headers, once=True))
             except ConflictError:
                 continue
 
@@ -236,7 +237,7 @@ class Client:
         repeat = mode == "create_or_replace" and all("name" in t for t in list_)
         body = {"mode": mode, "timers": list_}
         response = self._call("POST", self._path("timers") + ":batchCreate", body=body, repeat=repeat, key=idempotency_key)
-        return [_wire.decode(Created, c) for c in response.json()["created"]]
+        return _wire.answers(Created, response, "created")
 
     def get(self, name: str) -> Timer:
         """Reads a timer, or raises `NotFoundError`.
@@ -244,7 +245,7 @@ class Client:
         >>> client.get("report").due > datetime.now(timezone.utc)
         True
         """
-        return _wire.decode(Timer, (self._call("GET", self._path("timers", name), repeat=True)).json())
+        return _wire.answer(Timer, self._call("GET", self._path("timers", name), repeat=True))
 
     def list(
         self,
@@ -270,8 +271,8 @@ class Client:
             prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until, text=text, target=target, code=code,
             order_by=order_by, reverse=reverse, page_size=page_size,
         )  # fmt: skip
-        for timer in self._pages(self._path("timers"), query, "timers"):
-            yield _wire.decode(Timer, timer)
+        for timer in self._pages(self._path("timers"), query, "timers", Timer):
+            yield timer
 
     def count(
         self,
@@ -293,7 +294,8 @@ class Client:
         query = _wire.query(
             prefix=prefix, labels=labels, state=states, due_from=due_from, due_until=due_until, text=text, target=target, code=code
         )  # fmt: skip
-        return int((self._call("GET", self._path("timers") + ":count", query=query, repeat=True)).json()["count"])
+        response = self._call("GET", self._path("timers") + ":count", query=query, repeat=True)
+        return _wire.read(response, lambda page: int(page["count"]))
 
     def delete(self, name: str, *, if_revision: Optional[int] = None) -> Deleted:
         """Deletes a timer, which cancels its fires: no attempt starts after the answer. `in_flight` means that one had started before.
@@ -305,7 +307,7 @@ class Client:
         """
         query = _wire.query(expected_revision=if_revision)
         response = self._call("DELETE", self._path("timers", name), query=query, repeat=True, deletes=True)
-        return _wire.decode(Deleted, response.json() if response is not None else {"in_flight": True, "generation": 0})
+        return _wire.answer(Deleted, response) if response is not None else Deleted(in_flight=True, generation=0)
 
     def pause(self, name: str, *, reason: Optional[str] = None, until: Optional[Moment] = None) -> Timer:
         """Stops a timer until `resume`, or until a time.
@@ -331,7 +333,7 @@ class Client:
         >>> len(client.run("hourly").fire_id)
         26
         """
-        return _wire.decode(Ran, (self._call("POST", self._path("timers", name) + ":run", once=True, key=idempotency_key)).json())
+        return _wire.answer(Ran, self._call("POST", self._path("timers", name) + ":run", once=True, key=idempotency_key))
 
     def skip(self, name: str, *, count: int = 1, reason: Optional[str] = None, idempotency_key: Optional[str] = None) -> Timer:
         """Skips the next occurrences: once for a key.
@@ -361,7 +363,7 @@ class Client:
         """
         body = {"from": start, "until": until, "dry_run": dry_run}
         response = self._call("POST", self._path("timers", name) + ":backfill", body=body, once=True, key=idempotency_key)
-        return _wire.decode(Backfilled, response.json())
+        return _wire.answer(Backfilled, response)
 
     def bulk(
         self,
@@ -379,7 +381,7 @@ class Client:
         """Does one thing to all timers that match; `Filter()` is all of the namespace. It returns when all is done.
 
         If the server stops before that, the error has the `progress` until then, and the change goes on as its `job`, as it does
-        when the connection breaks. `GET /v1/namespaces/NS/jobs/ID` shows how far it is; `POST /v1/namespaces/NS/jobs/ID:cancel`
+        when the connection breaks, or the answer ends before the report that all is done. `GET /v1/namespaces/NS/jobs/ID` shows how far it is; `POST /v1/namespaces/NS/jobs/ID:cancel`
         ends it, and what was changed stays changed.
 
         >>> client.bulk("pause", rouse.Filter(prefix="invoice-"), reason="audit", dry_run=True).names
@@ -390,13 +392,7 @@ class Client:
             "error_contains": error_contains, "per_second": per_second,
         }  # fmt: skip
         response = self._call("POST", self._path("timers") + ":bulk", body=body, repeat=dry_run)
-        reports = [_wire.decode(BulkProgress, json.loads(line)) for line in response.text.split("\n") if line]
-        last = reports[-1]
-        last.failures = [failure for report in reports for failure in report.failures or []] or None
-        last.names = [name for report in reports for name in report.names or []] or None
-        if last.problem is not None:
-            raise error_of(last.problem, progress=last)
-        return last
+        return _wire.progress_of(response.text)
 
     # When, and why
 
@@ -407,7 +403,7 @@ class Client:
         [datetime.datetime(2027, 1, 4, 9, 0, tzinfo=datetime.timezone.utc)]
         """
         body = {**_wire.encode(when), "name": name, "from": start, "count": count}
-        return _wire.decode(Next, (self._call("POST", self._path("timers") + ":preview", body=body, repeat=True)).json())
+        return _wire.answer(Next, self._call("POST", self._path("timers") + ":preview", body=body, repeat=True))
 
     def explain(self, name: str, *, at: Optional[Moment] = None) -> Explanation:
         """Explains why a timer fired or did not fire, and what happens next; also of a timer that is gone.
@@ -416,7 +412,7 @@ class Client:
         'scheduled'
         """
         response = self._call("GET", self._path("timers", name) + ":explain", query=_wire.query(at=at), repeat=True)
-        return _wire.decode(Explanation, response.json())
+        return _wire.answer(Explanation, response)
 
     def simulate(
         self, until: Moment, *, filter: Optional[Filter] = None, start: Optional[Moment] = None, limit: Optional[int] = None
@@ -427,7 +423,7 @@ class Client:
         3
         """
         body = {"until": until, "filter": filter, "from": start, "limit": limit}
-        return _wire.decode(Simulated, (self._call("POST", self._path("timers") + ":simulate", body=body, repeat=True)).json())
+        return _wire.answer(Simulated, self._call("POST", self._path("timers") + ":simulate", body=body, repeat=True))
 
     # What became of fires
 
@@ -457,8 +453,8 @@ class Client:
             prefix=prefix, labels=labels, ending=endings, cause=causes, **{"from": start}, until=until, text=text, target=target,
             code=code, oldest=oldest, page_size=page_size,
         )  # fmt: skip
-        for record in self._pages(path, query, "records"):
-            yield _wire.decode(Record, record)
+        for record in self._pages(path, query, "records", Record):
+            yield record
 
     def aggregate(
         self,
@@ -486,7 +482,7 @@ class Client:
             by=by, step=step, name=name, prefix=prefix, labels=labels, ending=endings, cause=causes, **{"from": start}, until=until,
             text=text, target=target, code=code, page_token=page_token,
         )  # fmt: skip
-        return _wire.decode(RecordGroups, (self._call("GET", self._path("records") + ":aggregate", query=query, repeat=True)).json())
+        return _wire.answer(RecordGroups, self._call("GET", self._path("records") + ":aggregate", query=query, repeat=True))
 
     def outcomes(self, names: Sequence[str], *, limit: int = 30) -> List[TimerOutcomes]:
         """Returns the last endings of each of up to 100 timers.
@@ -495,7 +491,7 @@ class Client:
         [1, 0]
         """
         response = self._call("POST", self._path("timers") + ":outcomes", body={"names": names, "limit": limit}, repeat=True)
-        return [_wire.decode(TimerOutcomes, t) for t in response.json()["timers"]]
+        return _wire.answers(TimerOutcomes, response, "timers")
 
     def dead_letters(
         self,
@@ -520,12 +516,12 @@ class Client:
             prefix=prefix, labels=labels, due_from=due_from, due_until=due_until, text=text, target=target, code=code,
             order_by=order_by, reverse=reverse, page_size=page_size,
         )  # fmt: skip
-        for timer in self._pages(self._path("dead"), query, "timers"):
-            yield _wire.decode(Timer, timer)
+        for timer in self._pages(self._path("dead"), query, "timers", Timer):
+            yield timer
 
     def dead_letter(self, name: str, fire_id: str) -> Timer:
         """Reads one dead letter."""
-        return _wire.decode(Timer, (self._call("GET", self._path("timers", name, "dead", fire_id), repeat=True)).json())
+        return _wire.answer(Timer, self._call("GET", self._path("timers", name, "dead", fire_id), repeat=True))
 
     def redrive(self, name: str, fire_id: str, *, idempotency_key: Optional[str] = None) -> None:
         """Gives a dead letter new attempts, with the same fire id: once for a key."""
@@ -598,30 +594,30 @@ class Client:
         """
         body = {"channel": channel, "name_prefix": name_prefix, "labels": labels, "max": max, "wait": wait}
         response = self._call("POST", self._path("fires") + ":poll", body=body, repeat=True, wait=wait or "30s")
-        return [_wire.decode(Fire, fire) for fire in response.json()["fires"]]
+        return _wire.answers(Fire, response, "fires")
 
     # Reports on fires that a receiver has answered with 202, or that a poll has taken
 
     def complete(self, name: str, fire_id: str, token: int) -> None:
         """Reports that the work of a fire is done."""
-        self._call("POST", self._path("timers", name, "fires", fire_id) + ":complete", body={"token": token}, repeat=True)
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":complete", body={"token": token}, repeat=True, reports=True)
 
     def fail(
         self, name: str, fire_id: str, token: int, *, detail: Optional[str] = None, permanent: bool = False, retry_after: Optional[Span] = None
     ) -> None:
         """Reports that the work of a fire has failed. `permanent` makes it a dead letter without further attempts."""
         body = {"token": token, "detail": detail, "permanent": permanent, "retry_after": retry_after}
-        self._call("POST", self._path("timers", name, "fires", fire_id) + ":fail", body=body, repeat=True)
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":fail", body=body, repeat=True, reports=True)
 
     def heartbeat(self, name: str, fire_id: str, token: int, extend: Span) -> Deadline:
         """Reports that the work of a fire goes on, and returns the new deadline."""
         body = {"token": token, "extend": extend}
         response = self._call("POST", self._path("timers", name, "fires", fire_id) + ":heartbeat", body=body, repeat=True)
-        return _wire.decode(Deadline, response.json())
+        return _wire.answer(Deadline, response)
 
     def release(self, name: str, fire_id: str, token: int) -> None:
         """Gives back a fire whose work was not begun: it comes again at once, and the attempt does not count."""
-        self._call("POST", self._path("timers", name, "fires", fire_id) + ":release", body={"token": token}, repeat=True)
+        self._call("POST", self._path("timers", name, "fires", fire_id) + ":release", body={"token": token}, repeat=True, reports=True)
 
     # Calendars
 
@@ -632,11 +628,11 @@ class Client:
         []
         """
         response = self._call("GET", self._path("calendars"), repeat=True)
-        return [_wire.decode(Calendar, c) for c in response.json()["calendars"]]
+        return _wire.answers(Calendar, response, "calendars")
 
     def calendar(self, name: str) -> Calendar:
         """Reads a calendar with its days."""
-        return _wire.decode(Calendar, (self._call("GET", self._path("calendars", name), repeat=True)).json())
+        return _wire.answer(Calendar, self._call("GET", self._path("calendars", name), repeat=True))
 
     def put_calendar(self, name: str, days: Union[Sequence[Day], bytes]) -> CalendarPut:
         """Creates or replaces a calendar: its days, or the bytes of an iCalendar file. Timers that use it move.
@@ -648,7 +644,7 @@ class Client:
         """
         body, headers = ({"days": days}, {}) if not isinstance(days, bytes) else (days, {"Content-Type": "text/calendar"})
         response = self._call("PUT", self._path("calendars", name), body=body, headers=headers, repeat=True)
-        return _wire.decode(CalendarPut, response.json())
+        return _wire.answer(CalendarPut, response)
 
     def delete_calendar(self, name: str) -> None:
         """Deletes a calendar that no timer uses.
@@ -695,7 +691,7 @@ class Client:
         1000
         """
         response = self._call("PUT", _wire.path("namespaces", name), body={"quotas": quotas}, repeat=True)
-        return _wire.decode(Namespace, response.json())
+        return _wire.answer(Namespace, response)
 
     def delete_namespace(self, name: str) -> None:
         """Deletes a namespace that has no timers.
@@ -714,7 +710,7 @@ class Client:
             response = self._call("POST", self._path("signing-keys") + ":reveal", repeat=True)
         else:
             response = self._call("GET", self._path("signing-keys"), repeat=True)
-        return [_wire.decode(SigningKey, k) for k in response.json()["keys"]]
+        return _wire.answers(SigningKey, response, "keys")
 
     def clock(self) -> Clock:
         """Returns the current time of the service.
@@ -722,7 +718,7 @@ class Client:
         >>> client.clock().virtual  # a development server
         True
         """
-        return _wire.decode(Clock, (self._call("GET", _wire.path("clock"), repeat=True)).json())
+        return _wire.answer(Clock, self._call("GET", _wire.path("clock"), repeat=True))
 
     def advance_clock(self, by: Optional[Span] = None, *, to: Optional[Moment] = None, jump: bool = False) -> Clock:
         """Moves the clock of a development server, firing what comes due; with `jump`, as if it had been down.
@@ -732,7 +728,7 @@ class Client:
         True
         """
         body = {"by": by, "to": to, "jump": jump}
-        return _wire.decode(Clock, (self._call("POST", _wire.path("clock") + ":advance", body=body, once=True)).json())
+        return _wire.answer(Clock, self._call("POST", _wire.path("clock") + ":advance", body=body, once=True))
 
     def version(self) -> Version:
         """Returns which server answers.
@@ -740,7 +736,7 @@ class Client:
         >>> client.version().api
         'rouse.v1'
         """
-        return _wire.decode(Version, (self._call("GET", _wire.path("version"), repeat=True)).json())
+        return _wire.answer(Version, self._call("GET", _wire.path("version"), repeat=True))
 
     # How requests are sent
 
@@ -749,16 +745,16 @@ class Client:
 
     def _change(self, name: str, verb: str, body: Any, *, repeat: bool = False, once: bool = False, key: Optional[str] = None) -> Timer:
         response = self._call("POST", self._path("timers", name) + verb, body=body, repeat=repeat, once=once, key=key)
-        return _wire.decode(Timer, response.json())
+        return _wire.answer(Timer, response)
 
-    def _pages(self, path: str, query: List[Tuple[str, str]], member: str) -> Iterator[Any]:
+    def _pages(self, path: str, query: List[Tuple[str, str]], member: str, cls: type[T]) -> Iterator[T]:
         """Yields the rows of all pages."""
         token = ""
         while True:
-            page = (self._call("GET", path, query=query + ([("page_token", token)] if token else []), repeat=True)).json()
-            for row in page[member]:
+            page = self._call("GET", path, query=query + ([("page_token", token)] if token else []), repeat=True)
+            for row in _wire.answers(cls, page, member):
                 yield row
-            token = page.get("next_page_token", "")
+            token = _wire.read(page, lambda page: str(page.get("next_page_token", "")))
             if not token:
                 return
 
@@ -774,13 +770,15 @@ class Client:
         once: bool = False,
         key: Optional[str] = None,
         deletes: bool = False,
+        reports: bool = False,
         wait: Optional[Span] = None,
     ) -> Any:
         """Makes a call and returns the response of httpx. It is retried for as long as the patience lasts: after a refusal that
         changed nothing, and with repeat after any failure that may pass. With once it has a key by which the server knows a
         repetition, and so it has with the key of the caller.
 
-        With deletes, the answer is None if a retry does not find what an earlier try may have deleted.
+        With deletes, the answer is None if a retry does not find what an earlier try may have deleted; with reports, if it finds
+        that a fire is not in progress any more, whose end an earlier try may have reported.
         """
         content = body if isinstance(body, bytes) else _wire.dumps(body) if body is not None else None
         all_headers = {"Content-Type": "application/json"} if content is not None else {}
@@ -800,11 +798,11 @@ class Client:
             try:
                 base = self._settings.bases[self._node % len(self._settings.bases)]
                 response = self._http.request(method, base + path, content=content, headers=all_headers, timeout=timeout)
-                if 200 <= response.status_code < 300:
+                if _wire.documented(response):
                     return response
                 h = response.headers
                 error = _wire.problem_of(response.status_code, h.get("content-type", ""), response.content, h.get("retry-after"), h.get("date"))
-                if deletes and unsure and isinstance(error, NotFoundError):
+                if unsure and (deletes or reports) and (isinstance(error, NotFoundError) or reports and isinstance(error, ConflictError)):
                     return None
                 refused = error.status == 429  # before anything was done
                 passes = refused or error.status in (502, 503, 504) and error.code == "unavailable" or error.code == "closed"

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Mapping, Optional, Sequence
 
-from .errors import ConflictError, ConnectionFailedError, FailedError, NotFoundError, OverloadedError, UnavailableError
+from .errors import ConflictError, FailedError, ForbiddenError, InvalidError, NotFoundError, RouseError, UnauthenticatedError
 from .models import Fire
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ AsyncHandler = Callable[[Fire], Awaitable[object]]
 """Does the work of a fire. It is cancelled if the work should end."""
 
 _PAUSE = 1.0  # seconds after a failure that may pass
+_REFUSALS = (InvalidError, UnauthenticatedError, ForbiddenError)  # which will be the same next time
 _MOST = 256  # fires of one poll
 _STOPS = "the subscription stops"
 
@@ -130,7 +131,9 @@ class AsyncSubscription:
                     if not asking.done():
                         return
                     fires = asking.result()
-                except (ConnectionFailedError, UnavailableError, OverloadedError) as error:
+                except RouseError as error:
+                    if isinstance(error, _REFUSALS):
+                        raise
                     self._lost(error)
                     await asyncio.wait({stop}, timeout=_PAUSE)
                     continue

@@ -18,6 +18,8 @@ final class Call {
     boolean repeat;
     /** It deletes: a retry that does not find what an earlier try may have deleted succeeds, with status 0. */
     boolean deletes;
+    /** It reports the end of a fire: a retry that finds it is not in progress any more, whose end an earlier try may have reported, succeeds. */
+    boolean settles;
     private boolean once;
     private boolean progress;
     /** For how long the server may wait before it answers, in addition to the timeout. */
@@ -76,6 +78,11 @@ final class Call {
 
     Call deletes() {
         deletes = true;
+        return repeat();
+    }
+
+    Call settles() {
+        settles = true;
         return repeat();
     }
 

@@ -550,18 +550,23 @@ public final class RouseAsyncClient implements AutoCloseable {
         return send(call.reports(), reply -> {
             List<BulkFailure> failures = new ArrayList<>();
             List<String> names = new ArrayList<>();
-            BulkProgress last = null;
-            for (String line : reply.text().lines().filter(line -> !line.isEmpty()).toList()) {
-                last = Wire.decode(BulkProgress.class, Wire.object(line));
-                failures.addAll(last.failures());
-                names.addAll(last.names());
-            }
-            if (last == null) {
-                throw new ConnectionFailedException("the answer has no report", true, null);
+            BulkProgress last = new BulkProgress(0, 0, 0, List.of(), List.of(), List.of(), null, null, null);
+            try {
+                for (String line : reply.text().lines().filter(line -> !line.isEmpty()).toList()) {
+                    last = Wire.decode(BulkProgress.class, Wire.object(line));
+                    failures.addAll(last.failures());
+                    names.addAll(last.names());
+                }
+            } catch (IllegalArgumentException | ClassCastException e) {
+                // cut off
             }
             BulkProgress all = new BulkProgress(last.matched(), last.changed(), last.failed(), failures, names, last.targets(), last.done(), last.job(), last.problem());
             if (all.problem() != null) {
                 throw ApiException.of(all.problem(), new ApiException.Details(null, all, null));
+            }
+            if (!Boolean.TRUE.equals(all.done())) {
+                String goesOn = all.job() == null ? "" : ": the change goes on as job " + all.job();
+                throw new ConnectionFailedException("the answer ended before the report that all is done" + goesOn, true, null);
             }
             return all;
         });
@@ -865,7 +870,7 @@ public final class RouseAsyncClient implements AutoCloseable {
      * @return a future that ends with the answer
      */
     public CompletableFuture<@Nullable Void> complete(String name, String fireId, long token) {
-        return done(new Call("POST", path("timers", name, "fires", fireId) + ":complete").json(Map.of("token", token)).repeat());
+        return done(new Call("POST", path("timers", name, "fires", fireId) + ":complete").json(Map.of("token", token)).settles());
     }
 
     /**
@@ -880,7 +885,7 @@ public final class RouseAsyncClient implements AutoCloseable {
     public CompletableFuture<@Nullable Void> fail(String name, String fireId, long token, Failure failure) {
         Map<String, @Nullable Object> body = Wire.members(failure);
         body.put("token", token);
-        return done(new Call("POST", path("timers", name, "fires", fireId) + ":fail").json(body).repeat());
+        return done(new Call("POST", path("timers", name, "fires", fireId) + ":fail").json(body).settles());
     }
 
     /**
@@ -906,7 +911,7 @@ public final class RouseAsyncClient implements AutoCloseable {
      * @return a future that ends with the answer
      */
     public CompletableFuture<@Nullable Void> release(String name, String fireId, long token) {
-        return done(new Call("POST", path("timers", name, "fires", fireId) + ":release").json(Map.of("token", token)).repeat());
+        return done(new Call("POST", path("timers", name, "fires", fireId) + ":release").json(Map.of("token", token)).settles());
     }
 
     // Calendars
@@ -1178,7 +1183,9 @@ public final class RouseAsyncClient implements AutoCloseable {
             try {
                 return read.apply(reply);
             } catch (IllegalArgumentException | ClassCastException | NullPointerException e) { // of something in between, or of another server
-                throw new RouseException("the answer to " + call.method + " " + call.path + " cannot be read: " + e.getMessage(), e);
+                ApiException unexpected = Wire.problem(reply.status(), "", reply.text(), null);
+                unexpected.addSuppressed(e);
+                throw unexpected;
             }
         });
     }

@@ -208,7 +208,8 @@ public final class Subscription implements AutoCloseable {
         }
 
         private void failed(Throwable failure) {
-            boolean passes = failure instanceof ConnectionFailedException || failure instanceof UnavailableException || failure instanceof OverloadedException;
+            boolean refused = failure instanceof InvalidException || failure instanceof UnauthenticatedException || failure instanceof ForbiddenException;
+            boolean passes = failure instanceof RouseException && !refused;
             boolean over;
             synchronized (Subscription.this) {
                 over = stopping;

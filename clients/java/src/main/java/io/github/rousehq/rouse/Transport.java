@@ -17,6 +17,7 @@ import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -47,6 +48,13 @@ final class Transport {
 
         String header(String name) {
             return headers.firstValue(name).orElse("");
+        }
+
+        /** Reports whether this grants a request as the server does. A redirect or a page is of something in between. */
+        boolean documented() {
+            String kind = header("Content-Type").split(";", 2)[0].trim().toLowerCase(Locale.ROOT);
+            boolean ofServer = kind.equals("application/json") || kind.equals("application/x-ndjson") || headers.firstValue("Rouse-Call-Id").isPresent();
+            return status == 204 || status >= 200 && status < 300 && ofServer;
         }
     }
 
@@ -153,12 +161,13 @@ final class Transport {
         }
 
         private void ended(String base, @Nullable Reply reply, @Nullable Throwable thrown) {
-            if (reply != null && reply.status >= 200 && reply.status < 300) {
+            if (reply != null && reply.documented()) {
                 result.complete(reply);
                 return;
             }
             Failure failure = reply != null ? refusal(reply) : failure(base, Calls.cause(thrown));
-            if (call.deletes && unsure && failure.error instanceof NotFoundException) {
+            boolean gone = (call.deletes || call.settles) && failure.error instanceof NotFoundException || call.settles && failure.error instanceof ConflictException;
+            if (unsure && gone) {
                 result.complete(Reply.GONE);
                 return;
             }

@@ -154,7 +154,10 @@ final class Wire {
 
     /** Reads the list of records that a member of an answer has. */
     static <T extends Record> List<T> list(Class<T> record, @Nullable Object data) {
-        return data instanceof List<?> list ? list.stream().map(one -> decode(record, one)).toList() : List.of();
+        if (data instanceof List<?> list) {
+            return list.stream().map(one -> decode(record, one)).toList();
+        }
+        throw new IllegalArgumentException("the JSON has no list where one is expected");
     }
 
     private static @Nullable Object value(Type type, @Nullable Object given) {

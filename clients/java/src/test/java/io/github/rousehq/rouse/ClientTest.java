@@ -129,6 +129,7 @@ class ClientTest {
         CountDownLatch came = new CountDownLatch(1);
         CountDownLatch closed = new CountDownLatch(1);
         try (Scripted server = new Scripted((exchange, body) -> {
+            exchange.getResponseHeaders().set("Content-Type", "application/json");
             exchange.sendResponseHeaders(200, 0);
             came.countDown();
             try {
@@ -175,6 +176,7 @@ class ClientTest {
     void anAnswerThatDoesNotComeInTimeIsNone() {
         CountDownLatch over = new CountDownLatch(1);
         Scripted.Answer half = (exchange, body) -> {
+            exchange.getResponseHeaders().set("Content-Type", "application/json");
             exchange.sendResponseHeaders(200, 100);
             exchange.getResponseBody().write("{".getBytes());
             exchange.getResponseBody().flush();
@@ -206,7 +208,7 @@ class ClientTest {
     void anAnswerThatCannotBeReadIsAnError() {
         for (String body : List.of("", "[]", "{\"revision\":\"x\", \"name\":1}", "{\"due\":\"soon\"}", "{\"retry\":1}")) {
             try (Scripted server = new Scripted(Scripted.json(body)); RouseClient client = impatient(server)) {
-                assertTrue(assertThrows(RouseException.class, () -> client.get("a"), body).getMessage().contains("cannot be read"), body);
+                assertEquals("unexpected", assertThrows(ApiException.class, () -> client.get("a"), body).code(), body);
             }
         }
     }
@@ -240,6 +242,34 @@ class ClientTest {
             assertEquals(List.of("a", "b"), done.names());
             assertEquals("conflict", done.failures().get(0).problem().code());
             assertEquals(3, assertThrows(UnavailableException.class, () -> client.bulk(BulkAction.DELETE, Filter.builder().build())).progress().changed());
+        }
+    }
+
+    @Test
+    void aBulkChangeWhoseAnswerIsCutOffIsAnError() {
+        String first = "{\"matched\":1,\"changed\":1,\"failed\":0,\"job\":\"b-1\"}\n";
+        for (String body : List.of("", first, first + "{\"matched\":2")) {
+            try (Scripted server = new Scripted(Scripted.reply(200, "application/x-ndjson", body)); RouseClient client = client(server)) {
+                ConnectionFailedException cut = assertThrows(ConnectionFailedException.class, () -> client.bulk(BulkAction.DELETE, Filter.builder().build()));
+                assertTrue(cut.unsure() && (body.isEmpty() || cut.getMessage().contains("job b-1")), cut.getMessage());
+            }
+        }
+    }
+
+    @Test
+    void anAnswerThatIsNotAsDocumentedIsAnError() {
+        Scripted.Answer page = Scripted.reply(200, "text/html", "<h1>login</h1>");
+        Scripted.Answer moved = Scripted.reply(307, "text/html", "", "Location", "/v1/version");
+        for (Scripted.Answer answer : List.of(page, moved, Scripted.json("[]"), Scripted.json("{"), Scripted.json("{\"calendars\":null}"))) {
+            try (Scripted server = new Scripted(answer); RouseClient client = client(server)) {
+                assertEquals("unexpected", assertThrows(ApiException.class, client::calendars).code());
+                assertEquals(1, server.sent.size());
+            }
+        }
+        for (Scripted.Answer answer : List.of(page, moved)) {
+            try (Scripted server = new Scripted(answer); RouseClient client = client(server)) {
+                assertThrows(ApiException.class, () -> client.complete("a", "id", 1));
+            }
         }
     }
 

@@ -15,8 +15,11 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 import io.github.rousehq.rouse.model.BulkAction;
 import io.github.rousehq.rouse.model.BulkOptions;
@@ -24,6 +27,7 @@ import io.github.rousehq.rouse.model.Day;
 import io.github.rousehq.rouse.model.Failure;
 import io.github.rousehq.rouse.model.Fault;
 import io.github.rousehq.rouse.model.Filter;
+import io.github.rousehq.rouse.model.Fire;
 import io.github.rousehq.rouse.model.ListOptions;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.Quotas;
@@ -48,6 +52,10 @@ public final class Conformance {
     private final String controls;
     private final Map<String, Object> kept = new HashMap<>();
     private List<?> deliveries = List.of();
+    private Subscription subscription;
+    private final Set<String> names = new ConcurrentSkipListSet<>(); // of the fires whose handlers have begun
+    private final List<Throwable> lost = new CopyOnWriteArrayList<>();
+    private final CompletableFuture<Void> free = new CompletableFuture<>(); // ends the handlers of fires whose names begin with "slow"
 
     private Conformance(String kind, String server, String controls, String receiver) {
         ClientBuilder builder = RouseClient.builder().server(server);
@@ -232,10 +240,32 @@ public final class Conformance {
             case "heartbeat" -> invoke(c, op, name, given.get("fire_id"), token, Wire.duration((String) given.get("extend")));
             case "fail" -> invoke(c, op, name, given.get("fire_id"), token, read(Failure.class, given));
             case "deliveries" -> deliveries = (List<?>) control("GET", "/deliveries?count=" + given.get("count"), "");
+            case "subscribe" -> subscribe(c, (String) given.get("channel"));
+            case "unsubscribe" -> {
+                free.complete(null);
+                subscription.close();
+                yield null;
+            }
             case "verify" -> verify(given);
             default -> throw new IllegalStateException("there is no operation " + op);
         };
         return result == null ? Map.of() : Json.parse(Json.write(Wire.encode(result)));
+    }
+
+    /** Begins a subscription unless there is one, and returns what it has come to. */
+    private Object subscribe(Object client, String channel) throws Exception {
+        if (subscription == null) {
+            SubscribeOptions options = SubscribeOptions.builder().lost(lost::add).build();
+            Handler handler = fire -> handle(fire).join();
+            AsyncHandler async = this::handle;
+            subscription = (Subscription) invoke(client, "subscribe", channel, client instanceof RouseAsyncClient ? async : handler, options);
+        }
+        return Map.of("names", List.copyOf(names), "lost", !lost.isEmpty());
+    }
+
+    private CompletableFuture<Void> handle(Fire fire) {
+        names.add(fire.name());
+        return fire.name().startsWith("slow") ? free : CompletableFuture.completedFuture(null);
     }
 
     private Object verify(Map<String, Object> given) throws Exception {
