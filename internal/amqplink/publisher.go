@@ -113,6 +113,30 @@ func SizeLimit(err *amqp091.Error) (limit int, ok bool) {
 	return limit, failed == nil
 }
 
+// FindSizeLimit asks the broker for its limit for the bodies of messages, if it is less than most bytes; 0 means
+// that it is not, or that the broker does not report it. It publishes a message to a queue that does not
+// exist, on a channel of its own, which RabbitMQ closes because of the size.
+func (c *Conn) FindSizeLimit(ctx context.Context, most int) (limit int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	p, err := c.NewPublisher(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var returns sync.WaitGroup
+	returns.Go(p.Run)
+	defer returns.Wait()
+	defer p.Close(ctx) //nolint:errcheck // it may have ended
+	s, err := p.Send("", "rouse-size-limit", false, amqp091.Publishing{Body: make([]byte, most)})
+	if err == nil {
+		err = s.Confirmed(ctx)
+	}
+	if limit, ok := p.TooLarge(); ok {
+		return limit, nil
+	}
+	return 0, err
+}
+
 // Close closes the channel, and with it Run.
 func (p *Publisher) Close(ctx context.Context) error {
 	defer p.Conn.Limit(ctx)()
