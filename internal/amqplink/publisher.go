@@ -113,9 +113,9 @@ func SizeLimit(err *amqp091.Error) (limit int, ok bool) {
 	return limit, failed == nil
 }
 
-// FindSizeLimit asks the broker for its limit for the bodies of messages, if it is less than most bytes; 0 means
-// that it is not, or that the broker does not report it. It publishes a message to a queue that does not
-// exist, on a channel of its own, which RabbitMQ closes because of the size.
+// FindSizeLimit asks the broker for its limit for the bodies of messages, if it is less than most bytes; 0
+// means that it is not, or that the broker does not report it. It publishes a message to a queue that does
+// not exist, on a channel of its own, which RabbitMQ closes because of the size.
 func (c *Conn) FindSizeLimit(ctx context.Context, most int) (limit int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -288,9 +288,9 @@ func (c *Controller) reason(headers amqp091.Table) string {
 // rescueMost is how many messages are fetched over the HTTP API in one go.
 const rescueMost = 100
 
-// rescue fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all that follow each
-// other and are too large for a frame have been handled. handle calls done to remove a message once it is
-// stored elsewhere.
+// rescue fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all that follow
+// each other and are too large for a frame have been handled. handle calls done to remove a message once it
+// is stored elsewhere.
 func (c *Controller) rescue(ctx context.Context, frame int, queue string, handle func(d *amqp091.Delivery, large bool, done func() error) error) error {
 	large := func(d *amqp091.Delivery) bool {
 		m := again(d)

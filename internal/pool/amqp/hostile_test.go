@@ -85,8 +85,8 @@ func TestNoMessageEndsASession(t *testing.T) {
 	}
 }
 
-// TestMessagesThatFitIntoNoFrame checks that orphans, and reports of workers, that RabbitMQ accepts and that no
-// client can receive, end no session: they are given up, and cold starts go on.
+// TestMessagesThatFitIntoNoFrame checks that orphans, and reports of workers, that RabbitMQ accepts and that
+// no client can receive, end no session: they are given up, and cold starts go on.
 func TestMessagesThatFitIntoNoFrame(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow).start()
@@ -136,8 +136,8 @@ func TestMessagesThatFitIntoNoFrame(t *testing.T) {
 	}
 }
 
-// TestDeadLettersThatAreTooLarge checks that each of several dead letters whose headers do not fit into a frame
-// is answered and kept, once.
+// TestDeadLettersThatAreTooLarge checks that each of several dead letters whose headers do not fit into a
+// frame is answered and kept, once.
 func TestDeadLettersThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow).start()

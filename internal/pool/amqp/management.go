@@ -218,7 +218,8 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 	return bound, nil
 }
 
-// get fetches the first message of a queue, with the properties that it has when it is published again. With back, it is requeued.
+// get fetches the first message of a queue, with the properties that it has when it is published again. With
+// back, it is requeued.
 func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
 	mode := "ack_requeue_false"
 	if back {

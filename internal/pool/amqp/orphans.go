@@ -92,8 +92,8 @@ type orphan struct {
 }
 
 // processOrphans handles orphans until ctx ends or the broker ends the consumer. It uses a separate
-// connection: an orphan whose headers do not fit into a frame, with those that the broker adds, ends only that
-// connection when it is delivered.
+// connection: an orphan whose headers do not fit into a frame, with those that the broker adds, ends only
+// that connection when it is delivered.
 func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *publisher, to *mailbox) error {
 	for {
 		err := c.receiveOrphans(ctx, term, out, to)
