@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"sync"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -18,8 +20,10 @@ type Publisher struct {
 	last int64      // the number of the last message
 
 	returns chan amqp091.Return
+	closed  chan *amqp091.Error // why the channel ended
 	ask     chan question
-	ended   chan struct{} // closed when Run has ended
+	ended   chan struct{}  // closed when Run has ended
+	why     *amqp091.Error // from closed, once Run has ended
 }
 
 // question asks Run which of some messages were returned.
@@ -41,6 +45,7 @@ func (c *Conn) NewPublisher(ctx context.Context) (*Publisher, error) {
 	p := &Publisher{Conn: c, ch: ch, ask: make(chan question), ended: make(chan struct{})}
 	// The channel is unbuffered, so that a return has been received before the confirm that follows it.
 	p.returns = ch.NotifyReturn(make(chan amqp091.Return))
+	p.closed = ch.NotifyClose(make(chan *amqp091.Error, 1))
 	defer c.Limit(ctx)()
 	if err := ch.Confirm(false); err != nil {
 		return nil, fmt.Errorf("ask for confirms: %w", err)
@@ -57,6 +62,7 @@ func (p *Publisher) Run() {
 		select {
 		case r, ok := <-p.returns:
 			if !ok {
+				p.why = <-p.closed // the client has sent it before, or closes it
 				return
 			}
 			if number, ok := r.Headers[NumberHeader].(int64); ok {
@@ -80,6 +86,62 @@ func (p *Publisher) Run() {
 
 // Broken reports whether the channel has ended: nothing can be published on it.
 func (p *Publisher) Broken() bool { return p.ch.IsClosed() }
+
+// TooLarge returns the limit of the broker, in bytes, if the channel has ended because a message was larger.
+func (p *Publisher) TooLarge() (limit int, ok bool) {
+	if !p.Broken() {
+		return 0, false
+	}
+	<-p.ended
+	return SizeLimit(p.why)
+}
+
+// sizeLimit is how RabbitMQ reports a message that is larger than max_message_size.
+var sizeLimit = regexp.MustCompile(`larger than (?:configured )?max size (\d+)`)
+
+// SizeLimit returns the limit of the broker for the bodies of messages, in bytes, if that is what a channel
+// was closed for.
+func SizeLimit(err *amqp091.Error) (limit int, ok bool) {
+	if err == nil || err.Code != amqp091.PreconditionFailed {
+		return 0, false
+	}
+	found := sizeLimit.FindStringSubmatch(err.Reason)
+	if found == nil {
+		return 0, false
+	}
+	limit, failed := strconv.Atoi(found[1])
+	return limit, failed == nil
+}
+
+// FindSizeLimit asks the broker for its limit for the bodies of messages, if it is less than most bytes; 0
+// means that it is not, or that the broker does not report it. It publishes a message to a queue that does
+// not exist, on a channel of its own, which RabbitMQ closes because of the size.
+func (c *Conn) FindSizeLimit(ctx context.Context, most int) (limit int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	p, err := c.NewPublisher(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var returns sync.WaitGroup
+	returns.Go(p.Run)
+	defer returns.Wait()
+	defer p.Close(ctx) //nolint:errcheck // it may have ended
+	s, err := p.Send("", "rouse-size-limit", false, amqp091.Publishing{Body: make([]byte, most)})
+	if err == nil {
+		err = s.Confirmed(ctx)
+	}
+	if limit, ok := p.TooLarge(); ok {
+		return limit, nil
+	}
+	return 0, err
+}
+
+// Close closes the channel, and with it Run.
+func (p *Publisher) Close(ctx context.Context) error {
+	defer p.Conn.Limit(ctx)()
+	return p.ch.Close()
+}
 
 // Channel returns the channel, for its setup or to watch it.
 func (p *Publisher) Channel() *amqp091.Channel { return p.ch }

@@ -24,6 +24,9 @@ var (
 	ErrUnavailable = errors.New("the queue's broker is unavailable")
 	// ErrFull: the queue contains the maximum number of messages; the message was not published.
 	ErrFull = errors.New("the queue is full")
+	// ErrRefused: the broker would refuse the message every time, as one that is too large; it was not
+	// published.
+	ErrRefused = errors.New("the queue's broker refuses the message")
 	// ErrUnconfirmed: the broker did not confirm; the message may have been published.
 	ErrUnconfirmed = errors.New("the queue's broker did not confirm")
 	// ErrSettings: the broker has something else under the queue's name, or a queue with other settings.

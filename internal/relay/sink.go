@@ -85,7 +85,7 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 
 // Deliver publishes the fires. Fires that the queue refuses are retried until the patience is over, and then
 // deferred. So are unconfirmed fires, although they may be in the queue: when sent again, they have a newer
-// token.
+// token. A fire that the queue would never accept is rejected.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	messages := make([]queue.Message, 0, len(fires))
 	index := make([]int, 0, len(fires)) // of each message's fire
@@ -95,7 +95,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		allowances[i] = p.Allowance
 		m := queue.Message{ID: messageID(&fires[i]), Body: p.encode()}
 		if err := m.Check(); err != nil { // it would be too large the next time as well
-			settle(i, rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten("cannot be queued: "+err.Error(), rouse.MaxDetail)})
+			settle(i, unfit(err))
 			continue
 		}
 		messages, index = append(messages, m), append(index, i)
@@ -111,6 +111,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 			switch {
 			case err == nil:
 				settle(i, rouse.Outcome{Verdict: rouse.Accepted, After: allowances[i], Detail: "queued"})
+			case errors.Is(err, queue.ErrRefused): // nor is that an obstacle for others
+				settle(i, unfit(err))
 			case patience.Err() == nil && (errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrUnavailable)):
 				messages[left], index[left] = messages[n], i
 				left++
@@ -137,6 +139,11 @@ func (s *Sink) parcel(f *rouse.Fire) parcel {
 	late := s.opts.Now().Sub(f.At)
 	p.Asked = f.Spec.Deadline != 0 && !f.Manual && late > f.Spec.Deadline // otherwise the engine would not have sent it
 	return p
+}
+
+// unfit returns the outcome of a fire that the queue would never accept.
+func unfit(err error) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten("cannot be queued: "+err.Error(), rouse.MaxDetail)}
 }
 
 // putOff returns the outcome of a fire that may not be in the queue. No attempt is spent.

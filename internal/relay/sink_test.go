@@ -144,6 +144,31 @@ func TestWhatTheQueueRefusesWaitsAndIsPutOff(t *testing.T) {
 	})
 }
 
+func TestWhatTheQueueNeverAcceptsEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := NewSink(checks{}, &post{answer: func(m queue.Message) error {
+			if strings.HasPrefix(m.ID, "f1.") {
+				return fmt.Errorf("%w: 100 bytes are its limit", queue.ErrRefused)
+			}
+			return nil
+		}}, SinkOptions{})
+		out := deliver(t, s, t.Context(), fires(3))
+		if out[0].Verdict != rouse.Accepted || out[2].Verdict != rouse.Accepted {
+			t.Errorf("the others: %+v, %+v", out[0], out[2])
+		}
+		if o := out[1]; o.Verdict != rouse.Rejected || !strings.Contains(o.Detail, "100 bytes are its limit") {
+			t.Errorf("%+v", o)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+		if why := s.Obstacle("n", &rouse.Spec{}); why != "circuit" {
+			t.Errorf("the obstacle is %q", why)
+		}
+	})
+}
+
 func TestTheEndOfTheEngineEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &post{answer: func(queue.Message) error { return queue.ErrFull }}

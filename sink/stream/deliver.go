@@ -75,10 +75,10 @@ func (s *Sink) Load(namespace, name string) (l Load) {
 	return l
 }
 
-// until returns when a fire has waited long enough. The timer's deadline ends the wait as well, so that the
-// engine can report it as expired; a fire that arrived after its deadline has none.
+// until returns when a fire that begins to wait has waited long enough. The timer's deadline ends the wait as
+// well, so that the engine can report it as expired; a fire that arrived after its deadline has none.
 func (s *Sink) until(it *item) time.Duration {
-	f, until := it.Fire(), it.Came()+s.opts.Wait
+	f, until := it.Fire(), s.hub.Now()+s.opts.Wait
 	it.Of.expires = false
 	if f.Spec.Deadline == 0 || f.Manual {
 		return until

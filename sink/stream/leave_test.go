@@ -66,6 +66,22 @@ func TestOneThatLeavesWithNothing(t *testing.T) {
 	})
 }
 
+// A fire that is returned waits for another subscriber for as long as a new one does, however long the one
+// that leaves has had it.
+func TestWhatIsReturnedWaitsFromThen(t *testing.T) {
+	bubble(t, Options{Wait: 2 * time.Second}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(1))
+		d.deliver(fire("a"))
+		got := p.got()
+		time.Sleep(5 * time.Second)
+		p.quit(got[0])
+		time.Sleep(time.Second)
+		d.open("a")
+		q := join(s, jobs(1))
+		sameNames(t, q.gotNames(), "a")
+	})
+}
+
 // An answer is the outcome's, and one that is too large can never be kept.
 func TestAnswers(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -22,13 +23,24 @@ func NATS(t testing.TB) string {
 
 // StartNATS starts a NATS with JetStream, whose streams are files in the server's directory. Acknowledged
 // messages are in the kernel's memory, so they survive Kill; they reach the disk later: NATS syncs every two
-// minutes, and only NATS 2.10 and later can change that (sync_interval: always).
-func StartNATS(t testing.TB) *Server {
+// minutes, and only NATS 2.10 and later can change that (sync_interval: always). Settings are name=value, as
+// in nats.conf.
+func StartNATS(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	path := find(t, "nats-server")
+	path, more := find(t, "nats-server"), pairs(t, settings)
 	p, err := launch("nats", 1, nil, func(p *process) error {
 		p.path = path
 		p.args = []string{"-a", "127.0.0.1", "-p", fmt.Sprint(p.ports[0].port), "-js", "-sd", filepath.Join(p.dir, "store")}
+		if len(more) > 0 {
+			file, text := filepath.Join(p.dir, "nats.conf"), ""
+			for _, s := range more {
+				text += s[0] + ": " + s[1] + "\n"
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				return err
+			}
+			p.args = append(p.args, "-c", file)
+		}
 		p.ready = func(ctx context.Context) error { return natsReady(ctx, "nats://"+p.ports[0].addr()) }
 		p.stopSignal = syscall.SIGTERM
 		return nil

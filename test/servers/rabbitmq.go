@@ -48,7 +48,9 @@ func startServer(t testing.TB, managed bool) (*Server, *broker) {
 			t.Error(err)
 		}
 	})
-	return newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr()), b
+	s := newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr())
+	s.eval = b.eval
+	return s, b
 }
 
 // RabbitMQ returns the URL of a fresh, empty virtual host. All such hosts of a test binary are on one broker,

@@ -34,6 +34,7 @@ type Server struct {
 	p    *process
 	url  string
 	addr string
+	eval func(expression string) error // of a RabbitMQ
 }
 
 // newServer returns a running process as a Server of a test. It ends with the test.
@@ -55,6 +56,12 @@ func (s *Server) URL() string { return s.url }
 
 // Addr is the host and port of URL.
 func (s *Server) Addr() string { return s.addr }
+
+// Eval makes a RabbitMQ evaluate an Erlang expression, which must return ok.
+func (s *Server) Eval(expression string) {
+	s.t.Helper()
+	s.must(s.eval(expression))
+}
 
 // Dir is the server's directory, its log in it. It is removed when the test ends.
 func (s *Server) Dir() string { return s.p.dir }

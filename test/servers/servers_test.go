@@ -83,7 +83,7 @@ var subjects = []struct {
 	},
 	{
 		name:  "nats",
-		start: StartNATS,
+		start: func(t testing.TB) *Server { return StartNATS(t) },
 		put: func(ctx context.Context, url string) error {
 			return onJetStream(url, func(js jetstream.JetStream) error {
 				if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "kept", Subjects: []string{"kept"}}); err != nil {

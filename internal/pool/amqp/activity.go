@@ -3,7 +3,8 @@ package amqp
 import (
 	"context"
 
-	"github.com/rousehq/rouse/internal/amqplink"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -17,36 +18,96 @@ func (c *Controller) noteReport(term *pool.Term, name, event string) {
 	}
 }
 
-// noteActivity passes reports of workers to the term until ctx ends. There may be thousands a second, so they
-// are acknowledged in bulk. Reports of a broken connection are delivered again, which is harmless.
-func (c *Controller) noteActivity(ctx context.Context, conn *amqplink.Conn, term *pool.Term) error {
-	const window = 1000
-	deliveries, err := c.consume(ctx, conn, c.names.activity(), window)
+// reportWindow is how many reports are unacknowledged at a time.
+const reportWindow = 1000
+
+// noteActivity passes reports of workers to the term until ctx ends. It uses a separate connection: a report
+// whose headers do not fit into a frame ends only that connection. Then it is removed.
+func (c *Controller) noteActivity(ctx context.Context, term *pool.Term) error {
+	for {
+		err := c.receiveReports(ctx, term)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !tooLarge(err) {
+			return err
+		}
+		c.log.Warn("the connection for reports of workers ended; reconnecting", "error", err)
+		if err := c.takeReports(ctx, term); err != nil && !tooLarge(err) {
+			return err
+		}
+	}
+}
+
+// receiveReports passes on reports until its connection ends. There may be thousands a second, so they are
+// acknowledged in bulk. Reports of a broken connection are delivered again, which is harmless.
+func (c *Controller) receiveReports(ctx context.Context, term *pool.Term) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := c.dial(ctx, "reports")
 	if err != nil {
 		return err
+	}
+	defer conn.Guard(cancel)()
+	deliveries, err := c.consume(ctx, conn, c.names.activity(), reportWindow)
+	if err != nil {
+		return waitCause(ctx, err)
 	}
 	unsettled := 0
 	for {
 		select {
 		case d, ok := <-deliveries:
 			if !ok {
-				return errConsumer(c.names.activity())
+				return waitCause(ctx, errConsumer(c.names.activity()))
 			}
-			switch event := d.Headers[eventHeader].(type) {
-			case string:
-				c.noteReport(term, d.RoutingKey, event)
-			case []byte:
-				c.noteReport(term, d.RoutingKey, string(event))
-			}
-			if unsettled++; unsettled < window/4 && len(deliveries) > 0 {
+			c.noteDelivery(term, &d)
+			if unsettled++; unsettled < reportWindow/4 && len(deliveries) > 0 {
 				continue
 			}
 			if err := d.Ack(true); err != nil {
-				return err
+				return waitCause(ctx, err)
 			}
 			unsettled = 0
 		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// takeReports takes reports one by one, without acknowledgement. So one that ends the connection does not
+// come again.
+func (c *Controller) takeReports(ctx context.Context, term *pool.Term) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := c.dial(ctx, "reports")
+	if err != nil {
+		return err
+	}
+	defer conn.Guard(cancel)()
+	ch, err := conn.OpenChannel(ctx)
+	if err != nil {
+		return waitCause(ctx, err)
+	}
+	for range reportWindow {
+		done := conn.Limit(ctx)
+		d, ok, err := ch.Get(c.names.activity(), true)
+		done()
+		if err != nil {
+			return waitCause(ctx, err)
+		}
+		if !ok {
 			return nil
 		}
+		c.noteDelivery(term, &d)
+	}
+	return nil
+}
+
+func (c *Controller) noteDelivery(term *pool.Term, d *amqp091.Delivery) {
+	switch event := d.Headers[eventHeader].(type) {
+	case string:
+		c.noteReport(term, d.RoutingKey, event)
+	case []byte:
+		c.noteReport(term, d.RoutingKey, string(event))
 	}
 }

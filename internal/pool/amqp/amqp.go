@@ -249,7 +249,7 @@ func (c *Controller) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.enter(pool.StateConnecting)
-	in, err := c.dial(ctx, "consume")
+	in, err := c.dial(ctx, "lock")
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (c *Controller) session(ctx context.Context) error {
 	if err := c.setUp(ctx, out); err != nil {
 		return because(ctx, err)
 	}
-	return because(ctx, c.lead(ctx, cancel, in, out))
+	return because(ctx, c.lead(ctx, cancel, out))
 }
 
 // because returns the cause of a context if it has ended, and err otherwise: the first failure is the
@@ -283,7 +283,7 @@ func because(ctx context.Context, err error) error {
 }
 
 // lead manages the pool until ctx ends.
-func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, in, out *amqplink.Conn) error {
+func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, out *amqplink.Conn) error {
 	control := &queues{c: c, conn: out, free: make(chan *amqp091.Channel, c.manager.Config().Timing.Parallel)}
 	term, err := c.manager.Begin(ctx, control)
 	if err != nil {
@@ -315,9 +315,9 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, i
 	for _, part := range []func(context.Context) error{
 		publisher.run,
 		answers.run,
-		func(ctx context.Context) error { return c.processOrphans(ctx, in, term, publisher, to) },
+		func(ctx context.Context) error { return c.processOrphans(ctx, term, publisher, to) },
 		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
-		func(ctx context.Context) error { return c.noteActivity(ctx, in, term) },
+		func(ctx context.Context) error { return c.noteActivity(ctx, term) },
 		func(ctx context.Context) error { c.measure(ctx, term); return nil },
 	} {
 		parts.Go(func() {

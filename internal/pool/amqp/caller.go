@@ -84,9 +84,10 @@ func (a *Caller) Obstacle() string {
 
 // link is a connection for requests and answers.
 type link struct {
-	conn    *amqplink.Conn
-	ch      *amqp091.Channel
-	blocked atomic.Bool
+	conn      *amqplink.Conn
+	ch        *amqp091.Channel
+	blocked   atomic.Bool
+	sizeLimit atomic.Int64 // of requests, in bytes; 0 while it is unknown, or if the broker accepts all
 
 	mu   sync.Mutex
 	tags map[uint64]string // fire ids of unconfirmed messages, by delivery tag
@@ -121,6 +122,13 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	defer parts.Wait()
 	defer cancel(nil)
 	parts.Go(func() { a.keepWarm(ctx, l) })
+	parts.Go(func() {
+		limit, err := conn.FindSizeLimit(ctx, rouse.MaxPayload)
+		if err != nil && ctx.Err() == nil {
+			a.c.log.Warn("it is unknown how large requests may be", "broker", a.c.host, "error", err)
+		}
+		l.sizeLimit.Store(int64(limit))
+	})
 	parts.Go(func() { cancel(conn.Watch(ctx, func(reason string) { l.blocked.Store(reason != "") }, l.ch)) })
 	defer func() { // the client blocks until these are received
 		conn.Cut()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -201,5 +202,33 @@ func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
 	}
 	if n := h.started(); n != 1 {
 		t.Errorf("%d workers were started", n)
+	}
+}
+
+// refuseLarge checks that a request of a timer that is larger than the broker accepts is rejected by
+// itself: RabbitMQ would close the channel on which all others wait for their answers.
+func (h *harness) refuseLarge(broker *servers.Server) {
+	h.t.Helper()
+	broker.Eval(`application:set_env(rabbit, max_message_size, 50000)`)
+	defer broker.Eval(`application:unset_env(rabbit, max_message_size)`)
+	c := h.newCaller(h.url, pool.CallerOptions{})
+	h.eventually("the caller knows the limit", func() bool {
+		c.caller.mu.Lock()
+		defer c.caller.mu.Unlock()
+		return c.caller.link != nil && c.caller.link.sizeLimit.Load() == 50_000
+	})
+	bodies := make([]string, 20)
+	for i := range bodies {
+		bodies[i] = "sleep 100ms"
+	}
+	bodies[10] = strings.Repeat("x", 100_000)
+	c.fires("large", bodies...)
+	for i := range bodies {
+		switch o := c.outcome(fmt.Sprint("large ", i)); {
+		case i == 10 && (o.Verdict != rouse.Rejected || !strings.Contains(o.Detail, "50000")):
+			h.t.Errorf("the large one: %+v", o)
+		case i != 10 && o.Verdict != rouse.Done:
+			h.t.Errorf("another one: %+v", o)
+		}
 	}
 }

@@ -109,6 +109,10 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	w := &wait{fire: f, batch: batch, index: i}
 	name, err := a.groupName(f.Namespace, key)
+	if limit := int(l.sizeLimit.Load()); err == nil && limit > 0 && len(f.Spec.Payload) > limit {
+		// RabbitMQ would close the channel, and no other request would get its answer.
+		err = fmt.Errorf("not sent: RabbitMQ accepts %d bytes (max_message_size), and the payload has %d", limit, len(f.Spec.Payload))
+	}
 	if err != nil {
 		o := failure(http.StatusUnprocessableEntity, err.Error())
 		o.Verdict = rouse.Rejected

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 		}
 		c.log.Warn("the connection for dead letters ended; reconnecting", "error", err)
 		if tooLarge(err) {
-			if err := c.rescue(ctx, to); err != nil {
+			if err := c.rescueLetters(ctx, to); err != nil {
 				c.log.Warn("cannot fetch dead letters over RabbitMQ's HTTP API", "error", err)
 			}
 		}
@@ -56,6 +57,17 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 		}
 		backoff.Sleep(ctx, firstWait)
 	}
+}
+
+// rescueLetters answers dead letters up to one that is too large for a frame.
+func (c *Controller) rescueLetters(ctx context.Context, to *mailbox) error {
+	return c.rescue(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), func(d *amqp091.Delivery, large bool, done func() error) error {
+		l := to.letterOf(d)
+		if large {
+			l.keep, l.why = true, "it became too large for RabbitMQ's frames"
+		}
+		return to.answerFetched(ctx, l, done)
+	})
 }
 
 // receiveLetters answers dead letters until its connection ends.
@@ -273,26 +285,54 @@ func (c *Controller) reason(headers amqp091.Table) string {
 	return reasonUnknown
 }
 
-// rescueMost is how many dead letters are fetched over the HTTP API in one go.
+// rescueMost is how many messages are fetched over the HTTP API in one go.
 const rescueMost = 100
 
-// rescue fetches dead letters over RabbitMQ's HTTP API, which has no frames, one after another.
-func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
+// rescue fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all that follow
+// each other and are too large for a frame have been handled. handle calls done to remove a message once it
+// is stored elsewhere.
+func (c *Controller) rescue(ctx context.Context, frame int, queue string, handle func(d *amqp091.Delivery, large bool, done func() error) error) error {
+	large := func(d *amqp091.Delivery) bool {
+		m := again(d)
+		return !fits(&m, frame)
+	}
+	// remove removes a message that was requeued. RabbitMQ puts it behind others that were requeued before.
+	remove := func(d *amqp091.Delivery) error {
+		for range rescueMost {
+			first, ok, err := c.api.get(ctx, c.vhost, queue, false)
+			if err != nil || !ok || same(&first, d) {
+				return err
+			}
+			if err := handle(&first, large(&first), func() error { return nil }); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("a message of %s is not among the first %d any more", queue, rescueMost)
+	}
+	found := false
 	for range rescueMost {
-		d, ok, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), true)
-		if err != nil || !ok {
+		d, ok, err := c.api.get(ctx, c.vhost, queue, true)
+		if err != nil || !ok || found && !large(&d) {
 			return err
 		}
-		l := to.letterOf(&d)
-		l.keep, l.why = true, "it became too large for RabbitMQ's frames"
-		l.back = func() error { return fmt.Errorf("cannot store a dead letter: %w", l.failed) }
-		l.done = func() error { // removes the message seen before: the queue has no other consumer now
-			_, _, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), false)
-			return err
-		}
-		if err := to.answer(ctx, []letter{l}); err != nil {
+		found = found || large(&d)
+		if err := handle(&d, large(&d), func() error { return remove(&d) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// same reports whether two deliveries are of one message, as far as can be seen.
+func same(a, b *amqp091.Delivery) bool {
+	m, n := again(a), again(b)
+	return a.CorrelationId == b.CorrelationId && a.MessageId == b.MessageId && a.ReplyTo == b.ReplyTo && a.RoutingKey == b.RoutingKey &&
+		bytes.Equal(a.Body, b.Body) && fieldSize(m.Headers) == fieldSize(n.Headers)
+}
+
+// answerFetched answers a letter that was fetched over the HTTP API; done removes it from its queue.
+func (b *mailbox) answerFetched(ctx context.Context, l letter, done func() error) error {
+	l.done = done
+	l.back = func() error { return fmt.Errorf("cannot store it: %w", l.failed) }
+	return b.answer(ctx, []letter{l})
 }

@@ -85,6 +85,89 @@ func TestNoMessageEndsASession(t *testing.T) {
 	}
 }
 
+// TestMessagesThatFitIntoNoFrame checks that orphans, and reports of workers, that RabbitMQ accepts and that
+// no client can receive, end no session: they are given up, and cold starts go on.
+func TestMessagesThatFitIntoNoFrame(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, slow).start()
+	c := h.client()
+	c.call("k", "x", "ok", "x")
+	large := func(bytes int) amqp091.Publishing {
+		return amqp091.Publishing{Headers: amqp091.Table{"x": strings.Repeat("x", bytes)}, Body: []byte("large")}
+	}
+	answer := c.publish("cold", large(130_990)) // with the address for the answer
+	c.call("fresh", "x", "ok", "x")
+	if status, _, _ := c.answer(answer); status != "rejected" {
+		t.Errorf("it is answered %q", status)
+	}
+	h.parked(1)
+	var fresh []<-chan amqp091.Delivery
+	for i := range 3 { // without any property, among others
+		if err := h.try(func(ch *amqp091.Channel) error {
+			return ch.Publish("core-req-xchg", "cold", true, false, large(131_044))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			fresh = append(fresh, c.send(fmt.Sprintf("fresh%d-%d", i, n), "x"))
+		}
+	}
+	for _, from := range fresh {
+		if status, _, _ := c.answer(from); status != "ok" {
+			t.Errorf("another request is answered %q", status)
+		}
+	}
+	for _, p := range h.parked(4) {
+		if p.Key != "cold" || p.Reason != "rejected" || p.Size != len("large") {
+			t.Errorf("it is kept as %+v", p)
+		}
+	}
+	if err := h.try(func(ch *amqp091.Channel) error {
+		return ch.Publish("core-activity-xchg", "k", true, false, large(131_044))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.call("fresher", "x", "ok", "x")
+	for _, name := range []string{"core-dl", "core-orphan", "core-aside", "core-activity"} {
+		h.eventually(name+" is empty", func() bool { q, there := h.queue(name); return there && q.Messages == 0 })
+	}
+	if n := h.sessions(); n != 1 {
+		t.Errorf("there were %d sessions", n)
+	}
+}
+
+// TestDeadLettersThatAreTooLarge checks that each of several dead letters whose headers do not fit into a
+// frame is answered and kept, once.
+func TestDeadLettersThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, slow).start()
+	c := h.client()
+	c.call("k", "x", "ok", "x")
+	var answers []<-chan amqp091.Delivery
+	for i := range 6 {
+		m := amqp091.Publishing{Body: []byte("reject")}
+		if i%2 == 0 {
+			m.Headers = amqp091.Table{"x-large": strings.Repeat("x", 131_072-200)}
+		}
+		answers = append(answers, c.publish("k", m))
+	}
+	ids := map[string]bool{}
+	for i, from := range answers {
+		status, _, d := c.answer(from)
+		if status != "rejected" {
+			t.Errorf("request %d is answered %q", i, status)
+		}
+		ids[d.CorrelationId] = i%2 == 0
+	}
+	for _, p := range h.parked(3) {
+		if !ids[p.CorrelationID] {
+			t.Errorf("%q is kept", p.CorrelationID)
+		}
+		delete(ids, p.CorrelationID)
+	}
+	h.eventually("no dead letter is left", func() bool { q, there := h.queue("core-dl"); return there && q.Messages == 0 })
+}
+
 // TestReturnsAreOfOneMessage checks that a request is processed once, and its forwarding not doubted, however
 // many error answers are returned, or seem to be, at that time.
 func TestReturnsAreOfOneMessage(t *testing.T) {

@@ -218,7 +218,8 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 	return bound, nil
 }
 
-// get fetches the first message of a queue, with the properties that rouse reads. With back, it is requeued.
+// get fetches the first message of a queue, with the properties that it has when it is published again. With
+// back, it is requeued.
 func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
 	mode := "ack_requeue_false"
 	if back {
@@ -231,10 +232,14 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 		Properties struct {
 			Headers       map[string]any `json:"headers"`
 			ContentType   string         `json:"content_type"`
+			Encoding      string         `json:"content_encoding"`
 			DeliveryMode  uint8          `json:"delivery_mode"`
+			Priority      uint8          `json:"priority"`
 			CorrelationID string         `json:"correlation_id"`
 			ReplyTo       string         `json:"reply_to"`
+			Expiration    string         `json:"expiration"`
 			MessageID     string         `json:"message_id"`
+			Timestamp     int64          `json:"timestamp"`
 			Type          string         `json:"type"`
 			AppID         string         `json:"app_id"`
 		} `json:"properties"`
@@ -245,8 +250,12 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 	}
 	one := &list[0]
 	p := &one.Properties
-	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, DeliveryMode: p.DeliveryMode, CorrelationId: p.CorrelationID,
-		ReplyTo: p.ReplyTo, MessageId: p.MessageID, Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
+	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding, DeliveryMode: p.DeliveryMode,
+		Priority: p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration, MessageId: p.MessageID,
+		Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
+	if p.Timestamp != 0 {
+		d.Timestamp = time.Unix(p.Timestamp, 0)
+	}
 	if one.Encoding == "base64" {
 		if d.Body, err = base64.StdEncoding.DecodeString(one.Payload); err != nil {
 			return d, false, fmt.Errorf("the payload of a message of %s: %w", queue, err)

@@ -91,14 +91,61 @@ type orphan struct {
 	left time.Duration // how long it may still wait, from its headers; negative if unknown
 }
 
-// processOrphans handles orphans until ctx ends or the broker ends the consumer.
-func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, term *pool.Term, out *publisher, to *mailbox) error {
-	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
+// processOrphans handles orphans until ctx ends or the broker ends the consumer. It uses a separate
+// connection: an orphan whose headers do not fit into a frame, with those that the broker adds, ends only
+// that connection when it is delivered.
+func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *publisher, to *mailbox) error {
+	for {
+		err := c.receiveOrphans(ctx, term, out, to)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if out.Broken() || to.broken() || !tooLarge(err) {
+			return err
+		}
+		c.log.Warn("the connection for orphans ended; reconnecting", "error", err)
+		if err := c.rescueOrphans(ctx, out, to); err != nil {
+			c.log.Warn("cannot fetch orphans over RabbitMQ's HTTP API", "error", err)
+		}
+		backoff.Sleep(ctx, firstWait)
+	}
+}
+
+// rescueOrphans gives up an orphan that is too large for a frame. Those before it are put behind it.
+func (c *Controller) rescueOrphans(ctx context.Context, out *publisher, to *mailbox) error {
+	return c.rescue(ctx, out.Conn.Config.FrameSize, c.names.orphans(), func(d *amqp091.Delivery, large bool, done func() error) error {
+		if large {
+			c.manager.Metrics().Orphan("refused", 0)
+			l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
+			return to.answerFetched(ctx, l, done)
+		}
+		returned, err := out.publish(ctx, c.names.orphanExchange(), d.RoutingKey, again(d))
+		if err == nil && returned {
+			err = errors.New("it was returned: there is no queue for orphans")
+		}
+		if err != nil {
+			return err
+		}
+		return done()
+	})
+}
+
+// receiveOrphans handles orphans until its connection ends.
+func (c *Controller) receiveOrphans(ctx context.Context, term *pool.Term, out *publisher, to *mailbox) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := c.dial(ctx, "orphans")
 	if err != nil {
 		return err
 	}
+	defer conn.Guard(cancel)()
+	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
+	if err != nil {
+		return waitCause(ctx, err)
+	}
 	o := &orphans{c: c, term: term, out: out, to: to, pending: map[string][]orphan{}, stuck: map[string]time.Time{}}
 	defer o.uses.Wait()
+	defer cancel(nil)
 	var more <-chan amqp091.Delivery // deliveries after one-by-one consumption worked for a while
 	widen := time.NewTimer(longestWait)
 	defer widen.Stop()
@@ -114,7 +161,7 @@ func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, te
 			if c.careful() {
 				c.relax()
 				if more, err = c.consumeMore(ctx, conn, ch, c.names.orphans(), c.config.OrphanWindow); err != nil {
-					return err
+					return waitCause(ctx, err)
 				}
 			}
 			continue
@@ -124,13 +171,13 @@ func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, te
 			o.mu.Unlock()
 			continue
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		}
 		if !ok {
-			return errConsumer(c.names.orphans())
+			return waitCause(ctx, errConsumer(c.names.orphans()))
 		}
 		if err := o.take(ctx, d); err != nil {
-			return err
+			return waitCause(ctx, err)
 		}
 	}
 }
@@ -231,6 +278,9 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	err := o.term.AwaitFor(waiting, key, owner(key, &batch[0]), again)
 	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err() // the broker delivers them again
+	}
 	o.mu.Lock()
 	if err != nil {
 		o.stuck[key] = time.Now().Add(3 * asideTime)

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -41,6 +42,7 @@ type Queue struct {
 	host    string // of the address, for errors
 
 	publisher *link
+	limit     atomic.Int64 // the broker has refused a larger body; 0 if none
 
 	life context.Context // until Close
 	end  context.CancelFunc

@@ -38,6 +38,11 @@ func TestContract(t *testing.T) {
 				}
 			}
 		},
+		Limit: func(t *testing.T, _ string) string {
+			s.Eval(`application:set_env(rabbit, max_message_size, 50000)`)
+			t.Cleanup(func() { s.Eval(`application:unset_env(rabbit, max_message_size)`) })
+			return "RabbitMQ accepts 50000 bytes (max_message_size), and it has 100000"
+		},
 		Spoil: func(t *testing.T, name string) {
 			conn, err := amqp091.Dial(s.URL())
 			if err != nil {

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,14 +37,14 @@ func (l *link) get(ctx context.Context) (*publishing, error) {
 		switch {
 		case l.q.life.Err() != nil:
 			return nil, queue.ErrClosed
-		case current != nil:
+		case current != nil && !current.out.Broken():
 			return current, nil
 		}
 		select {
 		case <-changed:
 		case <-l.q.life.Done():
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, why)
+			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, cmp.Or(why, errBroke))
 		}
 	}
 }
@@ -58,8 +59,11 @@ func (l *link) set(p *publishing, why error) {
 	l.changed = make(chan struct{})
 }
 
-// errDeleted is the reason for a short time without a session.
-var errDeleted = errors.New("the queue was deleted")
+// Reasons for a time without a session.
+var (
+	errBroke   = errors.New("the connection broke")
+	errDeleted = errors.New("the queue was deleted")
+)
 
 // run keeps a session until the queue is closed; the first one is open already.
 func (l *link) run(first *publishing) {
@@ -81,7 +85,7 @@ func (l *link) run(first *publishing) {
 func (l *link) keep(p *publishing) {
 	p.watch(l.q.life)
 	if !p.deleted.Load() {
-		l.set(nil, errors.New("the connection broke"))
+		l.set(nil, errBroke)
 		return
 	}
 	// RabbitMQ notifies consumers that their queue was deleted, but not those that it has not notified yet

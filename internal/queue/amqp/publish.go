@@ -43,27 +43,72 @@ func (p *publishing) watch(life context.Context) {
 	returns.Wait()
 }
 
-// Publish publishes all messages concurrently, and waits for their confirms.
+// Publish publishes all messages concurrently, and waits for their confirms. RabbitMQ closes the channel of a
+// message that is too large, with all messages in progress on it: they are published again, and what is too
+// large only by itself.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	errs := make([]error, len(messages))
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
-	p, err := q.publisher.get(ctx)
-	if err != nil {
-		for i := range errs {
-			if errs[i] = messages[i].Check(); errs[i] == nil {
+	left := make([]int, 0, len(messages))
+	for i := range messages {
+		if errs[i] = messages[i].Check(); errs[i] == nil {
+			left = append(left, i)
+		}
+	}
+	for len(left) > 0 {
+		p, err := q.publisher.get(ctx)
+		if err != nil {
+			for _, i := range left {
 				errs[i] = err
 			}
+			return errs
 		}
-		return errs
+		limit := int(q.limit.Load())
+		var together, alone, failed []int
+		for _, i := range left {
+			if limit > 0 && len(messages[i].Body) > limit {
+				alone = append(alone, i)
+			} else {
+				together = append(together, i)
+			}
+		}
+		for n, err := range p.publish(ctx, q, p.out, pick(messages, together)) {
+			if errs[together[n]] = err; err != nil {
+				failed = append(failed, together[n])
+			}
+		}
+		if limit, ok := p.out.TooLarge(); ok {
+			q.limit.Store(int64(limit))
+			left = append(failed, alone...)
+			continue
+		}
+		left = nil
+		for _, i := range alone { // after the others, which do not wait for it
+			errs[i] = p.publishAlone(ctx, q, messages[i])
+		}
 	}
-	sent := p.send(ctx, q.opts.Name, messages, errs)
+	return errs
+}
+
+func pick(messages []queue.Message, index []int) []queue.Message {
+	list := make([]queue.Message, len(index))
+	for n, i := range index {
+		list[n] = messages[i]
+	}
+	return list
+}
+
+// publish publishes valid messages on a channel.
+func (p *publishing) publish(ctx context.Context, q *Queue, out *amqplink.Publisher, messages []queue.Message) []error {
+	errs := make([]error, len(messages))
+	sent := send(ctx, out, q.opts.Name, messages, errs)
 	for i, s := range sent {
 		if errs[i] == nil {
 			errs[i] = p.wait(ctx, q, s)
 		}
 	}
-	returned := p.out.Returned(sent...)
+	returned := out.Returned(sent...)
 	for i, s := range sent {
 		if why, ok := returned[s]; ok && errs[i] == nil {
 			errs[i] = fmt.Errorf("%w: it was returned: %s", queue.ErrUnavailable, why)
@@ -76,14 +121,32 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// send publishes the messages without an error, and adds the errors of those that cannot be sent.
-func (p *publishing) send(ctx context.Context, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
+// publishAlone publishes a message on a channel of its own, so that only this message fails if RabbitMQ
+// closes the channel.
+func (p *publishing) publishAlone(ctx context.Context, q *Queue, m queue.Message) error {
+	out, err := p.conn.NewPublisher(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	var returns sync.WaitGroup
+	returns.Go(out.Run)
+	defer returns.Wait()
+	defer out.Close(ctx) //nolint:errcheck // it may have ended
+	err = p.publish(ctx, q, out, []queue.Message{m})[0]
+	if limit, ok := out.TooLarge(); ok {
+		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit, len(m.Body))
+	}
+	if err == nil {
+		q.limit.Store(0) // it was raised
+	}
+	return err
+}
+
+// send publishes messages, and adds the errors of those that cannot be sent.
+func send(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
 	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
 	for i := range messages {
-		if errs[i] = messages[i].Check(); errs[i] != nil {
-			continue
-		}
 		if broken == nil && ctx.Err() != nil {
 			broken = ctx.Err()
 		}
@@ -91,7 +154,7 @@ func (p *publishing) send(ctx context.Context, name string, messages []queue.Mes
 			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnavailable, broken)
 			continue
 		}
-		s, err := p.out.Send("", name, true, amqp091.Publishing{DeliveryMode: amqp091.Persistent,
+		s, err := out.Send("", name, true, amqp091.Publishing{DeliveryMode: amqp091.Persistent,
 			ContentType: "application/octet-stream", MessageId: messages[i].ID, Body: messages[i].Body})
 		if err != nil {
 			broken = err

@@ -20,6 +20,27 @@ func TestContract(t *testing.T) {
 		Open: func(ctx context.Context, o queue.Options) (queue.Queue, error) {
 			return Open(ctx, s.URL(), Options{Options: o, Visibility: time.Second})
 		},
+		Limit: func(t *testing.T, name string) string {
+			conn, err := nats.Connect(s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			js, err := jetstream.New(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := stream.CachedInfo().Config
+			c.MaxMsgSize = 50_000
+			if _, err := js.UpdateStream(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			return "message size exceeds maximum allowed"
+		},
 		Spoil: func(t *testing.T, name string) {
 			conn, err := nats.Connect(s.URL())
 			if err != nil {

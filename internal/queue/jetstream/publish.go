@@ -16,8 +16,11 @@ import (
 // maxPending is the maximum number of unconfirmed messages; further ones wait.
 const maxPending = 4096
 
-// full is the server's error code for a full stream.
-const full jetstream.ErrorCode = 10077
+// Error codes of the server.
+const (
+	full     jetstream.ErrorCode = 10077 // the stream is full
+	tooLarge jetstream.ErrorCode = 10054 // the message is larger than the stream's max_msg_size
+)
 
 // Publish publishes all messages concurrently, and waits for their confirms.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
@@ -40,7 +43,11 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		case err := <-f.Err():
 			errs[i] = q.refused(err)
 		case <-ctx.Done():
-			errs[i] = q.refused(ctx.Err())
+			select {
+			case <-f.Ok(): // before that
+			default:
+				errs[i] = q.refused(ctx.Err())
+			}
 		}
 	}
 	return errs
@@ -65,6 +72,9 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 		if err == nil {
 			return f, nil
 		}
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return nil, fmt.Errorf("%w: NATS accepts %d bytes (max_payload), and it has %d with its headers", queue.ErrRefused, q.conn.MaxPayload(), msg.Size())
+		}
 		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !backoff.SleepOr(ctx, 20*time.Millisecond, q.life.Done()) {
 			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err) // it was not sent
 		}
@@ -80,6 +90,8 @@ func (q *Queue) refused(err error) error {
 	switch {
 	case errors.As(err, &answer) && answer.ErrorCode == full:
 		return queue.ErrFull
+	case errors.As(err, &answer) && answer.ErrorCode == tooLarge:
+		return fmt.Errorf("%w, because of max_msg_size of the stream: %w", queue.ErrRefused, err)
 	case q.life.Err() != nil:
 		return queue.ErrClosed
 	case errors.As(err, &answer), errors.Is(err, jetstream.ErrNoStreamResponse): // the server refused it

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,43 @@ func refused(t *testing.T, r *rig) {
 	empty(t, q)
 	if len(q.Publish(t.Context(), nil)) != 0 {
 		t.Error("nothing published, but errors")
+	}
+}
+
+func tooLarge(t *testing.T, r *rig) {
+	if r.Limit == nil {
+		t.Skip("the broker accepts all that the queue does")
+	}
+	o := r.options()
+	o.Timeout = 2 * patience // no refusal takes as long
+	publish(t, r.open(t), nil)
+	limit := r.Limit(t, r.name)
+	q := r.openWith(t, o)
+	const large = 50
+	list := messages(0, 100)
+	list[large].Body = make([]byte, 100_000)
+	for round := range 2 { // the queue is usable afterwards
+		began := time.Now()
+		for i, err := range q.Publish(t.Context(), list) {
+			switch {
+			case i != large && err != nil:
+				t.Errorf("round %d: message %d, which is small: %v", round, i, err)
+			case i == large && (!errors.Is(err, queue.ErrRefused) || !strings.Contains(err.Error(), limit)):
+				t.Errorf("round %d: the large message: %v, want %v with %q", round, err, queue.ErrRefused, limit)
+			}
+		}
+		if took := time.Since(began); took > patience {
+			t.Errorf("a refusal took %v", took)
+		}
+	}
+	got := map[string]bool{}
+	for w := consume(t, q, 50); len(got) < len(list)-1; {
+		d := w.next()
+		got[d.ID] = true
+		ack(t, d)
+	}
+	if got[list[large].ID] {
+		t.Error("the large message was refused, and comes")
 	}
 }
 

@@ -30,6 +30,10 @@ type Harness struct {
 	// Settled, if not nil, waits until a new queue of that name would survive a crash of the broker.
 	Settled func(t *testing.T, name string)
 
+	// Limit makes the broker refuse messages of a queue with bodies of more than 50,000 bytes, and returns
+	// what it calls that limit. Nil if no broker refuses a body of MaxBody bytes.
+	Limit func(t *testing.T, name string) string
+
 	// Spoil creates something under the queue's name that the adapter must refuse.
 	Spoil func(t *testing.T, name string)
 }
@@ -46,6 +50,7 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"what is published is consumed, unchanged", unchanged},
 		{"what no queue takes is refused, and the rest is not", refused},
+		{"what the broker refuses is refused at once, and the rest is not", tooLarge},
 		{"never more than the prefetch is out", prefetch},
 		{"what is acknowledged does not come again", acknowledged},
 		{"what is handed back comes again, and is counted", handedBack},

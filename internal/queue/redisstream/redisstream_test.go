@@ -13,7 +13,8 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	s := servers.StartRedis(t)
+	// The smallest limits that Redis allows: they refuse no message.
+	s := servers.StartRedis(t, "proto-max-bulk-len=1mb", "client-query-buffer-limit=1mb")
 	queuetest.Run(t, queuetest.Harness{
 		Broker: s,
 		Open: func(ctx context.Context, o queue.Options) (queue.Queue, error) {

@@ -34,7 +34,9 @@
 // blocks publishers, because memory or disk space is low, fires wait.
 //
 // RabbitMQ reports such errors by closing the channel, with all messages in progress on it. So each exchange
-// has its own channels for each namespace: mistakes of one client do not affect the messages of others.
+// has its own channels for each namespace: mistakes of one client do not affect the messages of others. If
+// the refusal is of one message, because of its size or its routing key, the messages in progress are sent
+// again one at a time, and only that message fails.
 //
 //	amqp.go      the publisher, targets      link.go     a connection, which is restored when it breaks
 //	publish.go   publishing                  channel.go  a channel, its confirms and returns

@@ -64,6 +64,7 @@ func TestRabbitMQ(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.URL()) })
 	}
+	t.Run("a message that is refused takes no other with it", func(t *testing.T) { refused(t, s) })
 	t.Run("faults", func(t *testing.T) { faults(t, s) })
 }
 
@@ -175,6 +176,35 @@ func missing(t *testing.T, url string) {
 		}
 	})
 	sending.Wait()
+}
+
+func refused(t *testing.T, server *servers.Server) {
+	ch := dial(t, server.URL())
+	declare(t, ch, "refused", amqp091.Table{"x-queue-type": "quorum"})
+	if err := ch.ExchangeDeclare("guarded", "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.QueueBind("refused", "#", "guarded", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	server.Eval(`application:set_env(rabbit, max_message_size, 50000)`)
+	defer server.Eval(`application:unset_env(rabbit, max_message_size)`)
+	server.Eval(`rabbit_auth_backend_internal:set_topic_permissions(<<"guest">>, <<"/">>, <<"guarded">>, <<"^open">>, <<"^open">>, <<"test">>)`)
+	s := newSink(t, server.URL())
+	brokertest.OneTooLarge(t, s, "amqp:there//refused", 100_000, "configured max size 50000")
+
+	list := make([]rouse.Fire, 20)
+	for i := range list {
+		list[i] = brokertest.Fire("a", fmt.Sprint("topic", i), "amqp:there/guarded/"+[]string{"open", "closed"}[i%2])
+	}
+	var mu sync.Mutex
+	s.Deliver(t.Context(), list, func(i int, o rouse.Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []rouse.Verdict{rouse.Done, rouse.Failed}[i%2]; o.Verdict != want || want == rouse.Failed && !strings.Contains(o.Detail, "topic 'closed'") {
+			t.Errorf("%s: %v %d %s", list[i].Spec.Target, o.Verdict, o.Code, o.Detail)
+		}
+	})
 }
 
 func messages(t *testing.T, url string) {
@@ -318,6 +348,7 @@ func TestWhatTheEndOfAChannelMeans(t *testing.T) {
 		{&amqp091.Error{Code: 320, Reason: "CONNECTION_FORCED"}, rouse.Failed, 0},
 		{&amqp091.Error{Code: 403, Reason: "ACCESS_REFUSED"}, rouse.Failed, 403},
 		{&amqp091.Error{Code: 406, Reason: "PRECONDITION_FAILED - message size 300000 is larger than configured max size 1000"}, rouse.Rejected, 406},
+		{&amqp091.Error{Code: 311, Reason: "CONTENT_TOO_LARGE"}, rouse.Rejected, 311},
 		{&amqp091.Error{Code: 406, Reason: "PRECONDITION_FAILED"}, rouse.Failed, 406},
 	} {
 		if o := explain(c.err); o.Verdict != c.want || o.Code != c.code || o.Detail == "" {

@@ -1,8 +1,9 @@
 package amqp
 
 import (
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,19 +36,30 @@ type channel struct {
 	last    uint64 // tag of the last published message
 
 	mu      sync.Mutex
-	pending map[uint64]sent // by tag; nil when the channel has ended
-	why     rouse.Outcome   // the outcome of messages after it has ended
-	retired bool            // it accepts no more messages
-	nudge   chan struct{}   // signalled when it retires
+	pending map[uint64]*sent // by tag; nil when the channel has ended
+	retired bool             // it accepts no more messages
+	nudge   chan struct{}    // signalled when it retires
 
 	returned map[attempt]string // reasons of returned messages; owned by the goroutine
 }
 
 // sent is a message in progress.
 type sent struct {
-	flight *broker.Flight
-	i      int
-	id     attempt
+	flight   *broker.Flight
+	i        int
+	id       attempt
+	routing  string
+	message  amqp091.Publishing
+	deadline time.Time
+	settled  chan struct{} // closed when it is reported; nil if nothing waits for it
+}
+
+// settle reports the outcome of a message. It is called once.
+func (m *sent) settle(o rouse.Outcome) {
+	m.flight.Settle(m.i, o)
+	if m.settled != nil {
+		close(m.settled)
+	}
 }
 
 // attempt identifies a returned message.
@@ -64,13 +76,21 @@ func (l *link) channel(key channelKey) *channel {
 	if c := l.channels[key]; c != nil {
 		return c
 	}
+	// Clone the strings: they may be parts of a timer's row, which they would keep in memory.
+	key = channelKey{strings.Clone(key.namespace), strings.Clone(key.exchange)}
+	c := l.newChannel(key)
+	if c != nil {
+		l.channels[key] = c
+	}
+	return c
+}
+
+// newChannel opens a channel. It returns nil if there are too many. The caller holds the mutex.
+func (l *link) newChannel(key channelKey) *channel {
 	if l.open >= maxChannels {
 		return nil
 	}
-	// Clone the strings: they may be parts of a timer's row, which they would keep in memory.
-	key = channelKey{strings.Clone(key.namespace), strings.Clone(key.exchange)}
-	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
-	l.channels[key] = c
+	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]*sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
 	l.open++
 	l.p.uses.Go(c.run)
 	return c
@@ -97,7 +117,7 @@ func (c *channel) run() {
 	}()
 	err := c.begin()
 	if err != nil {
-		c.ended(broker.Unsent(broker.Soon, "RabbitMQ opens no channel: "+err.Error()))
+		c.ended(nil) // it has no messages
 		close(c.ready)
 		return
 	}
@@ -144,7 +164,7 @@ func (c *channel) run() {
 			confirms = nil
 		}
 	}
-	c.ended(explain(<-closed))
+	c.ended(<-closed)
 	for returns != nil { // drain: the client may be sending, and must not block forever
 		if _, ok := <-returns; !ok {
 			returns = nil
@@ -203,17 +223,18 @@ func (c *channel) settle(confirm amqp091.Confirmation) (leave bool) {
 	}
 	switch {
 	case returned:
-		m.flight.Settle(m.i, broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key", amqp091.NoRoute, why)))
+		m.settle(broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key", amqp091.NoRoute, why)))
 	case confirm.Ack:
-		m.flight.Settle(m.i, broker.Done)
+		m.settle(broker.Done)
 	default:
-		m.flight.Settle(m.i, broker.Failed(0, "RabbitMQ refused the message (nack): a queue is full, or cannot take it now"))
+		m.settle(broker.Failed(0, "RabbitMQ refused the message (nack): a queue is full, or cannot take it now"))
 	}
 	return leave
 }
 
-// ended settles the messages in progress and all later ones when the channel has ended.
-func (c *channel) ended(o rouse.Outcome) {
+// ended settles the messages in progress when the channel has ended. If only one of several was refused, each
+// is sent again by itself.
+func (c *channel) ended(err *amqp091.Error) {
 	c.l.mu.Lock()
 	if c.l.channels[c.key] == c {
 		delete(c.l.channels, c.key)
@@ -221,10 +242,19 @@ func (c *channel) ended(o rouse.Outcome) {
 	c.l.mu.Unlock()
 	c.mu.Lock()
 	pending := c.pending
-	c.pending, c.why = nil, o
+	c.pending = nil
 	c.mu.Unlock()
+	if len(pending) > 1 && ofOneMessage(err) {
+		list := make([]*sent, 0, len(pending))
+		for _, tag := range slices.Sorted(maps.Keys(pending)) {
+			list = append(list, pending[tag])
+		}
+		c.l.p.uses.Go(func() { c.l.isolate(c.key, list) })
+		return
+	}
+	o := explain(err)
 	for _, m := range pending {
-		m.flight.Settle(m.i, o)
+		m.settle(o)
 	}
 }
 
@@ -235,10 +265,25 @@ func explain(err *amqp091.Error) rouse.Outcome {
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed: it may have the message")
 	case !channelFault(err.Code):
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed, "+err.Reason+": it may have the message")
-	case err.Code == amqp091.PreconditionFailed && strings.Contains(err.Reason, "larger than"):
+	case err.Code == amqp091.ContentTooLarge, err.Code == amqp091.PreconditionFailed && strings.Contains(err.Reason, "larger than"):
 		return broker.Rejected(err.Code, err.Reason)
 	}
 	return broker.Failed(err.Code, err.Reason)
+}
+
+// ofOneMessage reports whether RabbitMQ closed a channel because of a property of one message, and not
+// because of the exchange, which all its messages share.
+func ofOneMessage(err *amqp091.Error) bool {
+	if err == nil {
+		return false
+	}
+	switch err.Code {
+	case amqp091.ContentTooLarge, amqp091.PreconditionFailed:
+		return true
+	case amqp091.AccessRefused:
+		return strings.Contains(err.Reason, "access to topic") // the routing key
+	}
+	return false
 }
 
 // channelFault reports whether a code is one with which RabbitMQ closes a channel because of a published
@@ -249,6 +294,13 @@ func channelFault(code int) bool {
 		return true
 	}
 	return false
+}
+
+// over reports whether the channel accepts no more messages.
+func (c *channel) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending == nil || c.retired
 }
 
 func (c *channel) empty() bool {
@@ -266,5 +318,3 @@ func (c *channel) unused(used *uint64) bool {
 	*used = last
 	return before == last && c.empty()
 }
-
-var errEnded = errors.New("the channel has ended")

@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"errors"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -36,50 +37,106 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	})
 }
 
+// tries is how many channels a message is given to: others may have ended the first one before it was sent.
+const tries = 2
+
+// errEnded means that a channel has ended before a message was sent.
+var errEnded = errors.New("the channel has ended")
+
 // send publishes one message, or settles it. It returns the channel that will get the confirm.
 func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message, f *broker.Flight, i int) *channel {
-	c := l.channel(key)
-	if c == nil {
-		f.Settle(i, broker.Overloaded(longestWait, "all channels to "+p.away.Broker+" are in use"))
-		return nil
+	s := &sent{flight: f, i: i, id: attempt{m.Fire.ID, int64(m.Fire.Attempt)}, routing: routing, message: publishing(m), deadline: f.Deadline(i)}
+	return s.publish(ctx, func() *channel { return l.channel(key) })
+}
+
+// publish publishes a message on a channel that take returns, or settles it. It returns the channel.
+func (m *sent) publish(ctx context.Context, take func() *channel) *channel {
+	for range tries {
+		c := take()
+		if c == nil {
+			m.settle(broker.Overloaded(longestWait, "all channels to RabbitMQ are in use"))
+			return nil
+		}
+		if c.publish(ctx, m) == nil {
+			return c
+		}
 	}
-	limit, cancel := context.WithDeadline(ctx, f.Deadline(i))
+	m.settle(broker.Unsent(broker.Soon, errEnded.Error()))
+	return nil
+}
+
+// publish publishes one message, or settles it. It fails with errEnded if it has done neither.
+func (c *channel) publish(ctx context.Context, m *sent) error {
+	limit, cancel := context.WithDeadline(ctx, m.deadline)
 	defer cancel()
 	select {
 	case <-c.ready:
 	case <-limit.Done():
-		f.Settle(i, broker.Unsent(broker.Soon, "RabbitMQ has not opened a channel in time"))
+		m.settle(broker.Unsent(broker.Soon, "RabbitMQ has not opened a channel in time"))
 		return nil
 	}
-	message := publishing(m)
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if limit.Err() != nil {
-		f.Settle(i, broker.Overloaded(broker.Soon, "there was no time left for it"))
+		m.settle(broker.Overloaded(broker.Soon, "there was no time left for it"))
 		return nil
 	}
 	c.mu.Lock()
 	if c.pending == nil || c.retired {
 		c.mu.Unlock()
-		f.Settle(i, broker.Unsent(broker.Soon, errEnded.Error()))
-		return nil
+		return errEnded
 	}
 	c.last++
 	tag := c.last
-	c.pending[tag] = sent{f, i, attempt{m.Fire.ID, int64(m.Fire.Attempt)}}
+	c.pending[tag] = m
 	c.mu.Unlock()
-	err := c.raw.Publish(key.exchange, routing, true, false, message)
+	err := c.raw.Publish(c.key.exchange, m.routing, true, false, m.message)
 	if err == nil {
-		return c
+		return nil
 	}
 	c.mu.Lock()
+	_, waits := c.pending[tag]
 	delete(c.pending, tag)
 	c.mu.Unlock()
 	c.retire() // its tags no longer match RabbitMQ's
-	if errors.Is(err, amqp091.ErrClosed) {
-		f.Settle(i, broker.Unsent(broker.Soon, errEnded.Error()))
-	} else {
-		f.Settle(i, broker.Failed(0, "the connection broke while the message was sent: "+err.Error()))
+	switch {
+	case !waits: // the channel has ended, and its messages with it
+	case errors.Is(err, amqp091.ErrClosed):
+		return errEnded
+	default:
+		m.settle(broker.Failed(0, "the connection broke while the message was sent: "+err.Error()))
 	}
 	return nil
+}
+
+// isolate publishes messages again, one at a time: RabbitMQ closed a channel because of one of them, and does
+// not report which. A message that was alone on such a channel is the refused one.
+func (l *link) isolate(key channelKey, list []*sent) {
+	var c *channel
+	for _, m := range list {
+		if m.flight.Settled(m.i) {
+			continue // it is too late
+		}
+		m.settled = make(chan struct{})
+		m.publish(l.p.life, func() *channel {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if c == nil || c.over() {
+				c = l.newChannel(key)
+			}
+			return c
+		})
+		late := time.NewTimer(time.Until(m.deadline))
+		select {
+		case <-m.settled:
+		case <-late.C:
+			if c != nil {
+				c.retire()
+			}
+		}
+		late.Stop()
+	}
+	if c != nil {
+		c.retire()
+	}
 }

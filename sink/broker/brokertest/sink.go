@@ -1,6 +1,8 @@
 package brokertest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,4 +46,27 @@ func Deliver(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
 	}
 	t.Fatalf("deferred for %v: %s", patience, o.Detail)
 	return o
+}
+
+// OneTooLarge delivers 100 fires, one of them with a payload of some bytes, which is more than the broker
+// accepts: it is rejected at once, with the limit in its detail, and the others are done.
+func OneTooLarge(t *testing.T, s *broker.Sink, target string, bytes int, limit string) {
+	t.Helper()
+	const large = 50
+	list := make([]rouse.Fire, 100)
+	for i := range list {
+		list[i] = Fire("a", fmt.Sprint(i), target)
+	}
+	spec := *list[large].Spec
+	spec.Payload = []byte(`"` + strings.Repeat("x", bytes-2) + `"`)
+	list[large].Spec = &spec
+	Deliver(t, s, Fire("a", "first", target)) // it is connected
+	for i, o := range deliver(t.Context(), s, list) {
+		switch {
+		case i != large && o.Verdict != rouse.Done:
+			t.Errorf("the fire %d, which is small: %v %d %s", i, o.Verdict, o.Code, o.Detail)
+		case i == large && (o.Verdict != rouse.Rejected || !strings.Contains(o.Detail, limit)):
+			t.Errorf("the large fire: %v %d %s", o.Verdict, o.Code, o.Detail)
+		}
+	}
 }

@@ -120,6 +120,31 @@ func TestStreamsAndTheirRefusals(t *testing.T) {
 	}
 }
 
+// A message that is too large for the server, or for its stream, takes no other with it.
+func TestAMessageThatIsTooLarge(t *testing.T) {
+	server := servers.StartNATS(t, "max_payload=50000").URL()
+	conn, js := admin(t, server)
+	defer conn.Close()
+	for _, c := range []jetstream.StreamConfig{
+		{Name: "orders", Subjects: []string{"orders"}},
+		{Name: "narrow", Subjects: []string{"narrow"}, MaxMsgSize: 20_000},
+	} {
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.SubscribeSync("heard"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	s := newSink(t, broker.Connection{URL: server})
+	brokertest.OneTooLarge(t, s, "nats:there/orders", 100_000, "NATS takes 50000")
+	brokertest.OneTooLarge(t, s, "nats:there/heard?via=core", 100_000, "NATS takes 50000")
+	brokertest.OneTooLarge(t, s, "nats:there/narrow", 40_000, "max_msg_size of the stream narrow")
+}
+
 func TestCoreNATS(t *testing.T) {
 	server := servers.NATS(t)
 	conn, _ := admin(t, server)

@@ -177,7 +177,7 @@ func (p *Publisher) judge(number uint64, s *sent, m *natsgo.Msg) {
 	case e == nil:
 		s.settle(broker.Done)
 	case e.ErrCode == tooLarge:
-		s.settle(broker.Rejected(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
+		s.settle(broker.Rejected(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d), max_msg_size of the stream %s", e.Description, e.ErrCode, a.Stream)))
 	default:
 		s.settle(broker.Failed(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
 	}

@@ -19,7 +19,8 @@ var wrongTargets = []string{"", "redis", "redis:", "redis:there", "redis:there/"
 	"redis:there/{rouse}x", "redis:there/%72ouse:x", "redis:there/%zz", "redis:there/%0A", "redis:there/x?via=core", "redis:there/" + string(make([]byte, 1025))}
 
 func TestContract(t *testing.T) {
-	server := servers.Redis(t)
+	// The smallest limits that Redis allows: they refuse no fire.
+	server := servers.StartRedis(t, "proto-max-bulk-len=1mb", "client-query-buffer-limit=1mb").URL()
 	for name, options := range map[string]string{"binary": "", "structured": "?mode=structured"} {
 		t.Run(name, func(t *testing.T) {
 			h := sinktest.Harness{Open: func(t *testing.T) *sinktest.Peer { return openPeer(t, server, options) }, NoReject: true,
