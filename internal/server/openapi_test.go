@@ -88,9 +88,9 @@ func TestOpenAPIReferences(t *testing.T) {
 	}
 }
 
-// TestOpenAPISuitsGenerators: the description has nothing of which a generator of clients makes code that does
-// not compile, or that reads or sends something else. Each rule finds what it is for; make clients-check runs
-// the generators.
+// TestOpenAPISuitsGenerators: the description has nothing of which a generator of clients makes code that
+// does not compile, or that reads or sends something else. Each rule finds what it is for; make clients-check
+// runs the generators.
 func TestOpenAPISuitsGenerators(t *testing.T) {
 	for _, fault := range unsuitable(t, api.OpenAPI) {
 		t.Error(fault)
@@ -104,11 +104,12 @@ func TestOpenAPISuitsGenerators(t *testing.T) {
 		{"components: {schemas: {A: {properties: {b: {type: string, default: x}}}}}", "b: default"},
 		{"components: {schemas: {A: {properties: {default: {type: string}}}}}", ""},
 		{"components: {schemas: {A: {type: [string, 'null']}}}", "A: several types"},
-		{"components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/C', maximum: 1}}}}}", "b: maximum beside a reference"},
+		{"components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/C', maximum: 1}}}}}", "b: maximum next to a reference"},
 		{"components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/C', description: it}}}}}", ""},
 		{"components: {parameters: {A: {in: header, schema: {type: string, enum: [x]}}}}", "A: a header is any text"},
 		{"paths: {/a: {post: {operationId: a, requestBody: {content: {'*/*': {}}}}}}", "*/*: content without a schema"},
 		{"paths: {/a: {get: {operationId: a}}, /b: {get: {operationId: A}}}", "the operation A is there twice"},
+		{"paths: {/a: {get: {operationId: func1}}}", "an operation has a name"},
 		{"components: {schemas: {A: {}, a: {}}}", "the schema"},
 		{"components: {schemas: {Timer: {}, NewTimer: {}}}", "NewTimer: is what makes a Timer, in Go"},
 		{"components: {schemas: {A: {enum: [x, y]}, B: {enum: [Y]}}}", "the constant Y is there twice"},
@@ -152,9 +153,11 @@ func unsuitable(t *testing.T, text []byte) (faults []string) {
 					key == "default" && !strings.HasSuffix(at, ".responses"):
 					add(at, key)
 				case o["$ref"] != nil && key != "$ref" && key != "description":
-					add(at, key+" beside a reference")
+					add(at, key+" next to a reference")
 				case key == "operationId":
-					twice("operation", fmt.Sprint(child))
+					if twice("operation", fmt.Sprint(child)); strings.HasPrefix(fmt.Sprint(child), "func") {
+						add(at, "an operation has a name: that of its method")
+					}
 				case key == "content":
 					for media, of := range child.(map[string]any) {
 						if of, _ := of.(map[string]any); of["schema"] == nil {
@@ -238,8 +241,8 @@ func answered(whole map[string]any) map[string]bool {
 	return found
 }
 
-// TestCoalescingIsDescribed: a request with debounce or throttle has no schedule, and is as the description has
-// it, as TestMain checks of all requests and answers.
+// TestCoalescingIsDescribed: a request with debounce or throttle has no schedule, and is as the description
+// has it, as TestMain checks of all requests and answers.
 func TestCoalescingIsDescribed(t *testing.T) {
 	h := handler(newFake())
 	want(t, do(h, "POST", timersURL, `{"name":"d","target":"https://example.com/","debounce":{"quiet":"1s"}}`), 201)

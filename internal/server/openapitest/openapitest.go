@@ -65,7 +65,8 @@ func (c *Checker) Faults() []string {
 // maxBody bounds the bodies that are kept; those of streams and backups are not.
 const maxBody = 16 << 20
 
-// maxSent bounds the bodies of requests that are kept: tests measure what the server allocates for large ones.
+// maxSent bounds the bodies of requests that are kept: tests measure what the server allocates for large
+// ones.
 const maxSent = 64 << 10
 
 // Handler checks the requests and answers of a handler.
@@ -383,8 +384,8 @@ func members(schema map[string]any) (members map[string]any, required []string, 
 	return members, required, rest
 }
 
-// whole returns what is wrong with a number that is to be whole: a client reads 64 bits with the format int64,
-// and 32 without one.
+// whole returns what is wrong with a number that is to be whole: a client reads 64 bits with the format
+// int64, and 32 without one.
 func whole(schema map[string]any, n json.Number) string {
 	bits := 32
 	switch schema["format"] {
