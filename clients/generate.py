@@ -461,7 +461,8 @@ def dataclasses(schemas: dict[str, Any]) -> str:
 
 def interfaces(schemas: dict[str, Any]) -> str:
     m = Interfaces(schemas)
-    members = ", ".join(f'"{name}"' for name in m.members("Spec")[0] if name != "payload_base64")
+    timer = m.members("Timer")[0]
+    members = ", ".join(f'"{name}"' for name in m.members("Spec")[0] if name in timer and name != "payload_base64")
     return "\n\n".join([
         "/** What requests and answers of the HTTP API contain. Made of api/openapi.yaml by generate.py: do not edit. */",
         '/** A time of RFC 3339, such as "2027-03-28T01:00:00Z": `new Date(time)` reads it. */\nexport type Time = string;',
@@ -469,9 +470,9 @@ def interfaces(schemas: dict[str, Any]) -> str:
         '/** A duration, such as "90s" or "1h30m0s": `milliseconds(duration)` reads it. */\nexport type Duration = string;',
         *(text for _, text in sorted(m.aliases.items())),
         *m.done.values(),
-        "/** The members of a spec. */\nexport const specMembers = [\n"
+        "/** The members of a spec that a timer has. */\nexport const specMembers = [\n"
         + "\n".join(textwrap.wrap(members, WIDTH, initial_indent="  ", subsequent_indent="  "))
-        + "\n] as const satisfies readonly (keyof Spec)[];\n",
+        + "\n] as const satisfies readonly (keyof Spec & keyof Timer)[];\n",
     ])  # fmt: skip
 
 

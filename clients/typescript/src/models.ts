@@ -728,9 +728,8 @@ export interface Fire {
   traceparent?: string;
 }
 
-/** The members of a spec. */
+/** The members of a spec that a timer has. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
-  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after",
-  "expect", "debounce", "throttle"
-] as const satisfies readonly (keyof Spec)[];
+  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after", "expect"
+] as const satisfies readonly (keyof Spec & keyof Timer)[];
