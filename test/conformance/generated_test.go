@@ -135,7 +135,8 @@ func (g generators) javaClient() {
 func (g generators) pythonClient() {
 	python := g.have + "/python/bin/python"
 	out := g.run(nil, python, "-m", "openapi_python_client", "generate", "--path", g.description, "--meta", "none", "--output-path", "rouse_client")
-	// It succeeds without what it has not made. It knows no calendars and archives, and no content of any type.
+	// It succeeds without what it has not made. It knows no calendars and archives, and no content of any
+	// type.
 	for _, bad := range []string{"Endpoint will not be generated", "Could not find reference", "Unable to parse"} {
 		if strings.Contains(out, bad) {
 			g.Errorf("%s: %s", bad, out)
