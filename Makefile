@@ -128,6 +128,10 @@ test-dapr: dapr ## Dapr's own sidecar against this rouse: jobs, actors and workf
 test-dapr-suite: dapr ## Dapr's own integration tests of its scheduler, with this rouse in its place (an hour); FOCUS names cases
 	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 120m -run Suite ./test/dapr
 
+.PHONY: clients-check
+clients-check: ## clients that generators make of api/openapi.yaml compile, and do what they should (two minutes, and more for the first time)
+	ROUSE_GENERATED=1 $(GO) test -count=1 -v -run '^TestGeneratedClients$$' ./test/conformance
+
 .PHONY: test-postgres
 test-postgres: ## the contract of stores on PostgreSQL 13 to 18, fetched by Maven; POSTGRES=DIR is another server's directory with initdb
 	dirs=$${POSTGRES:-$$(scripts/postgres-versions)} && for dir in $$dirs; do \

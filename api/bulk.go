@@ -5,17 +5,17 @@ type Bulk struct {
 	Filter *Filter `json:"filter"` // {} is all timers of the namespace
 	// delete, pause, resume, skip, reschedule, redrive, purge or replan
 	Action string `json:"action" schema:"enum=delete|pause|resume|skip|reschedule|redrive|purge|replan"`
-	DryRun bool   `json:"dry_run,omitzero" schema:"default=false"` // nothing is changed
-	Reason string `json:"reason,omitzero" schema:"maxLength=256"`  // of pause and skip
-	Until  Time   `json:"until,omitzero"`                          // of pause
-	When   *When  `json:"when,omitzero"`                           // of reschedule
-	Limit  uint64 `json:"limit,omitzero"`                          // at most so many; default all
+	DryRun bool   `json:"dry_run,omitzero"`                       // nothing is changed
+	Reason string `json:"reason,omitzero" schema:"maxLength=256"` // of pause and skip
+	Until  Time   `json:"until,omitzero"`                         // of pause
+	When   *When  `json:"when,omitzero"`                          // of reschedule
+	Limit  uint64 `json:"limit,omitzero"`                         // at most so many; default all
 	// of redrive and purge: only dead letters whose last error contains it
 	ErrorContains string `json:"error_contains,omitzero" schema:"maxLength=256"`
 	// of redrive: at most so many, 0.01 to 10,000; default as fast as possible
 	PerSecond float64 `json:"per_second,omitzero"`
 	// of redrive: with the target, payload, headers and policies that their timers have now
-	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
+	WithCurrentSpec bool `json:"with_current_spec,omitzero"`
 }
 
 // BulkProgress is how far a Bulk has come.

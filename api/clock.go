@@ -12,5 +12,5 @@ type Clock struct {
 type AdvanceClock struct {
 	By   Duration `json:"by,omitzero"`
 	To   Time     `json:"to,omitzero"`
-	Jump bool     `json:"jump,omitzero" schema:"default=false"` // at once, as if the service had been away
+	Jump bool     `json:"jump,omitzero"` // at once, as if the service had been away
 }

@@ -60,10 +60,10 @@ type Spec struct {
 	Webhook *Webhook `json:"webhook,omitzero"`
 	// a store that must choose which timers to serve, because its due index is gone, serves those of higher
 	// criticality first
-	Criticality uint32 `json:"criticality,omitzero" schema:"maximum=9,default=0"`
+	Criticality uint32 `json:"criticality,omitzero" schema:"maximum=9"`
 	// pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules
 	// of several occurrences whose overlap is not allow
-	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000,default=0"`
+	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000"`
 	// by when the timer has to succeed, and who is told if it does not; for schedules of several occurrences
 	Expect *Expect `json:"expect,omitzero"`
 }
@@ -92,8 +92,8 @@ type Retry struct {
 type Webhook struct {
 	Method     string            `json:"method,omitzero" schema:"enum=POST|PUT|PATCH|GET|DELETE,default=POST"`
 	Headers    map[string]string `json:"headers,omitzero" schema:"maxProperties=32,values.maxLength=1024"`
-	Structured bool              `json:"structured,omitzero" schema:"default=false"` // CloudEvents structured mode
-	Batch      uint32            `json:"batch,omitzero" schema:"maximum=1000"`       // up to so many fires in one request
+	Structured bool              `json:"structured,omitzero"`                  // CloudEvents structured mode
+	Batch      uint32            `json:"batch,omitzero" schema:"maximum=1000"` // up to so many fires in one request
 	Accept     Duration          `json:"accept,omitzero"`
 }
 

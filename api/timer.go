@@ -198,8 +198,8 @@ type NewTimer struct {
 type CreateTimer struct {
 	Name         string `json:"name,omitzero" schema:"Name"` // without one a name is made up
 	ValidateOnly bool   `json:"validate_only,omitzero"`      // all checks are made, and nothing is written
-	Coalesce
 	Spec
+	Coalesce `schema:"replaces=schedule"`
 }
 
 // PutTimer asks for a timer of the name in the request's path.
@@ -207,8 +207,8 @@ type PutTimer struct {
 	Name             string `json:"name,omitzero" schema:"Name"` // if given, the one of the path
 	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
 	ValidateOnly     bool   `json:"validate_only,omitzero"` // all checks are made, and nothing is written
-	Coalesce
 	Spec
+	Coalesce `schema:"replaces=schedule"`
 }
 
 // Coalesce makes one fire of many calls with one name. The spec then has no schedule.
@@ -326,7 +326,7 @@ type Reschedule struct {
 type Backfill struct {
 	From   Time `json:"from"`  // the first due time
 	Until  Time `json:"until"` // before this one; not after now
-	DryRun bool `json:"dry_run,omitzero" schema:"default=false"`
+	DryRun bool `json:"dry_run,omitzero"`
 	// at most so many start in a second, 0.01 to 10,000; left out, all start now
 	PerSecond float64 `json:"per_second,omitzero"`
 }
@@ -342,7 +342,7 @@ type Backfilled struct {
 type Redrive struct {
 	// with the target, payload, headers and policies that its timer has now, instead of those that it had
 	// when it died
-	WithCurrentSpec bool `json:"with_current_spec,omitzero" schema:"default=false"`
+	WithCurrentSpec bool `json:"with_current_spec,omitzero"`
 }
 
 // Redriven is the answer to Redrive.

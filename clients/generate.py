@@ -69,21 +69,12 @@ class Schemas:
         return sentence(schema.get("description", ""))
 
     def members(self, name: str) -> tuple[dict[str, Any], set[str]]:
-        """Returns the members of a schema with those of what it is made of, and which of them are required."""
+        """Returns the members of a schema, and which of them are required."""
         schema = self.schemas[name]
-        members: dict[str, Any] = {}
-        required: set[str] = set()
-        for part in schema.get("allOf", []):
-            more, needed = self.members(part["$ref"].rsplit("/", 1)[1])
-            members.update(more)
-            required |= needed
-        members.update(schema.get("properties", {}))
-        required |= set(schema.get("required", []))
-        if name == "Spec":  # it has a schedule, or one of these
-            members.update(self.schemas["Coalesce"]["properties"])
-        if name in ("Spec", "Timer"):
+        required = set(schema.get("required", []))
+        if name == "Timer":  # it has a schedule as its spec has one
             required.discard("schedule")
-        return members, required
+        return schema.get("properties", {}), required
 
     def reference(self, name: str) -> str:
         """Returns the type of a schema that is referred to, and adds it."""
@@ -306,7 +297,7 @@ class Records(Schemas):
         if copies:
             body += ["", *comment("Checks and copies the members.", "    "), f"    public {record} {{", *copies, "    }"]
         if name == "Timer":
-            spec = ", ".join(camel(m) for m in ordered(*self.members("Spec")) if m != "payload_base64")
+            spec = ", ".join(camel(m) if m in members else "null" for m in ordered(*self.members("Spec")) if m != "payload_base64")
             body += ["", *comment("Returns the part of it that clients define, to create another one with it.", "    "), "    public Spec spec() {"]
             body += wrapped(f"return new Spec({spec});", "        ", "            ") + ["    }"]
         if name in self.inputs:
@@ -470,7 +461,8 @@ def dataclasses(schemas: dict[str, Any]) -> str:
 
 def interfaces(schemas: dict[str, Any]) -> str:
     m = Interfaces(schemas)
-    members = ", ".join(f'"{name}"' for name in m.members("Spec")[0] if name != "payload_base64")
+    timer = m.members("Timer")[0]
+    members = ", ".join(f'"{name}"' for name in m.members("Spec")[0] if name in timer and name != "payload_base64")
     return "\n\n".join([
         "/** What requests and answers of the HTTP API contain. Made of api/openapi.yaml by generate.py: do not edit. */",
         '/** A time of RFC 3339, such as "2027-03-28T01:00:00Z": `new Date(time)` reads it. */\nexport type Time = string;',
@@ -478,9 +470,9 @@ def interfaces(schemas: dict[str, Any]) -> str:
         '/** A duration, such as "90s" or "1h30m0s": `milliseconds(duration)` reads it. */\nexport type Duration = string;',
         *(text for _, text in sorted(m.aliases.items())),
         *m.done.values(),
-        "/** The members of a spec. */\nexport const specMembers = [\n"
+        "/** The members of a spec that a timer has. */\nexport const specMembers = [\n"
         + "\n".join(textwrap.wrap(members, WIDTH, initial_indent="  ", subsequent_indent="  "))
-        + "\n] as const satisfies readonly (keyof Spec)[];\n",
+        + "\n] as const satisfies readonly (keyof Spec & keyof Timer)[];\n",
     ])  # fmt: skip
 
 
@@ -508,9 +500,22 @@ def sync() -> str:
     return text
 
 
+def described() -> dict[str, Any]:
+    """Returns the description, with Spec: what a create has but for the timer's name, and what it does with it."""
+    description: dict[str, Any] = yaml.safe_load((HERE.parent / "api" / "openapi.yaml").read_text())
+    schemas = description["components"]["schemas"]
+    create = schemas["CreateTimer"]
+    schemas["Spec"] = {
+        **create,
+        "description": "Spec is what a client defines about a timer. Members that are left out have their defaults.",
+        "properties": {m: schema for m, schema in create["properties"].items() if m not in ("name", "validate_only")},
+    }
+    return description
+
+
 def main() -> int:
     wrong = 0
-    description = yaml.safe_load((HERE.parent / "api" / "openapi.yaml").read_text())
+    description = described()
     schemas = description["components"]["schemas"]
     records = Records(description).files()
     for path, text in (

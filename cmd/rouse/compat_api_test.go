@@ -76,7 +76,10 @@ func enumLines(list protoreflect.EnumDescriptors) (lines []string) {
 // lists.
 var notPromised = map[string]bool{"description": true, "summary": true, "title": true, "examples": true, "example": true, "default": true, "pattern": true,
 	"maxLength": true, "minLength": true, "maximum": true, "minimum": true, "exclusiveMinimum": true, "maxItems": true, "minItems": true,
-	"maxProperties": true, "minProperties": true, "operationId": true}
+	"maxProperties": true, "minProperties": true, "operationId": true, "const": true, "x-enum-varnames": true,
+	// What refuses unknown members of requests stands at schemas of answers or not, and at those that others
+	// contain or not, as generators of clients need it.
+	"unevaluatedProperties": true}
 
 // description is the OpenAPI description, with the schemas that requests consist of.
 type description struct {
@@ -158,6 +161,7 @@ func (d *description) walk(path string, v any) {
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			switch {
 			case notPromised[key] && !inProperties:
+			case key == "additionalProperties" && v[key] == false && !inProperties:
 			case key == "required" && !inProperties:
 				d.required(path, v[key])
 			default:

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -19,7 +20,7 @@ func Definitions() ([]byte, error) {
 		return nil, err
 	}
 	s := schemas(description.Components.Schemas)
-	timer, err := s.structural(s["Spec"])
+	timer, err := s.structural(s.spec())
 	if err != nil {
 		return nil, err
 	}
@@ -145,39 +146,47 @@ func definition(kind, description string, spec, statusMembers members, columns [
 // schemas are those of the API, by name.
 type schemas map[string]members
 
+// spec returns the schema of what a client defines about a timer: that of one in a batch, without the name.
+func (s schemas) spec() (out members) {
+	for _, m := range s["BatchTimer"] {
+		if m.Key == "properties" {
+			m.Value = slices.DeleteFunc(slices.Clone(m.Value.(members)), func(p yaml.MapItem) bool { return p.Key == "name" })
+		}
+		if m.Key == "description" {
+			m.Value = "What a timer is to do. Members that are left out have their defaults."
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
 // structural returns a schema as Kubernetes wants it: without references and compositions, with a type
 // everywhere. Defaults are left out, so that what is left out stays so.
 func (s schemas) structural(in members) (out members, err error) {
 	properties, required := members{}, []any{}
 	for _, m := range in {
 		switch key := m.Key.(string); key {
-		case "$ref", "allOf":
-			list, _ := m.Value.([]any)
-			if key == "$ref" {
-				list = []any{members{m}}
+		case "$ref":
+			ref, _ := m.Value.(string)
+			base, known := s[strings.TrimPrefix(ref, "#/components/schemas/")]
+			if !known {
+				return nil, fmt.Errorf("the schema %q is not there", ref)
 			}
-			for _, one := range list {
-				ref, _ := memberOf(one.(members), "$ref").(string)
-				base, known := s[strings.TrimPrefix(ref, "#/components/schemas/")]
-				if !known {
-					return nil, fmt.Errorf("the schema %q is not there", ref)
-				}
-				if base, err = s.structural(base); err != nil {
-					return nil, err
-				}
-				for _, b := range base {
-					switch b.Key {
-					case "properties":
-						properties = append(properties, b.Value.(members)...)
-					case "required":
-						required = append(required, b.Value.([]any)...)
-					case "description":
-						if memberOf(in, "description") == nil && key == "$ref" {
-							out = append(out, b)
-						}
-					default:
+			if base, err = s.structural(base); err != nil {
+				return nil, err
+			}
+			for _, b := range base {
+				switch b.Key {
+				case "properties":
+					properties = append(properties, b.Value.(members)...)
+				case "required":
+					required = append(required, b.Value.([]any)...)
+				case "description":
+					if memberOf(in, "description") == nil {
 						out = append(out, b)
 					}
+				default:
+					out = append(out, b)
 				}
 			}
 		case "properties":
@@ -201,7 +210,7 @@ func (s schemas) structural(in members) (out members, err error) {
 			out = append(out, yaml.MapItem{Key: key, Value: schema})
 		case "contentEncoding": // base64
 			out = append(out, yaml.MapItem{Key: "format", Value: "byte"})
-		case "default", "examples", "unevaluatedProperties":
+		case "examples":
 		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems", "maxProperties", "pattern":
 			out = append(out, m)
 		default:

@@ -185,7 +185,7 @@ var auditRoutes = []route{
 		more: auditParameters + `
   - {name: from, in: query, schema: {type: string, format: date-time}, description: At or after this time.}
   - {name: until, in: query, schema: {type: string, format: date-time}, description: Before this time.}
-  - {name: order, in: query, schema: {type: string, enum: [newest, oldest], default: newest}, description: Which events come first.}`},
+  - {name: order, in: query, schema: {type: string, enum: [newest, oldest]}, description: Which events come first. Default newest.}`},
 	{method: "GET", path: "/v1/audit:follow", serve: streamAudit, rpc: "Admin/FollowAudit", params: auditNames,
 		summary: "Streams events of the audit log as they happen, about a second later.",
 		more: `

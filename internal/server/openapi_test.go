@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -87,6 +88,167 @@ func TestOpenAPIReferences(t *testing.T) {
 	}
 }
 
+// TestOpenAPISuitsGenerators: the description has nothing of which a generator of clients makes code that
+// does not compile, or that reads or sends something else. Each rule finds what it is for; make clients-check
+// runs the generators.
+func TestOpenAPISuitsGenerators(t *testing.T) {
+	for _, fault := range unsuitable(t, api.OpenAPI) {
+		t.Error(fault)
+	}
+	const answer = "paths: {/a: {get: {operationId: a, responses: {'200': {description: '', content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}}}}}\n"
+	for _, c := range []struct{ description, want string }{
+		{"components: {schemas: {A: {type: integer}}}", "A: an integer has the format int64, or a maximum"},
+		{"components: {schemas: {A: {type: integer, maximum: 5000000000}}}", "A: an integer"},
+		{"components: {schemas: {A: {type: integer, maximum: 5}, B: {type: integer, format: int64}}}", ""},
+		{"components: {schemas: {A: {allOf: [{$ref: '#/components/schemas/B'}]}}}", "A: allOf"},
+		{"components: {schemas: {A: {properties: {b: {type: string, default: x}}}}}", "b: default"},
+		{"components: {schemas: {A: {properties: {default: {type: string}}}}}", ""},
+		{"components: {schemas: {A: {type: [string, 'null']}}}", "A: several types"},
+		{"components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/C', maximum: 1}}}}}", "b: maximum next to a reference"},
+		{"components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/C', description: it}}}}}", ""},
+		{"components: {parameters: {A: {in: header, schema: {type: string, enum: [x]}}}}", "A: a header is any text"},
+		{"paths: {/a: {post: {operationId: a, requestBody: {content: {'*/*': {}}}}}}", "*/*: content without a schema"},
+		{"paths: {/a: {get: {operationId: a}}, /b: {get: {operationId: A}}}", "the operation A is there twice"},
+		{"paths: {/a: {get: {operationId: func1}}}", "an operation has a name"},
+		{"components: {schemas: {A: {}, a: {}}}", "the schema"},
+		{"components: {schemas: {Timer: {}, NewTimer: {}}}", "NewTimer: is what makes a Timer, in Go"},
+		{"components: {schemas: {A: {enum: [x, y]}, B: {enum: [Y]}}}", "the constant Y is there twice"},
+		{"components: {schemas: {A: {enum: [x, y]}, B: {enum: [y], x-enum-varnames: [B_Y]}}}", ""},
+		{"components: {schemas: {A: {enum: [x, y], x-enum-varnames: [X]}}}", "A: 1 names of 2 words"},
+		{answer + "components: {schemas: {A: {type: object, additionalProperties: false}}}", "A: answers have it, and a later server may add members"},
+		{answer + "components: {schemas: {A: {properties: {b: {items: {$ref: '#/components/schemas/B'}}}}, B: {additionalProperties: false}}}", "B: answers"},
+	} {
+		faults := strings.Join(unsuitable(t, []byte(c.description)), "\n")
+		if c.want == "" && faults != "" || !strings.Contains(faults, c.want) {
+			t.Errorf("%s: found %q, want %q", c.description, faults, c.want)
+		}
+	}
+}
+
+// unsuitable returns what generators of clients fail at.
+func unsuitable(t *testing.T, text []byte) (faults []string) {
+	var whole map[string]any
+	if err := yaml.Unmarshal(text, &whole); err != nil {
+		t.Fatal(err)
+	}
+	add := func(at, wrong string) { faults = append(faults, at+": "+wrong) }
+	once := map[string]bool{}
+	twice := func(kind, name string) {
+		if name = strings.ToUpper(name); once[kind+name] {
+			faults = append(faults, fmt.Sprintf("the %s %s is there twice", kind, name))
+		}
+		once[kind+name] = true
+	}
+	var walk func(at string, v any, names bool) // names: what v's keys are, not keywords
+	walk = func(at string, v any, names bool) {
+		list, _ := v.([]any)
+		for i, one := range list {
+			walk(fmt.Sprintf("%s[%d]", at, i), one, false)
+		}
+		o, _ := v.(map[string]any)
+		for key, child := range o {
+			if !names {
+				switch {
+				case slices.Contains([]string{"allOf", "anyOf", "oneOf", "not", "const", "nullable", "unevaluatedProperties"}, key),
+					key == "default" && !strings.HasSuffix(at, ".responses"):
+					add(at, key)
+				case o["$ref"] != nil && key != "$ref" && key != "description":
+					add(at, key+" next to a reference")
+				case key == "operationId":
+					if twice("operation", fmt.Sprint(child)); strings.HasPrefix(fmt.Sprint(child), "func") {
+						add(at, "an operation has a name: that of its method")
+					}
+				case key == "content":
+					for media, of := range child.(map[string]any) {
+						if of, _ := of.(map[string]any); of["schema"] == nil {
+							add(at+"."+media, "content without a schema")
+						}
+					}
+				}
+			}
+			walk(at+"."+key, child, !names && (key == "properties" || key == "schemas" || key == "responses" || key == "parameters" || key == "examples"))
+		}
+		if names {
+			return
+		}
+		if _, several := o["type"].([]any); several {
+			add(at, "several types")
+		}
+		if most, bounded := o["maximum"].(uint64); o["type"] == "integer" && o["format"] != "int64" && (!bounded || most > math.MaxInt32) {
+			add(at, "an integer has the format int64, or a maximum that 32 bits hold")
+		}
+		if schema, _ := o["schema"].(map[string]any); o["in"] == "header" && schema["enum"] != nil {
+			add(at, "a header is any text")
+		}
+	}
+	walk("", whole, false)
+	components, _ := whole["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	for name, v := range schemas {
+		twice("schema", name)
+		if made, ok := strings.CutPrefix(name, "New"); ok && schemas[made] != nil {
+			add(name, "is what makes a "+made+", in Go")
+		}
+		o := v.(map[string]any)
+		words, _ := o["enum"].([]any)
+		if constants, ok := o["x-enum-varnames"].([]any); ok {
+			if len(constants) != len(words) {
+				add(name, fmt.Sprintf("%d names of %d words", len(constants), len(words)))
+			}
+			words = constants
+		}
+		for _, word := range words {
+			twice("constant", fmt.Sprint(word))
+		}
+	}
+	for name := range answered(whole) {
+		if o := schemas[name].(map[string]any); o["additionalProperties"] == false {
+			add(name, "answers have it, and a later server may add members")
+		}
+	}
+	return faults
+}
+
+// answered returns the names of the schemas that answers have.
+func answered(whole map[string]any) map[string]bool {
+	found := map[string]bool{}
+	var walk func(v any, in bool)
+	walk = func(v any, in bool) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok && in {
+				at := any(whole)
+				for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+					at = at.(map[string]any)[part]
+				}
+				if name, ok := strings.CutPrefix(ref, "#/components/schemas/"); ok && found[name] {
+					return
+				} else if ok {
+					found[name] = true
+				}
+				walk(at, true)
+			}
+			for key, child := range v {
+				walk(child, in || key == "responses")
+			}
+		case []any:
+			for _, child := range v {
+				walk(child, in)
+			}
+		}
+	}
+	walk(whole, false)
+	return found
+}
+
+// TestCoalescingIsDescribed: a request with debounce or throttle has no schedule, and is as the description
+// has it, as TestMain checks of all requests and answers.
+func TestCoalescingIsDescribed(t *testing.T) {
+	h := handler(newFake())
+	want(t, do(h, "POST", timersURL, `{"name":"d","target":"https://example.com/","debounce":{"quiet":"1s"}}`), 201)
+	want(t, do(h, "PUT", timersURL+"/t", `{"target":"https://example.com/","throttle":{"every":"1s"}}`), 201)
+}
+
 // TestOpenAPIHasEveryCode: every problem code is documented with its status.
 func TestOpenAPIHasEveryCode(t *testing.T) {
 	var d struct {
@@ -156,12 +318,13 @@ type description struct {
 	base    object
 	docs    map[string]string // of structs, "Timer", and their fields, "Timer.Name"
 	schemas map[string]object
-	closed  map[reflect.Type]bool // requests, and what only they contain: unknown members are refused
+	closed  map[reflect.Type]bool // requests and what they contain: unknown members are refused
+	// answered has what answers contain: members that a later server adds are none that a client refuses.
+	answered map[reflect.Type]bool
 }
 
 func newDescription(t *testing.T) *description {
-	d := &description{t: t, docs: map[string]string{}, schemas: map[string]object{},
-		closed: map[reflect.Type]bool{reflect.TypeFor[api.Timer](): false, reflect.TypeFor[api.Calendar](): false}} // imports have what lists returned
+	d := &description{t: t, docs: map[string]string{}, schemas: map[string]object{}, closed: map[reflect.Type]bool{}, answered: map[reflect.Type]bool{}}
 	base, err := os.ReadFile(openAPIBase)
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +335,10 @@ func newDescription(t *testing.T) *description {
 		d.readDocs(file)
 	}
 	for _, r := range routes {
-		if r.body != nil {
-			d.close(reflect.TypeOf(r.body))
-		}
+		noteStructs(reflect.TypeOf(r.body), d.closed)
+		noteStructs(reflect.TypeOf(r.answer), d.answered)
 	}
+	noteStructs(reflect.TypeFor[api.Timer](), d.answered)                  // the response Timer of the base
 	for _, v := range []any{api.Called{}, api.Deadline{}, api.Problem{}} { // of the responses in the base
 		d.schema(reflect.TypeOf(v))
 	}
@@ -211,18 +374,24 @@ func (d *description) readDocs(file string) {
 	}
 }
 
-// close notes that unknown members of a struct are refused, and of those that it contains.
-func (d *description) close(s reflect.Type) {
-	for s.Kind() == reflect.Pointer || s.Kind() == reflect.Slice {
+// noteStructs notes a struct, and those that it contains.
+func noteStructs(s reflect.Type, in map[reflect.Type]bool) {
+	for s != nil && (s.Kind() == reflect.Pointer || s.Kind() == reflect.Slice || s.Kind() == reflect.Map) {
 		s = s.Elem()
 	}
-	if _, known := d.closed[s]; known || s.Kind() != reflect.Struct {
+	if s == nil || s.Kind() != reflect.Struct || in[s] {
 		return
 	}
-	d.closed[s] = true
+	in[s] = true
+	noteMembers(s, in)
+}
+
+func noteMembers(s reflect.Type, in map[reflect.Type]bool) {
 	for f := range s.Fields() {
-		if d.close(f.Type); f.Anonymous {
-			d.closed[f.Type] = false // the struct around it refuses them
+		if f.Anonymous { // its members are those of s
+			noteMembers(f.Type, in)
+		} else {
+			noteStructs(f.Type, in)
 		}
 	}
 }
@@ -318,28 +487,47 @@ func (d *description) schema(t reflect.Type) object {
 	case reflect.Float64:
 		return of("type", "number")
 	case reflect.Int, reflect.Int64:
-		return of("type", "integer")
+		return of("type", "integer", "format", "int64")
 	case reflect.Uint32, reflect.Uint64:
-		return of("type", "integer", "minimum", 0)
+		return of("type", "integer", "format", "int64", "minimum", 0)
 	case reflect.Slice:
 		return of("type", "array", "items", d.schema(t.Elem()))
 	case reflect.Map:
 		return of("type", "object", "additionalProperties", d.schema(t.Elem()))
 	}
-	if _, ok := d.schemas[t.Name()]; !ok {
-		d.schemas[t.Name()] = nil // it may contain itself
-		d.schemas[t.Name()] = d.structSchema(t)
+	name := t.Name()
+	if t == reflect.TypeFor[api.NewTimer]() {
+		name = "BatchTimer" // in a generated Go client, NewTimer makes a Timer
 	}
-	return ref("schemas", t.Name())
+	if _, ok := d.schemas[name]; !ok {
+		d.schemas[name] = nil // it may contain itself
+		d.schemas[name] = d.structSchema(t)
+	}
+	return ref("schemas", name)
 }
 
+// structSchema returns the schema of a struct, with the members of the structs that it embeds: generators of
+// clients differ in what they make of schemas that extend each other.
 func (d *description) structSchema(t reflect.Type) object {
-	o := of("description", sentence(d.docs[t.Name()]))
-	var all, required []any
-	properties := object{}
+	o := of("description", sentence(d.docs[t.Name()]), "type", "object")
+	properties, required := d.members(t)
+	if required != nil {
+		o = merged(o, "required", required)
+	}
+	o = merged(o, "properties", properties)
+	if d.closed[t] && !d.answered[t] {
+		o = merged(o, "additionalProperties", false)
+	}
+	return o
+}
+
+// members returns the schemas of a struct's members, and which of them are required.
+func (d *description) members(t reflect.Type) (properties object, required []any) {
+	properties = object{}
 	for f := range t.Fields() {
 		if f.Anonymous {
-			all = append(all, d.schema(f.Type))
+			more, needed := d.members(f.Type)
+			properties, required = append(properties, more...), append(required, needed...)
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -347,25 +535,32 @@ func (d *description) structSchema(t reflect.Type) object {
 			required = append(required, name)
 		}
 		p := d.constrained(d.schema(f.Type), f.Tag.Get("schema"))
-		if doc := d.docs[t.Name()+"."+f.Name]; doc != "" {
-			p = merged(p, "description", sentence(doc))
+		if told := d.told(t, f); told != "" {
+			p = merged(p, "description", told)
 		}
-		properties = merged(properties, name, p)
+		properties = append(properties, yaml.MapItem{Key: name, Value: p})
 	}
-	refuse := "additionalProperties"
-	if all != nil {
-		o, refuse = merged(o, "allOf", all), "unevaluatedProperties"
-	} else {
-		o = merged(o, "type", "object")
+	for f := range t.Fields() { // what an embedded struct takes the place of
+		if name, ok := strings.CutPrefix(f.Tag.Get("schema"), "replaces="); ok && f.Anonymous {
+			required = slices.DeleteFunc(required, func(one any) bool { return one == name })
+		}
 	}
-	if required != nil {
-		o = merged(o, "required", required)
+	return properties, required
+}
+
+// told returns the description of a member. A default is told, and is not a keyword: generated clients would
+// send it, or demand the member.
+func (d *description) told(t reflect.Type, f reflect.StructField) string {
+	comment := d.docs[t.Name()+"."+f.Name]
+	told := ""
+	if comment != "" {
+		told = sentence(comment)
 	}
-	o = merged(o, "properties", properties)
-	if d.closed[t] {
-		o = merged(o, refuse, false)
+	_, value, ok := strings.Cut(f.Tag.Get("schema"), "default=")
+	if value, _, _ = strings.Cut(value, ","); ok && !strings.Contains(comment, "default") {
+		told = strings.TrimSpace(told + " Default " + value + ".")
 	}
-	return o
+	return told
 }
 
 // constrained adds what the tag "schema" of a field has: the name of a schema in place of that of its type,
@@ -382,6 +577,8 @@ func (d *description) constrained(o object, tag string) object {
 		key, text, _ := strings.Cut(constraint, "=")
 		var value any
 		switch key {
+		case "default":
+			continue
 		case "items":
 			o = slices.DeleteFunc(o, func(i yaml.MapItem) bool { return i.Key == key })
 			value = ref("schemas", text)

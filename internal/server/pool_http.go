@@ -32,26 +32,27 @@ parameters:
       'Any UTF-8 of up to 255 bytes, escaped.'}
   - {name: id, in: query, schema: {$ref: '#/components/schemas/Name'}, description:
       'Names the request, so that it can be fetched, and sent again without being done again. Made up if it is left out.'}
-  - {name: wait, in: query, schema: {type: string, default: 30s}, description:
-      'How long to wait for the answer, up to 10m; 0s is not at all.'}
+  - {name: wait, in: query, schema: {type: string}, description:
+      'How long to wait for the answer, up to 10m; 0s is not at all. Default 30s.'}
   - {name: deadline, in: query, schema: {type: string}, description:
       'The request expires if no worker has taken it so long after it was sent. 5m if it is left out, or wait if that is less
       and nothing is kept.'}
   - {name: keep, in: query, schema: {type: string}, description:
       'How long what became of it can be fetched, up to 168h. 10m if it is left out and there is an id or no wait, else not at
       all.'}
-  - {name: attempts, in: query, description: 'How often it is given to a worker, at most.', schema: {type: integer, default: 3}}
-  - {name: timeout, in: query, schema: {type: string, default: 30s}, description:
-      'How long an attempt may take, unless its worker extends it.'}
-requestBody: {description: 'The request, up to 256 KiB, of any type.', content: {'*/*': {}}}
+  - {name: attempts, in: query, description: 'How often it is given to a worker, at most. Default 3.', schema: {type: integer, format: int64}}
+  - {name: timeout, in: query, schema: {type: string}, description:
+      'How long an attempt may take, unless its worker extends it. Default 30s.'}
+requestBody: {description: 'The request, up to 256 KiB, of any type.', content: {application/json: {schema: {}},
+  application/octet-stream: {schema: {type: string, format: binary}}}}
 responses:
   "202": {$ref: '#/components/responses/Pending'}`},
 	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch", params: []string{"wait"}, answer: "Answer",
 		summary: "Tells what became of a request to a pool, as long as that is kept.",
 		more: `
 parameters:
-  - {name: wait, in: query, schema: {type: string, default: 0s}, description:
-      'How long to wait for its end if it is pending, up to 10m.'}
+  - {name: wait, in: query, schema: {type: string}, description:
+      'How long to wait for its end if it is pending, up to 10m. Default 0s.'}
 responses:
   "202": {$ref: '#/components/responses/Pending'}`},
 }

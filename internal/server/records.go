@@ -177,7 +177,7 @@ description: |
   asked for fewer. Lines that begin with ":" are comments. The namespace "-" is all that the caller may read in full.
 parameters:
   - {name: name, in: query, description: Of this timer only., schema: {$ref: '#/components/schemas/Name'}}
-  - {name: per_second, in: query, schema: {type: integer, minimum: 0, maximum: 4294967295, default: 0}, description: 'At most so many, the last ones of each second; 0 is all.'}
+  - {name: per_second, in: query, schema: {type: integer, format: int64, minimum: 0, maximum: 4294967295}, description: 'At most so many, the last ones of each second; 0 is all.'}
 responses:
   "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
 }

@@ -156,9 +156,9 @@ var secretsRoutes = []route{
 		summary: "Creates a secret, or gives it a new value.", means: "It is kept.", more: secretName},
 	{method: "DELETE", path: secretPath, serve: (*httpHandler).dropSecret, rpc: "Secrets/DeleteSecret",
 		summary: "Deletes a secret. Fires that need it wait.", means: "It is deleted.", more: secretName},
-	{method: "GET", path: signingPath, serve: func(f *httpHandler, c *call) error { return f.replySigning(c, false) }, rpc: "Secrets/ListSigningKeys", answer: api.SigningKeys{},
+	{method: "GET", path: signingPath, serve: listSigning, rpc: "Secrets/ListSigningKeys", answer: api.SigningKeys{},
 		summary: "Returns the public keys that verify the callbacks of a namespace.", means: "The keys that sign now."},
-	{method: "POST", path: signingPath + ":reveal", serve: func(f *httpHandler, c *call) error { return f.replySigning(c, true) }, rpc: "Secrets/RevealSigningKeys", answer: api.SigningKeys{},
+	{method: "POST", path: signingPath + ":reveal", serve: revealSigning, rpc: "Secrets/RevealSigningKeys", answer: api.SigningKeys{},
 		summary: "Returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.", means: "The keys that sign now."},
 	{method: "POST", path: signingPath + ":rotate", repeats: withKey, serve: (*httpHandler).rotateSigning, rpc: "Secrets/RotateSigningKeys", body: api.RotateSigningKeys{}, answer: api.SigningKeys{},
 		summary: "Gives a namespace a new signing key; the old ones sign, too, until the overlap ends.", means: "The keys that sign now, with their secrets."},
@@ -210,6 +210,9 @@ func (f *httpHandler) dropSecret(c *call) error {
 	}
 	return c.done(ops.DeleteSecret(c.ctx, c.namespace(), c.name()))
 }
+
+func listSigning(f *httpHandler, c *call) error   { return f.replySigning(c, false) }
+func revealSigning(f *httpHandler, c *call) error { return f.replySigning(c, true) }
 
 func (f *httpHandler) replySigning(c *call, reveal bool) error {
 	ops, err := f.secrets()

@@ -422,7 +422,7 @@ parameters:
 parameters:
   - {name: namespace, in: query, schema: {type: string}, description: Those of this namespace.}
   - {name: target, in: query, schema: {type: string}, description: 'This one, by its name, such as https://example.com.'}
-  - {name: limit, in: query, schema: {type: integer, minimum: 0, maximum: 1000, default: 100}, description: How many at most.}`},
+  - {name: limit, in: query, schema: {type: integer, minimum: 0, maximum: 1000}, description: How many at most. Default 100.}`},
 	{method: "GET", path: "/v1/doctor", serve: (*httpHandler).getDoctor, rpc: "Status/Doctor", params: []string{"local"}, answer: api.Diagnosis{},
 		summary: "Checks the nodes, their settings and the store, and tells the cure of what it finds.",
 		means:   "What was found, the most urgent first. A check that takes longer than 1.5 s is unknown."},
@@ -430,14 +430,14 @@ parameters:
 		summary: "Tells which nodes have the buckets of the timers, or the bucket of one.", means: "The buckets, in their order; none if the nodes do not share buckets.",
 		more: `
 parameters:
-  - {name: namespace, in: query, schema: {type: string, default: default}, description: The namespace of the timer.}
+  - {name: namespace, in: query, schema: {type: string}, description: The namespace of the timer. Default default.}
   - {name: timer, in: query, schema: {type: string}, description: The bucket of this timer only.}`},
 	{method: "GET", path: "/v1/pools", serve: (*httpHandler).listPools, rpc: "Status/ListPools", params: []string{"pool", "limit", "local"}, answer: api.PoolList{},
 		summary: "Tells which workers the pools of each node have, and what waits for them.", means: "The pools, with their groups; those with trouble first.",
 		more: `
 parameters:
   - {name: pool, in: query, schema: {type: string}, description: This one.}
-  - {name: limit, in: query, schema: {type: integer, minimum: 0, maximum: 1000, default: 100}, description: How many groups at most.}`},
+  - {name: limit, in: query, schema: {type: integer, minimum: 0, maximum: 1000}, description: How many groups at most. Default 100.}`},
 }
 
 func (f *httpHandler) getStats(c *call) error {

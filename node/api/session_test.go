@@ -28,7 +28,7 @@ func (g *guarded) visit(method, path, body, cookie string, headers ...string) (*
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := g.web.Do(r)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ export interface CalendarRule {
   off?: string[] | undefined;
   /** Names of calendars: only their days count. */
   only?: string[] | undefined;
-  /** What becomes of an occurrence on another day. */
+  /** What becomes of an occurrence on another day. Default skip. */
   shift?: "skip" | "next" | "previous" | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface Retry {
   /** In all; default 8. */
   attempts?: number | undefined;
   interval?: Duration | undefined;
-  /** By which the interval grows. */
+  /** By which the interval grows. Default 2. */
   factor?: number | undefined;
   max_interval?: Duration | undefined;
   jitter?: Duration | undefined;
@@ -45,6 +45,7 @@ export interface Retry {
 
 /** Holds what concerns webhook targets only. */
 export interface Webhook {
+  /** Default POST. */
   method?: "POST" | "PUT" | "PATCH" | "GET" | "DELETE" | undefined;
   headers?: { [name: string]: string } | undefined;
   /** CloudEvents structured mode. */
@@ -187,10 +188,10 @@ export interface Answer {
 
 /** A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way. */
 export interface Timer {
-  /** A URL; its scheme selects how fires are delivered. */
-  target: string;
   namespace: string;
   name: string;
+  /** A URL; its scheme selects how fires are delivered. */
+  target: string;
   generation: number;
   revision: number;
   /** Scheduled, retrying, accepted, paused or ended; firing or dead next to a timer. */
@@ -244,8 +245,6 @@ export interface Timer {
   pause_after?: number;
   /** By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences. */
   expect?: Expect;
-  debounce?: Debounce;
-  throttle?: Throttle;
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
   pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "calendar" | "schedule_invalid";
@@ -729,9 +728,8 @@ export interface Fire {
   traceparent?: string;
 }
 
-/** The members of a spec. */
+/** The members of a spec that a timer has. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
-  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after",
-  "expect", "debounce", "throttle"
-] as const satisfies readonly (keyof Spec)[];
+  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after", "expect"
+] as const satisfies readonly (keyof Spec & keyof Timer)[];

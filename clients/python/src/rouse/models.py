@@ -73,7 +73,7 @@ class CalendarRule:
     only: Optional[list[str]] = None
     """Names of calendars: only their days count."""
     shift: Optional[Literal["skip", "next", "previous"]] = None
-    """What becomes of an occurrence on another day."""
+    """What becomes of an occurrence on another day. Default skip."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Retry:
     """In all; default 8."""
     interval: Optional[Union[timedelta, str]] = None
     factor: Optional[float] = None
-    """By which the interval grows."""
+    """By which the interval grows. Default 2."""
     max_interval: Optional[Union[timedelta, str]] = None
     jitter: Optional[Union[timedelta, str]] = None
     timeout: Optional[Union[timedelta, str]] = None
@@ -97,6 +97,7 @@ class Webhook:
     """Holds what concerns webhook targets only."""
 
     method: Optional[Literal["POST", "PUT", "PATCH", "GET", "DELETE"]] = None
+    """Default POST."""
     headers: Optional[dict[str, str]] = None
     structured: Optional[bool] = None
     """CloudEvents structured mode."""
@@ -256,10 +257,10 @@ class Answer:
 class Timer:
     """A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way."""
 
-    target: str
-    """A URL; its scheme selects how fires are delivered."""
     namespace: str
     name: str
+    target: str
+    """A URL; its scheme selects how fires are delivered."""
     generation: int
     revision: int
     state: State
@@ -311,8 +312,6 @@ class Timer:
     overlap is not allow."""
     expect: Optional[Expect] = None
     """By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences."""
-    debounce: Optional[Debounce] = None
-    throttle: Optional[Throttle] = None
     pause_reason: Optional[str] = None
     pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "calendar", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""

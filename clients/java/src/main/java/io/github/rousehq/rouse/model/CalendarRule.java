@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param off Names of calendars whose days do not count.
  * @param only Names of calendars: only their days count.
- * @param shift What becomes of an occurrence on another day.
+ * @param shift What becomes of an occurrence on another day. Default skip.
  */
 public record CalendarRule(
         List<String> off,
@@ -83,7 +83,7 @@ public record CalendarRule(
             return this;
         }
 
-        /** What becomes of an occurrence on another day. */
+        /** What becomes of an occurrence on another day. Default skip. */
         public Builder shift(CalendarRule.Shift shift) {
             this.shift = shift;
             return this;

@@ -7,9 +7,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * The order of a list, and how many rows a page of it has.
  *
- * @param orderBy The order of the list. Those without a due time come last; ended needs the states dead, ended or both.
+ * @param orderBy The order of the list, by default name. Those without a due time come last; ended needs the states dead, ended or both.
  * @param reverse The latest first, or the last name.
- * @param pageSize its page size
+ * @param pageSize How many at most, but a page can have fewer. Default 100.
  */
 public record ListOptions(
         ListOptions.@Nullable OrderBy orderBy,
@@ -65,7 +65,7 @@ public record ListOptions(
         private Builder() {
         }
 
-        /** The order of the list. Those without a due time come last; ended needs the states dead, ended or both. */
+        /** The order of the list, by default name. Those without a due time come last; ended needs the states dead, ended or both. */
         public Builder orderBy(ListOptions.OrderBy orderBy) {
             this.orderBy = orderBy;
             return this;
@@ -77,7 +77,7 @@ public record ListOptions(
             return this;
         }
 
-        /** Sets its page size. */
+        /** How many at most, but a page can have fewer. Default 100. */
         public Builder pageSize(long pageSize) {
             this.pageSize = pageSize;
             return this;

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param channel Of the target stream:CHANNEL; default that of stream:.
  * @param namePrefix its name prefix
  * @param labels its labels
- * @param max Fires in the answer.
+ * @param max Fires in the answer. Default 16.
  * @param waitFor For the first fire; up to 30s, the default.
  */
 public record PollOptions(
@@ -73,7 +73,7 @@ public record PollOptions(
             return this;
         }
 
-        /** Fires in the answer. */
+        /** Fires in the answer. Default 16. */
         public Builder max(long max) {
             this.max = max;
             return this;

@@ -11,12 +11,12 @@ import org.jspecify.annotations.Nullable;
  *
  * @param contentType Of the body; default application/octet-stream.
  * @param id Names the request, so that it can be fetched, and sent again without being done again. Made up if it is left out.
- * @param waitFor How long to wait for the answer, up to 10m; 0s is not at all.
+ * @param waitFor How long to wait for the answer, up to 10m; 0s is not at all. Default 30s.
  * @param deadline The request expires if no worker has taken it so long after it was sent. 5m if it is left out, or wait if that is less
  *     and nothing is kept.
  * @param keep How long what became of it can be fetched, up to 168h. 10m if it is left out and there is an id or no wait, else not at all.
- * @param attempts How often it is given to a worker, at most.
- * @param timeout How long an attempt may take, unless its worker extends it.
+ * @param attempts How often it is given to a worker, at most. Default 3.
+ * @param timeout How long an attempt may take, unless its worker extends it. Default 30s.
  */
 public record PoolCallOptions(
         @Nullable String contentType,
@@ -70,7 +70,7 @@ public record PoolCallOptions(
             return this;
         }
 
-        /** How long to wait for the answer, up to 10m; 0s is not at all. */
+        /** How long to wait for the answer, up to 10m; 0s is not at all. Default 30s. */
         public Builder waitFor(Duration waitFor) {
             this.waitFor = waitFor;
             return this;
@@ -91,13 +91,13 @@ public record PoolCallOptions(
             return this;
         }
 
-        /** How often it is given to a worker, at most. */
+        /** How often it is given to a worker, at most. Default 3. */
         public Builder attempts(long attempts) {
             this.attempts = attempts;
             return this;
         }
 
-        /** How long an attempt may take, unless its worker extends it. */
+        /** How long an attempt may take, unless its worker extends it. Default 30s. */
         public Builder timeout(Duration timeout) {
             this.timeout = timeout;
             return this;

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param target Of this target, or of those that begin so, with a "*" after it.
  * @param code Whose last attempt had this status.
  * @param oldest Oldest first.
- * @param pageSize its page size
+ * @param pageSize How many at most, but a page can have fewer. Default 100.
  */
 public record RecordsOptions(
         @Nullable String name,
@@ -152,7 +152,7 @@ public record RecordsOptions(
             return this;
         }
 
-        /** Sets its page size. */
+        /** How many at most, but a page can have fewer. Default 100. */
         public Builder pageSize(long pageSize) {
             this.pageSize = pageSize;
             return this;

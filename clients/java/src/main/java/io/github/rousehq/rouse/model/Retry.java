@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param attempts In all; default 8.
  * @param interval its interval
- * @param factor By which the interval grows.
+ * @param factor By which the interval grows. Default 2.
  * @param maxInterval its max interval
  * @param jitter its jitter
  * @param timeout its timeout
@@ -69,7 +69,7 @@ public record Retry(
             return this;
         }
 
-        /** By which the interval grows. */
+        /** By which the interval grows. Default 2. */
         public Builder factor(double factor) {
             this.factor = factor;
             return this;

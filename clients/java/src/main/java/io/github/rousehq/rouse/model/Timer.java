@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way.
  *
- * @param target A URL; its scheme selects how fires are delivered.
  * @param namespace its namespace
  * @param name its name
+ * @param target A URL; its scheme selects how fires are delivered.
  * @param generation its generation
  * @param revision its revision
  * @param state Scheduled, retrying, accepted, paused or ended; firing or dead next to a timer.
@@ -47,8 +47,6 @@ import org.jspecify.annotations.Nullable;
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
  *     occurrences whose overlap is not allow.
  * @param expect By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences.
- * @param debounce its debounce
- * @param throttle its throttle
  * @param pauseReason its pause reason
  * @param pauseCause Why it is paused, for programs; requested: a client asked for it.
  * @param pauseUntil When the pause ends by itself.
@@ -89,9 +87,9 @@ import org.jspecify.annotations.Nullable;
  * @param notes In answers to writes of an existing timer: what of it could not be kept.
  */
 public record Timer(
-        String target,
         String namespace,
         String name,
+        String target,
         long generation,
         long revision,
         State state,
@@ -120,8 +118,6 @@ public record Timer(
         @Nullable Long criticality,
         @Nullable Long pauseAfter,
         @Nullable Expect expect,
-        @Nullable Debounce debounce,
-        @Nullable Throttle throttle,
         @Nullable String pauseReason,
         Timer.@Nullable PauseCause pauseCause,
         @Nullable Instant pauseUntil,
@@ -228,7 +224,6 @@ public record Timer(
     /** Returns the part of it that clients define, to create another one with it. */
     public Spec spec() {
         return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
-            contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, criticality, pauseAfter, expect, debounce,
-            throttle);
+            contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, criticality, pauseAfter, expect, null, null);
     }
 }

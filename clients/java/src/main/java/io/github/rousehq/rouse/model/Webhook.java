@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Holds what concerns webhook targets only.
  *
- * @param method its method
+ * @param method Default POST.
  * @param headers its headers
  * @param structured CloudEvents structured mode.
  * @param batch Up to so many fires in one request.
@@ -83,7 +83,7 @@ public record Webhook(
         private Builder() {
         }
 
-        /** Sets its method. */
+        /** Default POST. */
         public Builder method(Webhook.Method method) {
             this.method = method;
             return this;
