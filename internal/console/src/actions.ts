@@ -122,7 +122,7 @@ export const actions: Action[] = [
     id: "reschedule", title: "Reschedule", right: "timers.reschedule", states: ["scheduled", "retrying", "accepted", "paused", "ended"],
     text: (s) => `When ${s.name} fires is replaced, and nothing else of it.`,
     done: (s) => `${s.name} has another schedule`,
-    fields: [{ name: "schedule", title: "Schedule", hint: "0 9 * * MON-FRI, @every 5m, or a time", required: true }, { name: "timezone", title: "Time zone", hint: "Europe/Stockholm; empty: UTC" }],
+    fields: [{ name: "schedule", title: "Schedule", hint: "0 9 * * MON-FRI, @every 5m, 2027-02-01T06:00:00Z", required: true }, { name: "timezone", title: "Time zone", hint: "Europe/Stockholm; empty: UTC" }],
     again: async (s) => {
       const now = subjectOf(await get<Timer>(timer(s)));
       if (encode(now.when) === encode(s.when)) return now; // it may have fired since
