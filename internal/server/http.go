@@ -25,9 +25,9 @@ const (
 	// that there is time to write the response.
 	requestTimeout = writeTimeout - 5*time.Second
 
-	// apiPolicy is what answers of the API may do in a browser that shows one. They contain what clients, targets
-	// and workers wrote, and are served from the origin of the console: without "sandbox", a page among them could
-	// use its session.
+	// apiPolicy is what answers of the API may do in a browser that shows one. They contain what clients,
+	// targets and workers wrote, and are served from the origin of the console: without "sandbox", a page
+	// among them could use its session.
 	apiPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
 )
 
