@@ -20,14 +20,19 @@ import (
 
 // parsedOnly are the examples that are parsed and not run, as they need more than a server, or never end.
 // Scripts run their commands.
-var parsedOnly = regexp.MustCompile(`^(dev|pool|cert|controller|dapr-|migrate-store|backup|restore|listen|mcp|bench|check|schema|work|call|answer|completion|docs|reminders|import-reminders|clock advance)\b|--server|--offline|--tls-cert|/etc/|/var/|(-f|--follow)$|from dapr-etcd`)
+var parsedOnly = regexp.MustCompile(`^(dev|pool|cert|controller|dapr-|migrate-store|backup|restore|listen|mcp|bench|check)\b` +
+	`|^(schema|work|call|answer|completion|docs|reminders|import-reminders|clock advance)\b` +
+	`|--server|--offline|--tls-cert|/etc/|/var/|(-f|--follow)$|from dapr-etcd`)
+
+// madeUp is what examples name that no server has.
+const madeUp = `3k9qv2m7c0ar|0f3k9q2m7d8x1c5v6b4n3z2a1s|bulk-0mwzracjx-oforg|calendar-holidays|login\.example\.com|dead redrive coffee`
 
 // exampleEnds are the exit codes of examples other than 0; the first that matches counts.
 var exampleEnds = []struct {
 	of  *regexp.Regexp
 	end int
 }{
-	{regexp.MustCompile(`3k9qv2m7c0ar|0f3k9q2m7d8x1c5v6b4n3z2a1s|bulk-0mwzracjx-oforg|calendar-holidays|login\.example\.com|dead redrive coffee`), exitNotFound}, // what they name is made up
+	{regexp.MustCompile(madeUp), exitNotFound},
 	{regexp.MustCompile(`--if-revision 42`), exitConflict},
 	{regexp.MustCompile(`^doctor`), exitWarning},
 	{regexp.MustCompile(`^apply .*--dry-run`), exitWouldChange},
@@ -35,15 +40,26 @@ var exampleEnds = []struct {
 
 // exampleFiles are those that examples read.
 var exampleFiles = map[string]string{
-	"timers.jsonl": `{"name": "a", "schedule": "@every 1h", "target": "stream:x"}` + "\n", "timers/b.yaml": "{name: b, schedule: '@every 1h', target: 'stream:x'}\n", "timers.yaml": "{name: c, schedule: '@every 1h', target: 'stream:x'}\n",
-	"holidays.json": `{"name": "holidays", "days": [{"date": "2027-12-24"}]}`, "closed.json": `{"days": [{"date": "2027-12-24"}]}`, "stripe.txt": "x",
-	"holidays.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20271224\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
-	"crontab.txt":  "30 2 * * * /usr/local/bin/backup\n", "ci.key": "",
-	"river.jsonl": `{"id":1,"state":"scheduled","attempt":0,"max_attempts":25,"scheduled_at":"2090-01-31T09:00:00+00:00","priority":1,"args":{},"kind":"remind","metadata":{},"queue":"default","tags":[]}` + "\n",
+	"timers.jsonl":  `{"name": "a", "schedule": "@every 1h", "target": "stream:x"}` + "\n",
+	"timers/b.yaml": "{name: b, schedule: '@every 1h', target: 'stream:x'}\n",
+	"timers.yaml":   "{name: c, schedule: '@every 1h', target: 'stream:x'}\n",
+	"holidays.json": `{"name": "holidays", "days": [{"date": "2027-12-24"}]}`,
+	"closed.json":   `{"days": [{"date": "2027-12-24"}]}`,
+	"stripe.txt":    "x",
+	"holidays.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\n" +
+		"DTSTART;VALUE=DATE:20271224\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
+	"crontab.txt": "30 2 * * * /usr/local/bin/backup\n",
+	"river.jsonl": `{"id":1,"state":"scheduled","attempt":0,"max_attempts":25,"scheduled_at":"2090-01-31T09:00:00+00:00",` +
+		`"priority":1,"args":{},"kind":"remind","metadata":{},"queue":"default","tags":[]}` + "\n",
 }
 
 // example is a command of the help, and the file that a shell writes its output into.
 type example struct{ text, into string }
+
+var (
+	besides = regexp.MustCompile(` \| | && |; |<\(`) // between commands of a line
+	runs    = regexp.MustCompile(`^(?:[A-Z_]+=\S+(?: [a-z.]+\))? )*rouse (.*?)(?: < .*| > (.*)|\))?$`)
+)
 
 // examples are those in the help of all commands.
 func examples(t *testing.T) (list []example) {
@@ -55,8 +71,8 @@ func examples(t *testing.T) (list []example) {
 	for _, n := range parser.Model.Leaves(true) {
 		_, text, _ := strings.Cut(n.Detail, "Examples:")
 		for line := range strings.Lines(text) {
-			for _, part := range regexp.MustCompile(` \| | && |; |<\(`).Split(strings.TrimSpace(line), -1) {
-				if m := regexp.MustCompile(`^(?:[A-Z_]+=\S+(?: [a-z.]+\))? )*rouse (.*?)(?: < .*| > (.*)|\))?$`).FindStringSubmatch(part); m != nil {
+			for _, part := range besides.Split(strings.TrimSpace(line), -1) {
+				if m := runs.FindStringSubmatch(part); m != nil {
 					list = append(list, example{text: m[1], into: m[2]})
 				} else if strings.Contains(part, "rouse ") {
 					t.Errorf("%s: what does this run?", line)
@@ -83,7 +99,8 @@ func shellWords(command string) (list []string) {
 func TestExamplesOfHelpWork(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range exampleFiles {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
