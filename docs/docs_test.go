@@ -42,8 +42,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// parsed are the pages whose commands are examples, from the help of each command: they are parsed, and run
-// by the scripts of cmd/rouse.
+// parsed are the pages whose commands are examples, from the help of each command, which cmd/rouse runs
+// (TestExamplesOfHelpWork).
 var parsed = map[string]bool{"cli.md": true}
 
 // TestCommands runs the commands of each page.
@@ -87,25 +87,4 @@ func begin(t *testing.T, s *shell) {
 		}
 	}
 	t.Fatal("the README starts no listener")
-}
-
-// TestExamplesParse asks for the help of each command of an example, with its flags: what does not exist is
-// an error. What follows work is another command.
-func TestExamplesParse(t *testing.T) {
-	for page := range parsed {
-		s := newShell(t)
-		s.run(block{text: `rouse() { [ "$1" != work ] || set -- work; bin/rouse "$@" --help >/dev/null || { echo "no such thing: rouse $*"; return 1; }; }; kubectl() { cat >/dev/null; }`}, result{})
-		for _, b := range blocks(t, page) {
-			if b.lang != "sh" {
-				continue
-			}
-			lines := strings.Split(b.text, "\n")
-			for i, line := range lines {
-				line, _, _ = strings.Cut(line, " > ") // into files of the user
-				lines[i], _, _ = strings.Cut(line, " < ")
-			}
-			b.text = strings.Join(lines, "\n")
-			s.run(b, result{})
-		}
-	}
 }

@@ -24,6 +24,11 @@ const (
 	// requestTimeout is how long a request may take, its body included. It is shorter than writeTimeout, so
 	// that there is time to write the response.
 	requestTimeout = writeTimeout - 5*time.Second
+
+	// apiPolicy is what answers of the API may do in a browser that shows one. They contain what clients,
+	// targets and workers wrote, and are served from the origin of the console: without "sandbox", a page
+	// among them could use its session.
+	apiPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
 )
 
 // httpHandler serves the HTTP/JSON API.
@@ -82,6 +87,7 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
+	h.Set("Content-Security-Policy", apiPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Rouse-Now", f.clock().now.String())

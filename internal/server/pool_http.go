@@ -147,6 +147,7 @@ func (c *call) called(out called) error {
 			a.ContentType = "application/octet-stream"
 		}
 		h.Set("Content-Type", a.ContentType)
+		h.Set("Content-Disposition", "attachment") // a worker's page is not shown under the address of the server
 		c.w.WriteHeader(http.StatusOK)
 		if c.r.Method != http.MethodHead {
 			_, _ = c.w.Write(a.Payload) // ignore the error: the client is gone

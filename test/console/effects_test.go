@@ -81,7 +81,7 @@ func TestCreateIsChecked(t *testing.T) {
 	p.until(`!!document.querySelector(".create [role=status]")?.innerText.includes("It would be due first at")`)
 	fill("payload", "{")
 	p.until(`!!document.querySelector(".create [role=alert]")?.innerText.includes("not JSON yet")`)
-	fill("payload", `{"a": "it's"}`)
+	fill("payload", exactly)
 	fill("labels", "team=x, tier=1")
 	fill("name", "by form")
 	eval[bool](p, `(document.querySelectorAll(".create details").forEach((d) => { d.open = true; }), true)`)
@@ -107,7 +107,88 @@ func TestCreateIsChecked(t *testing.T) {
 	if got, want := fmt.Sprintf("%+v", command.Spec), fmt.Sprintf("%+v", form.Spec); got != want {
 		t.Errorf("the command makes %s, the form %s", got, want)
 	}
+	if got := string(form.Spec.Payload); got != exactly {
+		t.Errorf("the payload is %s, %s was typed", got, exactly)
+	}
+	if got, want := p.text(".payload pre"), "{\n  \"2\": 12345678901234567890,\n  \"1\": 1.10,\n  \"a\": \"it's\"\n}"; got != want {
+		t.Errorf("the payload is shown as %q", got)
+	}
 	p.quiet("create")
+}
+
+// exactly is JSON that JavaScript would write otherwise.
+const exactly = `{"2": 12345678901234567890, "1": 1.10, "a": "it's"}`
+
+// TestNumbersAreSentAsTyped: the server sees what was typed, and refuses it by the text that the user knows.
+func TestNumbersAreSentAsTyped(t *testing.T) {
+	b, w := openBrowser(t), newEmpty(t)
+	p := b.tab(t, w.url, looks[0])
+	p.open("/lab")
+	eval[bool](p, `(document.querySelectorAll(".create details").forEach((d) => { d.open = true; }), true)`)
+	for field, text := range map[string]string{"target": "stream:x", "attempts": "12345678901234567890"} {
+		p.tabTo(fmt.Sprintf(".create [name=%s]", field))
+		p.press(text)
+	}
+	p.until(`!!document.querySelector(".create [role=alert]")?.innerText.includes("12345678901234567890")`)
+	p.quiet("numbers")
+}
+
+// TestRescheduleOfWhatWasSeen: a reschedule replaces the schedule that its dialog showed: an occurrence that
+// fires in the meantime is no hindrance, a change by another client is, and is not overwritten.
+func TestRescheduleOfWhatWasSeen(t *testing.T) {
+	b, w := openBrowser(t), newEmpty(t)
+	w.Create("coffee", rouse.Spec{Schedule: "@every 10m", Except: []string{"2027-12-24"}, MaxOccurrences: 1000, Target: w.Receiver.URL()})
+	get := func() rouse.Timer {
+		t.Helper()
+		got, err := w.Client.Get(t.Context(), rousetest.Namespace, "coffee")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	p := b.tab(t, w.url, looks[0])
+	begin := func(schedule string) {
+		t.Helper()
+		p.open("/timers/default/coffee")
+		p.enter("[data-act=reschedule]")
+		p.until(`!!document.querySelector("dialog[open] form")`)
+		p.tabTo("dialog input[name=schedule]")
+		p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent(schedule))
+	}
+	begin("@every 20m")
+	before := get().Revision
+	w.Advance(11 * time.Minute)
+	if get().Revision == before {
+		t.Fatal("it has not fired")
+	}
+	line := eval[string](p, `document.querySelector("dialog .command code").textContent`)
+	if out, err := paste(t, line, w.Address); err == nil || !strings.Contains(out, "revision") {
+		t.Errorf("the command is for what was seen: %v, %s", err, out)
+	}
+	p.enter("dialog button[type=submit]")
+	p.until(`!document.querySelector("dialog[open]")`)
+	if got := get().Spec; got.Schedule != "@every 20m" || len(got.Except) != 1 || got.MaxOccurrences != 1000 {
+		t.Fatalf("it is %+v", got)
+	}
+	begin("@every 30m")
+	if _, err := w.Client.Reschedule(t.Context(), rousetest.Namespace, "coffee", rouse.Spec{Schedule: "@every 20m", Except: []string{"2027-12-25"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.enter("dialog button[type=submit]")
+	p.until(`!!document.querySelector("dialog .problem")?.innerText.includes("was changed in the meantime")`)
+	if got := get().Spec; got.Schedule != "@every 20m" || got.Except[0] != "2027-12-25" {
+		t.Errorf("the change of another client was overwritten: %+v", got)
+	}
+	p.press(kb.Escape)
+	begin("@every 30m")
+	line = eval[string](p, `document.querySelector("dialog .command code").textContent`)
+	if out, err := paste(t, line, w.Address); err != nil {
+		t.Errorf("%s: %v: %s", line, err, out)
+	}
+	if got := get().Spec; got.Schedule != "@every 30m" || got.Except[0] != "2027-12-25" {
+		t.Errorf("%s makes %+v", line, got)
+	}
+	p.quiet("reschedule")
 }
 
 // TestPauseOfAllIsUndone: all of a namespace are paused from the list of namespaces, and the message that

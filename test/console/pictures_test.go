@@ -2,10 +2,16 @@ package console_test
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest"
 )
 
 // TestPicturesByKeyboard: the tab key reaches one bar and one hour, the arrow keys the others, and Enter
@@ -37,6 +43,38 @@ func TestPicturesByKeyboard(t *testing.T) {
 		t.Errorf("%q has %d rows", label, rows)
 	}
 	p.quiet("pictures")
+}
+
+// TestAnHourThatComesTwice: on the day that clocks go back, a cell of the heat map lists what it counts, and
+// on the day that they go forward the cell after the gap is the one that opens.
+func TestAnHourThatComesTwice(t *testing.T) {
+	const twice = " (clocks go back: this hour comes twice)"
+	for at, want := range map[time.Time]struct {
+		cell, title string
+		rows        int
+	}{
+		time.Date(2027, 10, 31, 0, 0, 0, 0, time.UTC): {
+			"Sun 10-31 02:00: 8 come due" + twice, "Sun 10-31 02:00 – 03:00: 8\u00a0occurrences" + twice, 8},
+		time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC): {
+			"Sun 03-28 03:00: 4 come due", "Sun 03-28 03:00 – 04:00: 4\u00a0occurrences", 4},
+	} {
+		b, w := openBrowser(t), newEmpty(t, rousetest.At(at.Add(-24*time.Hour)))
+		w.Create("tick", rouse.Spec{Schedule: "*/15 * * * *", Target: "stream:x"})
+		p := b.tab(t, w.url, looks[0])
+		p.open("/load?at=" + url.QueryEscape(at.Format("2006-01-02T15:04:05.000Z")))
+		if got := eval[string](p, `document.querySelector(".cell[aria-pressed=true]").title`); got != want.cell {
+			t.Errorf("the cell is %q", got)
+		}
+		const titles = `[...document.querySelectorAll("#main h2")].map((e) => e.textContent).join("\n")`
+		if got := eval[string](p, titles); !strings.HasPrefix(got, want.title+"\n") {
+			t.Errorf("the titles are %q", got)
+		}
+		const rows = `document.querySelectorAll("table[aria-label='Fires of this hour'] tr[data-at]").length`
+		if got := eval[int](p, rows); got != want.rows {
+			t.Errorf("the hour lists %d", got)
+		}
+		p.quiet("an hour")
+	}
 }
 
 // TestRangeIsDrawn: the pointer draws a range over the chart of the fires, and the rows are those of it.

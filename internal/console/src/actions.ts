@@ -1,5 +1,6 @@
-import { call, path, told } from "./api.ts";
-import { command } from "./cli.ts";
+import { call, get, path, told } from "./api.ts";
+import { command, reschedule } from "./cli.ts";
+import { encode, typed } from "./json.ts";
 import { clock, offset, serverNow } from "./time.ts";
 import type { Backfill, Coming, Preview, Simulated, Timer, When } from "./types.ts";
 
@@ -26,6 +27,7 @@ export interface Action {
   body?: (v: Values, s: Subject) => unknown;
   url: (s: Subject) => string;
   cli: (s: Subject, v: Values) => string;
+  again?: (s: Subject) => Promise<Subject>; // reads the subject again when the action is done, and fails if what was shown has changed
   seen?: (s: Subject, v: Values, stop: AbortSignal) => Promise<Seen | undefined>; // nothing is changed by it
   undo?: string; // the id of the action that undoes it
   states?: string[]; // of timers that have it
@@ -53,12 +55,12 @@ export function when(text: string, now: number): string {
 /** whenOf returns the part of a timer that decides when it is due, which a reschedule replaces as a whole. */
 export function whenOf(t: Timer): When {
   const { schedule, also, except, timezone, dst, calendar, start, end, ttl, max_occurrences, jitter } = t;
-  return JSON.parse(JSON.stringify({ schedule, also, except, timezone, dst, calendar, start, end, ttl, max_occurrences, jitter })) as When;
+  return clean({ schedule, also, except, timezone, dst, calendar, start, end, ttl, max_occurrences, jitter });
 }
 
 export const subjectOf = (t: Timer): Subject => ({ namespace: t.namespace, name: t.name, when: whenOf(t), timer: t });
 
-const clean = (o: Record<string, unknown>): Record<string, unknown> => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== "" && v !== undefined));
+const clean = <T extends object>(o: T): T => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== "" && v !== undefined)) as T;
 
 /** coming returns the next occurrences of a timer before a time; without one the next of many years. */
 const coming = (s: Subject, stop: AbortSignal, limit: number, until = new Date(serverNow() + 10 * 365 * 86400e3).toISOString()) =>
@@ -68,7 +70,7 @@ const occurrences = (n: number, more = false): string => `${n}${more ? " and mor
 
 export const until: Field = { name: "until", title: "Until", kind: "time", hint: "2h, 17:30 or 2027-02-01 06:00; empty: until resumed", presets: ["1h", "2h", "8h", "24h"] };
 
-const rescheduled = (v: Values, s: Subject) => clean({ ...s.when, schedule: v["schedule"], timezone: v["timezone"] });
+const rescheduled = (v: Values, s: Subject): When => clean({ ...s.when, schedule: v["schedule"] ?? "", timezone: v["timezone"] ?? "" });
 
 const span = (v: Values) => clean({ from: v["from"], until: v["until"] || new Date(told).toISOString() });
 
@@ -106,7 +108,7 @@ export const actions: Action[] = [
     text: (s) => `The next occurrences of ${s.name} are recorded as skipped, and do not fire.`,
     done: (s) => `the next of ${s.name} is skipped`,
     fields: [{ name: "count", title: "How many", kind: "number", value: "1", required: true }, { name: "reason", title: "Reason", hint: "the office is closed" }],
-    body: (v) => clean({ count: Number(v["count"] || "1"), reason: v["reason"] }),
+    body: (v) => clean({ count: typed(v["count"] || "1"), reason: v["reason"] }),
     url: (s) => timer(s) + ":skip",
     cli: (s, v) => command(["skip", s.name], [["--count", v["count"] === "1" ? "" : v["count"]], ["--reason", v["reason"]]], s.namespace),
     seen: async (s, v, stop) => {
@@ -120,10 +122,15 @@ export const actions: Action[] = [
     id: "reschedule", title: "Reschedule", right: "timers.reschedule", states: ["scheduled", "retrying", "accepted", "paused", "ended"],
     text: (s) => `When ${s.name} fires is replaced, and nothing else of it.`,
     done: (s) => `${s.name} has another schedule`,
-    fields: [{ name: "schedule", title: "Schedule", hint: "0 9 * * MON-FRI, @every 5m, or a time", required: true }, { name: "timezone", title: "Time zone", hint: "Europe/Stockholm; empty: UTC" }],
-    body: rescheduled,
+    fields: [{ name: "schedule", title: "Schedule", hint: "0 9 * * MON-FRI, @every 5m, 2027-02-01T06:00:00Z", required: true }, { name: "timezone", title: "Time zone", hint: "Europe/Stockholm; empty: UTC" }],
+    again: async (s) => {
+      const now = subjectOf(await get<Timer>(timer(s)));
+      if (encode(now.when) === encode(s.when)) return now; // it may have fired since
+      throw new Error(`When ${s.name} fires was changed in the meantime, to ${now.when?.schedule}. Close this and begin again.`);
+    },
+    body: (v, s) => ({ ...rescheduled(v, s), expected_revision: s.timer?.revision }),
     url: (s) => timer(s) + ":reschedule",
-    cli: (s, v) => command(["reschedule", s.name, v["schedule"] || "…"], [["--timezone", v["timezone"]]], s.namespace),
+    cli: (s, v) => reschedule(s.name, rescheduled(v, s), s.namespace, s.timer?.revision),
     seen: async (s, v, stop) => {
       if (!v["schedule"]) return undefined;
       const rule = rescheduled(v, s);

@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import { decode, encode } from "./json.ts";
 import type { Problem, Progress } from "./types.ts";
 
 /** Failed is an answer of the server that is an error, or the lack of an answer. */
@@ -48,7 +49,7 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
   let answer: Response;
   try {
     const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
-    if (body !== undefined) init.body = JSON.stringify(body);
+    if (body !== undefined) init.body = encode(body);
     if (stop) init.signal = stop;
     answer = await fetch(url, init);
   } catch (err) {
@@ -63,7 +64,7 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
     ahead.value = now - (began + Date.now()) / 2;
   }
   if (answer.ok) return answer;
-  const problem = await answer.json().catch(() => undefined) as Problem | undefined;
+  const problem = await answer.text().then((text) => decode<Problem>(text)).catch(() => undefined);
   if (answer.status === 401 && !url.startsWith("/v1/session")) onUnknown.call();
   throw new Failed(problem?.title ? problem : { title: answer.statusText || "Error", status: answer.status, code: "http_" + answer.status });
 }
@@ -72,7 +73,7 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
 export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal): Promise<T> {
   const answer = await send(method, url, body, stop, "application/json");
   const text = await answer.text();
-  return (text ? JSON.parse(text) : undefined) as T;
+  return text ? decode<T>(text) : (undefined as T);
 }
 
 export const get = <T>(url: string, stop?: AbortSignal): Promise<T> => call<T>("GET", url, undefined, stop);
@@ -87,7 +88,7 @@ export async function follow(url: string, body: unknown, each: (p: Progress) => 
     rest += value ?? "";
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line.trim()) each(last = JSON.parse(line) as Progress);
+    for (const line of lines) if (line.trim()) each(last = decode<Progress>(line));
     if (done && (last?.done || last?.problem)) return;
     if (done) throw new Error("the answer ended early" + (last?.job ? `: the change goes on as job ${last.job}` : ""));
   }

@@ -1,3 +1,4 @@
+import { encode, type Exact, type Json } from "./json.ts";
 import { session } from "./session.ts";
 import type { When } from "./types.ts";
 
@@ -21,22 +22,26 @@ export function command(words: string[], flags: [string, string | true | undefin
   return all.join(" ");
 }
 
-/** rule are the flags of all that decides about when something is due, but the schedule and its end. */
+/** rule are the flags of all that decides about when something is due, but the schedule. */
 const rule = (w: When): [string, string | undefined][] => {
   const list = (flag: string, values: string[] | undefined) => (values ?? []).map((v): [string, string] => [flag, v]);
   return [["--timezone", w.timezone], ...list("--also", w.also), ...list("--except", w.except), ["--dst", w.dst], ["--calendar-off", w.calendar?.off?.join(",")],
-    ["--calendar-only", w.calendar?.only?.join(",")], ["--calendar-shift", w.calendar?.shift], ["--start", w.start], ["--end", w.end]];
+    ["--calendar-only", w.calendar?.only?.join(",")], ["--calendar-shift", w.calendar?.shift], ["--start", w.start], ["--end", w.end], ["--ttl", w.ttl], ["--max-occurrences", w.max_occurrences?.toString()], ["--jitter", w.jitter]];
 };
 
 /** next is the command that prints the next times of a schedule with all that decides about them. */
 export const next = (w: When, ns: string, count?: string): string => command(["next", w.schedule ?? ""], [...rule(w), ["--count", count]], ns);
 
 /** Spec is what a timer is made of in the console. */
-export interface Spec extends When { name?: string; target: string; payload?: unknown; labels?: Record<string, string>; retry?: { attempts: number }; misfire?: string; overlap?: string; deadline?: string }
+export interface Spec extends When { name?: string; target: string; payload?: Json; labels?: Record<string, string>; retry?: { attempts: Json | string }; misfire?: string; overlap?: string; deadline?: string }
 
 /** create is the command that makes a timer. */
-export const create = (s: Spec, ns: string): string => command(["create", ...(s.name ? [s.name] : [])], [["-s", s.schedule], ...rule(s), ["-t", s.target], ["-p", s.payload === undefined ? undefined : JSON.stringify(s.payload)],
-  ...Object.entries(s.labels ?? {}).map(([k, v]): [string, string] => ["-l", k + "=" + v]), ["--retry-attempts", s.retry && String(s.retry.attempts)], ["--misfire", s.misfire], ["--overlap", s.overlap], ["--deadline", s.deadline]], ns);
+export const create = (s: Spec, ns: string): string => command(["create", ...(s.name ? [s.name] : [])], [["-s", s.schedule], ...rule(s), ["-t", s.target], ["-p", s.payload?.text],
+  ...Object.entries(s.labels ?? {}).map(([k, v]): [string, string] => ["-l", k + "=" + v]), ["--retry-attempts", s.retry?.attempts.toString()], ["--misfire", s.misfire], ["--overlap", s.overlap], ["--deadline", s.deadline]], ns);
+
+/** reschedule is the command that changes when a timer of a revision fires. */
+export const reschedule = (name: string, w: When, ns: string, revision: Exact | undefined): string =>
+  command(["reschedule", name, w.schedule || "…"], [...rule(w), ["--if-revision", revision?.toString()]], ns);
 
 /** firstTimer is the command that makes a timer where there is none. */
 export const firstTimer = (ns: string): string => command(["create", "hello"], [["-s", "@every 10s"], ["-t", "stream:hello"]], ns === "-" ? "" : ns);
@@ -47,6 +52,6 @@ export function curl(method: string, url: string, body?: unknown): string {
   if (method !== "GET") parts.push("-X " + method);
   parts.push("'" + location.origin + url.replaceAll("'", "%27") + "'");
   if (session.value?.access) parts.push('-H "authorization: Bearer $ROUSE_KEY"');
-  if (body !== undefined) parts.push("-H 'content-type: application/json' -d " + quote(JSON.stringify(body)));
+  if (body !== undefined) parts.push("-H 'content-type: application/json' -d " + quote(encode(body)));
   return parts.join(" ");
 }

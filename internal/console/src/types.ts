@@ -1,5 +1,7 @@
 // The forms of the API that the console reads. /openapi.yaml describes them in full.
 
+import type { Exact, Json } from "./json.ts";
+
 export interface Fault { field: string; value?: string; detail: string; cure?: string }
 export interface Problem { title: string; status: number; detail?: string; code: string; errors?: Fault[] }
 
@@ -13,11 +15,11 @@ export interface When {
 }
 
 export interface Timer extends When {
-  namespace: string; name: string; target: string; payload?: unknown; payload_base64?: string; content_type?: string;
+  namespace: string; name: string; target: string; payload?: Json; payload_base64?: string; content_type?: string;
   labels?: Record<string, string>; retry?: Record<string, unknown>; misfire?: string; overlap?: string; deadline?: string;
   priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number;
   expect?: { every?: string; grace?: string; notify?: string }; succeeded?: string; overdue?: string;
-  generation: number; revision: number; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
+  generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
   ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean;
@@ -67,7 +69,7 @@ export interface Target {
 export interface Finding { check: string; severity: string; node?: string; seen: string; cure?: string; doc: string }
 export interface Diagnosis { worst: string; findings: Finding[]; nodes: { id: string; error?: string }[] }
 export interface Calendar { namespace?: string; name: string; days?: { date: string; text?: string }[]; updated?: string }
-export interface Namespace { name: string; quotas?: Record<string, number | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
+export interface Namespace { name: string; quotas?: Record<string, Exact | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
 export interface Clock { now: string; ahead?: string; virtual: boolean; fired?: number }
 export interface Job {
   namespace: string; id: string; kind: string; action?: string; calendar?: string; filter?: { prefix?: string }; by?: string; state: string; problem?: Problem;

@@ -44,15 +44,48 @@ test("heat counts by the hour of the zone, and levels are 0 to 5", () => {
   assert.equal(east.cells[2]!.count, 7);
   const india = heat([{ at: day + 900e3, count: 1 }, { at: day + 1800e3, count: 4 }], day, 1, () => 5.5 * 3600e3); // 05:45 and 06:00
   assert.deepEqual([india.cells[5]!.count, india.cells[6]!.count], [1, 4]);
-  for (const [count, most] of [[0, 9], [1, 1], [1, 1e6], [1e6, 1e6], [1e3, 1e6]]) assert.ok(level(count!, most!) >= 0 && level(count!, most!) <= 5);
-  assert.equal(level(1e6, 1e6), 5);
-  assert.equal(level(0, 9), 0);
+});
+
+test("levels go from the least hour to the most, also where every hour has much", () => {
+  const hours = (f: (i: number) => number) => Array.from({ length: 24 }, (_, i) => f(i));
+  for (const base of [10, 1000, 1e6]) {
+    const loads = hours((i) => base + (i === 9 ? base / 2 : i === 10 ? base / 5 : 0)).map((count, i) => ({ at: i * 3600e3, count }));
+    assert.deepEqual(heat(loads, 0, 1, () => 0).cells.map((c) => c.level), hours((i) => (i === 9 ? 5 : i === 10 ? 2 : 1)), `a base load of ${base}`);
+  }
+  assert.deepEqual(heat([{ at: 1800e3, count: 1 }, { at: 3600e3, count: 1000 }, { at: 7200e3, count: 2000 }], 0, 1, () => 0).cells.slice(0, 3).map((c) => c.level), [1, 1, 5], "the rest of this hour is no scale");
+  assert.deepEqual([level(0, 1, 9), level(1, 1, 1), level(7, 7, 7), level(1, 1, 1e6), level(1e3, 1, 1e6), level(1e6, 1, 1e6)], [0, 1, 1, 1, 3, 5]);
+});
+
+test("a cell is from an instant to another: its count is that of its time where clocks change", () => {
+  const hour = 3600e3, cases: [string, number, (at: number) => number, number[]][] = [
+    ["Stockholm goes back", Date.UTC(2027, 9, 31), (at) => (at < Date.UTC(2027, 9, 31, 1) ? 2 : 1) * hour, [2, 8]],
+    ["Stockholm goes forward", Date.UTC(2027, 2, 28), (at) => (at < Date.UTC(2027, 2, 28, 1) ? 1 : 2) * hour, [2, 0]],
+    ["Lord Howe goes back", Date.UTC(2027, 3, 3, 14), (at) => (at < Date.UTC(2027, 3, 3, 15) ? 11 : 10.5) * hour, [1, 6]],
+    ["Lord Howe goes forward", Date.UTC(2027, 9, 2, 14), (at) => (at < Date.UTC(2027, 9, 2, 15, 30) ? 10.5 : 11) * hour, [2, 2]],
+    ["Beirut goes back at midnight", Date.UTC(2027, 9, 30, 12), (at) => (at < Date.UTC(2027, 9, 30, 21) ? 3 : 2) * hour, [23, 8]],
+    ["Troll goes back by two hours", Date.UTC(2027, 9, 31), (at) => (at < Date.UTC(2027, 9, 31, 1) ? 2 : 0) * hour, [2, 12]],
+  ];
+  for (const [what, from, offset, [column, quarters]] of cases) {
+    const loads = Array.from({ length: 4 * 96 }, (_, i) => ({ at: from - 24 * hour + i * 900e3, count: 1 }));
+    const { cells } = heat(loads, from, 2, offset);
+    cells.forEach((c, i) => {
+      assert.equal(c.count, loads.filter((l) => l.at >= c.from && l.at < c.until).length, `${what}: ${i} has what is listed`);
+      assert.equal(c.from, cells[i - 1]?.until ?? c.from, `${what}: cells follow each other`);
+      if (c.until > c.from) assert.equal(new Date(c.from + offset(c.from)).getUTCHours(), c.column === 2 && what.endsWith("hours") ? 2 : c.column, what);
+    });
+    assert.equal(cells[column!]!.count, quarters, what);
+    assert.equal(cells.reduce((a, c) => a + c.count, 0), (cells.at(-1)!.until - cells[0]!.from) / 900e3, what);
+  }
 });
 
 test("the levels of the legend are those of the cells, and numbers fit into them", () => {
-  for (const most of [1, 2, 9, 545, 5981, 1e6]) {
-    const { levels } = heat([{ at: 0, count: most }], 0, 1, () => 0);
-    levels.slice(1, -1).forEach((text, i) => assert.ok(level(Number(text.replace("+", "").replace("k", "e3")), most) >= i + 1, `${most}: ${text} is not of level ${i + 1}`));
+  for (const [least, most] of [[1, 1], [1, 2], [1, 9], [1, 545], [1, 5981], [1, 1e6], [1000, 1500], [1000, 1010], [7, 7]]) {
+    const { levels } = heat([{ at: 3600e3, count: least! }, { at: 7200e3, count: most! }], 0, 1, () => 0);
+    assert.equal(levels.length, most! > least! ? 6 : 2);
+    levels.slice(1, 5).forEach((text, i) => {
+      const n = Number(text.replace("+", "").replace("k", "e3").replace("M", "e6"));
+      assert.ok(n <= most! && level(n, least!, most!) >= i + 1, `${least} to ${most}: ${text} is not of level ${i + 1}`);
+    });
   }
   assert.deepEqual([0, 7, 999, 1000, 1234, 9960, 15_400, 999_999, 3_400_000].map(little), ["0", "7", "999", "1k", "1.2k", "10k", "15k", "1M", "3.4M"]);
 });

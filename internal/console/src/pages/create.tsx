@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { call, path } from "../api.ts";
 import { create, curl, type Spec } from "../cli.ts";
 import { useData } from "../data.ts";
+import { encode, Json, typed } from "../json.ts";
 import { go, timerLink } from "../route.ts";
 import type { Timer, When } from "../types.ts";
 import { Command, Problem, Time } from "../ui/bits.tsx";
@@ -13,16 +14,15 @@ type Inputs = typeof empty;
 
 /** specOf makes a timer of what was typed, or tells what is wrong with it. */
 function specOf(v: Inputs, when: When): Spec | string {
-  let payload: unknown;
   if (v.payload.trim()) {
-    try { payload = JSON.parse(v.payload); } catch { return "The payload is not JSON yet."; }
+    try { JSON.parse(v.payload); } catch { return "The payload is not JSON yet."; }
   }
   const labels = v.labels.split(",").map((l) => l.trim()).filter(Boolean).map((l) => l.split("="));
   if (labels.some((l) => l.length < 2)) return "Labels are name=value, with a comma between them.";
   return {
-    ...when, target: v.target.trim(), ...(v.name.trim() ? { name: v.name.trim() } : {}), ...(payload !== undefined ? { payload } : {}),
+    ...when, target: v.target.trim(), ...(v.name.trim() ? { name: v.name.trim() } : {}), ...(v.payload.trim() ? { payload: new Json(v.payload) } : {}),
     ...(labels.length ? { labels: Object.fromEntries(labels.map(([k, ...x]) => [k!.trim(), x.join("=").trim()])) } : {}),
-    ...(Number(v.attempts) > 0 ? { retry: { attempts: Number(v.attempts) } } : {}), ...(v.misfire ? { misfire: v.misfire } : {}), ...(v.overlap ? { overlap: v.overlap } : {}), ...(v.deadline ? { deadline: v.deadline.trim() } : {}),
+    ...(v.attempts.trim() ? { retry: { attempts: typed(v.attempts) } } : {}), ...(v.misfire ? { misfire: v.misfire } : {}), ...(v.overlap ? { overlap: v.overlap } : {}), ...(v.deadline ? { deadline: v.deadline.trim() } : {}),
   };
 }
 
@@ -36,7 +36,7 @@ export function Create({ ns, when }: { ns: string; when: When }) {
   const [v, put] = useState(empty);
   const [error, fail] = useState<Error>();
   const url = path`/v1/namespaces/${ns}/timers`, spec = specOf(v, when);
-  const seen = useData("check" + url + JSON.stringify(spec), async (stop) => {
+  const seen = useData("check" + url + encode(spec), async (stop) => {
     if (typeof spec === "string" || !spec.target) return undefined;
     await new Promise((done) => setTimeout(done, 300)); // the next key may come
     stop.throwIfAborted();

@@ -10,7 +10,7 @@ import { count, many, Page, Pending, Problem, Section } from "../ui/bits.tsx";
 import { Comings } from "../ui/lists.tsx";
 import { Create } from "./create.tsx";
 
-const examples: [string, string][] = [["0 9 * * MON-FRI", "weekdays at nine"], ["30 2 * * *", "daily, in the hour that clock changes skip"], ["0 9 L * *", "the last day of the month"], ["@every 90m", "every ninety minutes"], ["@after 1h", "once, in an hour"]];
+const examples: [string, string][] = [["0 9 * * MON-FRI", "weekdays at nine"], ["30 2 * * *", "daily, in the hour that clock changes skip"], ["quartz:0 0 9 L * ?", "the last day of the month"], ["@every 90m", "every ninety minutes"], ["@after 1h", "once, in an hour"]];
 
 interface Input { name: string; title: string; hint: string; list?: string[] }
 

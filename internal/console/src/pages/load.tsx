@@ -17,7 +17,10 @@ import { Terminal } from "../ui/terminal.tsx";
 const hour = 3600e3;
 
 /** gap reports whether clocks skip an hour. */
-const gap = (c: Cell) => c.count === 0 && Number(clock(c.from).slice(11, 13)) !== c.column;
+const gap = (c: Cell) => c.until === c.from;
+
+/** times is how often clocks show an hour, if that is not once. */
+const times = (c: Cell) => (c.until - c.from > hour ? " (clocks go back: this hour comes twice)" : "");
 
 const when = (at: number) => `${weekday(at)} ${clock(at).slice(5, 16)}`;
 
@@ -26,7 +29,7 @@ export function Load() {
   const ns = namespace.value, days = query.value.get("days") === "30" ? 30 : 7, prefix = query.value.get("prefix") ?? "";
   const filter = prefix ? { filter: { prefix } } : {};
   const now = Math.floor(serverNow() / hour) * hour;
-  const until = heat([], now, days, offset).cells.at(-1)!.from + hour; // the last row is whole
+  const until = heat([], now, days, offset).cells.at(-1)!.until; // the last row is whole
   const [part, tell] = useState<Sum>();
   const ask = { until: new Date(until).toISOString(), ...filter };
   const coming = useData(["load", ns, days, prefix].join(" "), (stop) => {
@@ -34,7 +37,7 @@ export function Load() {
     return forecast(ns, ask, stop, tell);
   }, false);
   const h = heat(coming.data?.loads ?? [], now, days, offset);
-  const at = Date.parse(query.value.get("at") ?? ""), open = h.cells.find((c) => c.from === at);
+  const at = Date.parse(query.value.get("at") ?? ""), open = h.cells.find((c) => c.from === at && !gap(c));
   const sum = h.cells.reduce((a, c) => a + c.count, 0), top = h.cells.find((c) => c.count === h.most && h.most > 0);
   const cli = command(["forecast"], [["--until", days === 30 ? "720h" : "168h"], ["--prefix", prefix]], ns);
   return (
@@ -74,9 +77,9 @@ function Map({ cells, rows, chosen }: { cells: Cell[]; rows: number; chosen: Cel
           <>
             <span class={"axis day" + (/^S/.test(weekday(cells[row * 24 + 12]!.from)) ? " off" : "")}>{weekday(cells[row * 24 + 12]!.from)} {clock(cells[row * 24 + 12]!.from).slice(5, 10)}</span>
             {cells.slice(row * 24, row * 24 + 24).map((c, i) => (
-              <button type="button" key={c.column} class={"cell l" + c.level + (gap(c) ? " gap" : "")} aria-pressed={chosen?.from === c.from} disabled={!c.count} {...rove.one(row * 24 + i)}
-                title={gap(c) ? "Clocks go forward: this hour does not exist" : `${when(c.from)}: ${count(c.count)} come due`} aria-label={`${clock(c.from).slice(0, 16)}, ${c.count} come due`}
-                onClick={() => set({ at: chosen?.from === c.from ? undefined : new Date(c.from).toISOString() })}>{c.count > 0 && <span aria-hidden="true">{little(c.count)}</span>}</button>
+              <button type="button" key={c.column} class={"cell l" + c.level + (gap(c) ? " gap" : "")} aria-pressed={chosen === c} disabled={!c.count} {...rove.one(row * 24 + i)}
+                title={gap(c) ? "Clocks go forward: this hour does not exist" : `${when(c.from)}: ${count(c.count)} come due${times(c)}`} aria-label={`${clock(c.from).slice(0, 16)}, ${c.count} come due`}
+                onClick={() => set({ at: chosen === c ? undefined : new Date(c.from).toISOString() })}>{c.count > 0 && <span aria-hidden="true">{little(c.count)}</span>}</button>
             ))}
           </>
         ))}
@@ -114,12 +117,12 @@ function Parts({ ns, from, until, filter, prefix, title }: { ns: string; from: n
 
 /** Hour is what fires in an hour. */
 function Hour({ ns, of: c, filter, prefix }: { ns: string; of: Cell; filter: object; prefix: string }) {
-  const from = c.from, until = new Date(from + hour).toISOString(), begins = new Date(from).toISOString(), past = from < serverNow();
+  const from = c.from, until = new Date(c.until).toISOString(), begins = new Date(from).toISOString(), past = from < serverNow();
   const url = path`/v1/namespaces/${ns}/timers` + ":simulate", body = { ...(past ? {} : { from: begins }), until, limit: 500, ...filter };
   const fires = useData(["hour", ns, from, prefix].join(" "), (stop) => call<Simulated>("POST", url, body, stop), false);
   return (
     <>
-      <Parts ns={ns} from={from} until={from + hour} filter={filter} prefix={prefix} title={`${when(from)} – ${clock(from + hour).slice(11, 16)}: ${many(c.count, "occurrence")}`} />
+      <Parts ns={ns} from={from} until={c.until} filter={filter} prefix={prefix} title={`${when(from)} – ${clock(c.until).slice(11, 16)}: ${many(c.count, "occurrence")}${times(c)}`} />
       <Section title="One by one" aside={<><a href={link("/timers", { due_from: begins, due_until: until })}>timers that are due then</a><button type="button" class="small" onClick={() => set({ at: undefined })}>Close</button></>}>
         {fires.error && <Problem error={fires.error} />}
         {!fires.data && !fires.error && <Pending rows={12} />}

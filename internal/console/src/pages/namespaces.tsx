@@ -7,7 +7,7 @@ import { count, Empty, many, Page, Pending, Problem } from "../ui/bits.tsx";
 import { Bulk, pauseAll, resumeAll, type Change } from "../ui/bulk.tsx";
 import { Table } from "../ui/table.tsx";
 
-const quota = (n: Namespace) => Object.entries(n.quotas ?? {}).map(([k, v]) => `${k.replaceAll("_", " ")} ${typeof v === "number" ? count(v) : v}`).join(", ");
+const quota = (n: Namespace) => Object.entries(n.quotas ?? {}).map(([k, v]) => `${k.replaceAll("_", " ")} ${typeof v === "string" ? v : count(v)}`).join(", ");
 
 const states = ["scheduled", "retrying", "paused", "dead"] as const;
 

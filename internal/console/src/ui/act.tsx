@@ -21,8 +21,19 @@ function ready(a: Action, v: Values): Values {
 /** fits reports whether timers of a state have an action. */
 export const fits = (a: Action, state: string | undefined): boolean => !a.states || !state || a.states.includes(state);
 
+/** tries is how often an action on a revision is tried: a timer may fire while it is done. */
+const tries = 5;
+
 async function perform(a: Action, s: Subject, v: Values): Promise<void> {
-  await call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), s));
+  for (let left = tries; ; left--) {
+    const now = await a.again?.(s) ?? s;
+    try {
+      await call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now));
+      break;
+    } catch (err) {
+      if (!a.again || left <= 1 || !(err instanceof Failed) || err.problem.code !== "conflict") throw err;
+    }
+  }
   const back = actions.find((o) => o.id === a.undo);
   tell(a.done(s), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s) } : {});
   refresh();
@@ -40,7 +51,8 @@ async function quick(a: Action, s: Subject): Promise<void> {
 }
 
 /** Act is the dialog of an action: what will happen, what it needs, and the same as a command. Nothing happens before the button. */
-export function Act({ action, subject, close, done }: { action: Action; subject: Subject; close: () => void; done?: (() => void) | undefined }) {
+export function Act({ action, subject: given, close, done }: { action: Action; subject: Subject; close: () => void; done?: (() => void) | undefined }) {
+  const [subject] = useState(given); // the view reads again, and what is seen here must not change
   const now = subject.timer as unknown as Values | undefined;
   const [v, put] = useState<Values>(Object.fromEntries((action.fields ?? []).map((f) => [f.name, f.value ?? (action.id === "reschedule" ? now?.[f.name] ?? "" : "")])));
   const [error, fail] = useState<Error>();

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Failed } from "../api.ts";
+import { Json, type Exact } from "../json.ts";
 import { away, browserZone, clock, coarse, now, stamp, weekday, zone } from "../time.ts";
 
 /** Time shows an instant, with its other forms in the title. In lists of what comes it has its weekday. */
@@ -140,7 +141,7 @@ export function Facts({ list }: { list: [string, ComponentChildren][] }) {
 export const zoneName = () => zone.value || browserZone;
 
 /** count writes a number with a narrow space between thousands, at which no line breaks. */
-export const count = (n: number | undefined): string => (n ?? 0).toLocaleString("en-US").replaceAll(",", "\u202f");
+export const count = (n: Exact | undefined): string => (n instanceof Json ? n.text.replace(/\B(?=(\d{3})+$)/g, ",") : (n ?? 0).toLocaleString("en-US")).replaceAll(",", "\u202f");
 
 /** of writes a number with what it counts. */
 export const many = (n: number | undefined, one: string, more = one + "s"): string => count(n) + "\u00a0" + (n === 1 ? one : more);

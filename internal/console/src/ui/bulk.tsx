@@ -3,6 +3,7 @@ import { until, when, type Field, type Values } from "../actions.ts";
 import { call, follow, get, path, withQuery } from "../api.ts";
 import { command, curl } from "../cli.ts";
 import { refresh } from "../data.ts";
+import { typed } from "../json.ts";
 import { can } from "../session.ts";
 import { serverNow, span } from "../time.ts";
 import type { Progress } from "../types.ts";
@@ -57,7 +58,7 @@ export function Bulk({ ns, filter, change, close }: Props) {
   const body = (test: boolean) => ({
     filter, action: change.action, ...(test ? { dry_run: true } : {}), ...(change.error ? { error_contains: change.error } : {}),
     ...(v["reason"] ? { reason: v["reason"] } : {}), ...(v["until"] ? { until: when(v["until"], serverNow()) } : {}),
-    ...(v["per_second"] && !test ? { per_second: Number(v["per_second"]) } : {}),
+    ...(v["per_second"] && !test ? { per_second: typed(v["per_second"]) } : {}),
   });
   useEffect(() => {
     const stop = new AbortController();

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { pretty } from "../json.ts";
 import type { Timer } from "../types.ts";
 
 const most = 20000;
@@ -7,7 +8,7 @@ const most = 20000;
 export function Payload({ of: t }: { of: Timer }) {
   const [whole, put] = useState(false);
   if (t.redacted) return <p class="dim">Payload and headers are hidden: your credentials do not have the right <code>reveal</code>.</p>;
-  const text = t.payload !== undefined ? JSON.stringify(t.payload, null, 2) : t.payload_base64;
+  const text = t.payload ? pretty(t.payload) : t.payload_base64;
   if (text === undefined) return null;
   return (
     <details open={text.length < 2000} class="payload">
