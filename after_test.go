@@ -340,6 +340,18 @@ func TestFireIDIsStableAndItsOwn(t *testing.T) {
 	}
 }
 
+func TestRevisionsOfAStoreBeginWhereNoOthersDo(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	if a, b := FirstRevision(now), FirstRevision(now); a == b || min(a, b) < uint64(now.UnixMicro()) {
+		t.Errorf("two stores that are made at %d begin at %d and %d", now.UnixMicro(), a, b)
+	}
+	for _, wrong := range []time.Time{{}, time.Unix(0, 0), now.AddDate(5000, 0, 0)} {
+		if first := FirstRevision(wrong); first == 0 || first > 1<<53-1<<51 {
+			t.Errorf("at %v they begin at %d", wrong, first)
+		}
+	}
+}
+
 // TestEveryOccurrenceEndsExactlyOnce drives a timer and the rows next to it with random policies, outcomes,
 // pauses, runs, skips and delays, and checks that the records tile its occurrences: none without a record,
 // none with two.

@@ -1,9 +1,11 @@
 package rouse
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"time"
 )
 
 const (
@@ -16,7 +18,7 @@ var fireIDEncoding = base32.NewEncoding(fireIDDigits).WithPadding(base32.NoPaddi
 // FireID returns the id of an occurrence's fire: 26 characters, the first 130 bits of a SHA-256 over
 // namespace, name, generation and due time, and over whether it was asked for by run. Nothing else is in it,
 // no attempt and no node, so every attempt from anywhere carries the same id; a generation is never used
-// again, so no two occurrences share one.
+// again, and those of another installation are others (FirstRevision), so no two occurrences share one.
 func FireID(namespace, name string, generation uint64, due Instant, manual bool) string {
 	buf := make([]byte, 0, 192)
 	buf = binary.AppendUvarint(buf, uint64(len(namespace)))
@@ -32,4 +34,19 @@ func FireID(namespace, name string, generation uint64, due Instant, manual bool)
 	var out [28]byte
 	fireIDEncoding.Encode(out[:], sum[:17])
 	return string(out[:fireIDLength])
+}
+
+// firstSpread is the range of first revisions at one time: twelve days of microseconds.
+const firstSpread = 1 << 40
+
+// FirstRevision returns the revision above which those of a new store begin. A timer's generation is the
+// revision of a write, so the fire ids of two installations differ although each has the same timers: both
+// may send to one receiver, which drops fire ids that it knows. It is the time in microseconds, so that
+// fencing tokens grow where a store follows one that was lost, plus a random number, as stores are made at
+// the same time, and machines without a clock begin at the same one. It leaves half of the integers that JSON
+// numbers and Redis represent exactly.
+func FirstRevision(now time.Time) uint64 {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return uint64(min(max(now.UnixMicro(), 0), 1<<52)) + binary.BigEndian.Uint64(random[:])%firstSpread
 }

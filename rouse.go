@@ -72,7 +72,7 @@ type Row struct {
 	Criticality uint8
 
 	Visible    Instant // when it next needs attention; Never when it needs none
-	Revision   uint64  // of this version of the row; given by the store, grows with every write to the store
+	Revision   uint64  // of this version of the row; given by the store from FirstRevision on, grows with every write to it
 	Generation uint64  // of the timer: the revision of the write that created or replaced it
 	Due        Instant
 	Labels     map[string]string
@@ -170,7 +170,7 @@ func (p *Partial) Error() string { return "a part of the store does not answer: 
 // Unwrap returns why the part does not answer.
 func (p *Partial) Unwrap() error { return p.Err }
 
-// AnyRevision and NoRow are values of Change.If in addition to real revisions, which start at 1.
+// AnyRevision and NoRow are values of Change.If in addition to real revisions, which begin at FirstRevision.
 const (
 	NoRow       uint64 = 0         // the change applies only if there is no row
 	AnyRevision uint64 = 1<<64 - 1 // the change applies whatever is there

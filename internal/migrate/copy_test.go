@@ -185,6 +185,7 @@ func TestCriticalityComesFromTheTimer(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	fresh := func(t *testing.T) (from, to rouse.Store) {
 		from, to = open(t, "mem"), open(t, "mem")
+		raise(t, from, beyondFirst)
 		fill(t, from)
 		return from, to
 	}
@@ -218,10 +219,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"another source", func(t *testing.T) (from, to rouse.Store) {
 			_, to = begun(t)
 			from = open(t, "mem")
-			late := row("test", "t0", "", rouse.StateScheduled)
-			for range 5000 {
-				put(t, from, late) // its revisions are not lower
-			}
+			raise(t, from, 2*beyondFirst) // its revisions are not lower
+			put(t, from, row("test", "t0", "", rouse.StateScheduled))
 			return from, to
 		}, "has nothing in common with what was copied"},
 		{"an older source", func(t *testing.T) (from, to rouse.Store) {
@@ -358,11 +357,32 @@ func (s *listed) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 // the source.
 func TestTokensHaveToGrow(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "mem")
+	raise(t, from, beyondFirst)
+	raise(t, to, beyondFirst)
 	put(t, from, row("test", "a", "", rouse.StateScheduled), row("test", "b", "", rouse.StateScheduled))
 	rows := rowsOf(t, from)
 	put(t, to, rows[1], rows[0])
 	r, err := migrate.Verify(t.Context(), from, to, migrate.Options{})
-	if err != nil || r.Different != 1 || !strings.Contains(r.Differences[0], `"b" of namespace "test" has revision 1, not one above 2`) {
+	if err != nil || r.Different != 1 || !strings.Contains(r.Differences[0], `"b" of namespace "test" has revision 5000000000000001, not one above 5000000000000002`) {
+		t.Fatalf("%+v %v", r, err)
+	}
+}
+
+// TestOccurrencesOfAnotherStoreAreCopied: an imported occurrence has the generation that it had there, which
+// may be above all of the source and of the target.
+func TestOccurrencesOfAnotherStoreAreCopied(t *testing.T) {
+	from, to := open(t, "mem"), open(t, "mem")
+	imported := row("test", "a", "fire", rouse.StateFiring)
+	imported.Generation = 2 * beyondFirst
+	put(t, from, imported, row("test", "b", "", rouse.StateScheduled))
+	for range 2 {
+		if _, err := migrate.Copy(t.Context(), from, to, migrate.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, from, imported) // it has changed
+	}
+	remove(t, from, imported.Key)
+	if r, err := migrate.Copy(t.Context(), from, to, migrate.Options{Final: true}); err != nil || !r.Finished || len(rowsOf(t, to)) != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
 }

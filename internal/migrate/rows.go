@@ -113,8 +113,9 @@ func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 	k, change := rouse.Key{}, rouse.Change{If: rouse.NoRow}
 	if have != nil {
 		k, change.If = have.Key, have.Revision
-		// A generation above the floor was given by the target itself.
-		if !c.looking && c.marker.Floor != 0 && have.Generation > c.marker.Floor {
+		// A generation above the floor was given by the target itself. That of an occurrence can be of the
+		// store that it was imported from.
+		if !c.looking && c.marker.Floor != 0 && k.Fire == "" && have.Generation > c.marker.Floor {
 			return c.served(k)
 		}
 	}

@@ -95,6 +95,16 @@ func put(t testing.TB, s rouse.Store, rows ...rouse.Row) {
 	apply(t, s, changes...)
 }
 
+// beyondFirst is higher than where the revisions of a store begin.
+const beyondFirst = 5_000_000_000_000_000
+
+func raise(t testing.TB, s rouse.Store, to uint64) {
+	t.Helper()
+	if err := s.(rouse.Raiser).Raise(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func remove(t testing.TB, s rouse.Store, k rouse.Key) {
 	t.Helper()
 	apply(t, s, rouse.Change{Key: k, If: rouse.AnyRevision})

@@ -43,7 +43,7 @@ func New() *Store { return NewWithClock(time.Now) }
 // NewWithClock returns an empty store that uses the given clock, which must be safe for concurrent use.
 func NewWithClock(clock func() time.Time) *Store {
 	return &Store{rows: map[rouse.Key]rouse.Row{}, leases: map[string]rouse.Lease{}, members: map[*attendance]struct{}{},
-		clock: clock}
+		clock: clock, revision: rouse.FirstRevision(time.Now())}
 }
 
 // Now returns the store's clock.

@@ -223,8 +223,8 @@ func (s *Store) load(must uint64) (have uint64, err error) {
 	} else if err := s.db.Set(asideKey, nil, lsm.Sync); err != nil { // it is empty
 		return 0, err
 	}
-	if top := max(have, must); top != 0 {
-		s.last = top + revisionGap
+	if s.last = max(have, must) + revisionGap; s.last == revisionGap { // it is new
+		s.last = rouse.FirstRevision(time.Now())
 	}
 	s.counts.init(s.db)
 	s.hours, err = loadHours(s.db)

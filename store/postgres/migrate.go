@@ -280,6 +280,9 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 		m := steps[have.version]
 		text = `CREATE TABLE IF NOT EXISTS ` + at + ` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
 		mark = fmt.Sprintf(`INSERT INTO %s (version, compatible) VALUES (%d, %d)`, at, m.version, m.compatible)
+		if have.version == 0 {
+			mark += fmt.Sprintf(`; SELECT %s.raise(%d)`, quote(o.Schema), rouse.FirstRevision(time.Now()))
+		}
 		if err := makeSchema(ctx, on, o); err != nil {
 			return false, err
 		}

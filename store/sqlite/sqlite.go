@@ -131,7 +131,9 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if err = s.writer.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'revision'`).Scan(&have); err != nil {
 		return nil, err
 	}
-	s.last = have + revisionGap
+	if s.last = have + revisionGap; have == 0 { // it is new
+		s.last = rouse.FirstRevision(time.Now())
+	}
 	if err = s.openWitness(o, have); err != nil {
 		return nil, err
 	}

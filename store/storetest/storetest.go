@@ -33,6 +33,22 @@ func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
 			c.run(&bench{T: t, Store: s})
 		})
 	}
+	t.Run("two stores give other revisions, and so other fire ids, for the same writes", func(t *testing.T) {
+		var first [2]uint64
+		for i := range first {
+			b := &bench{T: t, Store: open(t)}
+			first[i] = b.create(row("a", 0))[0].Revision
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			if first[i] < 1<<40 || first[i] > 1<<53 {
+				t.Errorf("the first revision is %d", first[i])
+			}
+		}
+		if first[0] == first[1] {
+			t.Errorf("both have revision %d", first[0])
+		}
+	})
 }
 
 // sentence is one statement of the contract with its test.

@@ -83,9 +83,10 @@ type ReminderServiceClient interface {
 	// step, and never while it is being executed. Earlier ids go on to name it. Repeating a call is harmless: what is in a bucket of
 	// the caller already stays, with the id that it has.
 	//
-	// A call that is OK has moved all. One that could not move some is an error, with the code of one of them, UNAVAILABLE or ABORTED before
-	// others; it has moved the rest. The status then has a SubscribeReminderResponse as a detail, with results of those that could not be
-	// moved and nothing else, as many as have room.
+	// A call that is OK has moved all, but ids of no reminder of the app: those are empty in the answer, and need no repetition. One that could
+	// not move some others, or found no reminder at all, is an error, with the code of one of them, UNAVAILABLE or ABORTED before others; it has
+	// moved the rest, and the answer to a repetition has their ids. The status then has a SubscribeReminderResponse as a detail, with results of
+	// those that could not be moved and nothing else, as many as have room.
 	SubscribeReminder(ctx context.Context, in *SubscribeReminderRequest, opts ...grpc.CallOption) (*SubscribeReminderResponse, error)
 	// DescribeTable tells what the instance knows: for people and their tools.
 	DescribeTable(ctx context.Context, in *DescribeTableRequest, opts ...grpc.CallOption) (*DescribeTableResponse, error)
@@ -200,9 +201,10 @@ type ReminderServiceServer interface {
 	// step, and never while it is being executed. Earlier ids go on to name it. Repeating a call is harmless: what is in a bucket of
 	// the caller already stays, with the id that it has.
 	//
-	// A call that is OK has moved all. One that could not move some is an error, with the code of one of them, UNAVAILABLE or ABORTED before
-	// others; it has moved the rest. The status then has a SubscribeReminderResponse as a detail, with results of those that could not be
-	// moved and nothing else, as many as have room.
+	// A call that is OK has moved all, but ids of no reminder of the app: those are empty in the answer, and need no repetition. One that could
+	// not move some others, or found no reminder at all, is an error, with the code of one of them, UNAVAILABLE or ABORTED before others; it has
+	// moved the rest, and the answer to a repetition has their ids. The status then has a SubscribeReminderResponse as a detail, with results of
+	// those that could not be moved and nothing else, as many as have room.
 	SubscribeReminder(context.Context, *SubscribeReminderRequest) (*SubscribeReminderResponse, error)
 	// DescribeTable tells what the instance knows: for people and their tools.
 	DescribeTable(context.Context, *DescribeTableRequest) (*DescribeTableResponse, error)

@@ -111,17 +111,21 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 const maxUnmoved = 4 << 10
 
 // unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
-// them, preferably of one that a retry may help.
+// them, preferably of one that a retry may help. Ids of no reminder are no error if others have moved: their
+// new ids are in the answer alone, and another call could not move more.
 func unmoved(results []*reminderv1.SubscribeReminderResult) error {
 	var first *reminderv1.SubscribeReminderResult
 	detail := &reminderv1.SubscribeReminderResponse{}
-	failed := 0
+	failed, unknown := 0, 0
 	for _, r := range results {
 		code := codes.Code(r.Code)
 		if code == codes.OK {
 			continue
 		}
 		failed++
+		if code == codes.NotFound || code == codes.InvalidArgument {
+			unknown++
+		}
 		if again := code == codes.Unavailable || code == codes.Aborted; first == nil || again && codes.Code(first.Code) != codes.Unavailable && codes.Code(first.Code) != codes.Aborted {
 			first = r
 		}
@@ -130,7 +134,7 @@ func unmoved(results []*reminderv1.SubscribeReminderResult) error {
 			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1], detail.Results[:len(detail.Results)-1]
 		}
 	}
-	if first == nil {
+	if first == nil || unknown == failed && failed < len(results) {
 		return nil
 	}
 	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed, len(results), first.Asked, first.Error))

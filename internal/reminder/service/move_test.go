@@ -124,7 +124,7 @@ func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 
 	a := makes()
 	at.set(map[string][]string{a: {far.address}}, nil)
-	moving := moves(a)
+	moving := moves(a, "no id")
 	if r := <-far.asked; !slices.Equal(r.Names, []string{a}) {
 		t.Errorf("it is asked to hold %q", r.Names)
 	}

@@ -308,12 +308,24 @@ func TestSubscribe(t *testing.T) {
 	}
 	a := h.make(t, one, &reminderv1.Reminder{ReminderName: "a", Schedule: "100ms"}).ReminderId
 	b := h.make(t, two, &reminderv1.Reminder{ReminderName: "b", InitialDelay: "1h"}).ReminderId
-	// A call is OK if it has moved all reminders. If not, its error contains those that it could not move;
-	// the others have moved.
+	// Ids of no reminder are empty in the answer, which has the ids that the others have now.
 	const none = "reminder||A||77||abcdefgh"
 	res, err := ask(two, a, b, a, "no id", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{res.ReminderId[0], b, res.ReminderId[0], "", ""}; res.ReminderId[0] == a || !slices.Equal(res.ReminderId, want) {
+		t.Errorf("the ids are %q, want %q", res.ReminderId, want)
+	}
+	for i, want := range []codes.Code{codes.OK, codes.OK, codes.OK, codes.InvalidArgument, codes.NotFound} {
+		if got := codes.Code(res.Results[i].Code); got != want || (want == codes.OK) != (res.Results[i].Error == "") {
+			t.Errorf("the result of %q is %v", res.Results[i].Asked, res.Results[i])
+		}
+	}
+	// If no reminder can be moved, the call fails, and its error names the ids.
+	res, err = ask(two, "no id", none)
 	if res != nil || status.Code(err) != codes.InvalidArgument {
-		t.Fatalf("it answers %v, %v, although it could not move all", res, err)
+		t.Fatalf("it answers %v, %v, although there is none of them", res, err)
 	}
 	got := map[string]codes.Code{}
 	for _, d := range status.Convert(err).Details() {
