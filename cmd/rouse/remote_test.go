@@ -13,7 +13,8 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// TestCommandsWaitForAServerThatIsStarting: also those that the client does not repeat otherwise, and streams.
+// TestCommandsWaitForAServerThatIsStarting: also those that the client does not repeat otherwise, and
+// streams.
 func TestCommandsWaitForAServerThatIsStarting(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -127,7 +127,8 @@ func relative(t rouse.Instant, now time.Time) string {
 	return roughly(d) + " ago"
 }
 
-// dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends before.
+// dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends
+// before.
 func dueIn(t *rouse.Timer, now time.Time) string {
 	switch {
 	case !t.Paused || t.Until != 0 && t.Due >= t.Until:
