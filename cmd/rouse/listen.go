@@ -172,8 +172,9 @@ func (r *reception) secretsOf(namespace string, again bool) []string {
 	return list
 }
 
-// now returns the time by which lags count: this machine's, but the server's if its clock can be moved. That one
-// stands still until the callback is answered. A server that does not answer is assumed to use the real time.
+// now returns the time by which lags count: this machine's, but the server's if its clock can be moved. That
+// one stands still until the callback is answered. A server that does not answer is assumed to use the real
+// time.
 func (r *reception) now(arrived time.Time) time.Time {
 	r.keys.mu.Lock() // the server is asked by one at a time
 	defer r.keys.mu.Unlock()

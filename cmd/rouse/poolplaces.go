@@ -133,8 +133,8 @@ func firstOf(field string) string {
 	return first
 }
 
-// strict refuses values of another kind than their settings, and numbers and durations that decoding would change: a
-// fraction instead of a whole number, and a zero, which would mean the default.
+// strict refuses values of another kind than their settings, and numbers and durations that decoding would
+// change: a fraction instead of a whole number, and a zero, which would mean the default.
 func (p *placed) strict() error {
 	if p.err != nil {
 		return p.err

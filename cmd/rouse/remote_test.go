@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -51,6 +53,24 @@ func TestCommandsWaitForAServerThatIsStarting(t *testing.T) {
 		}
 		for len(left) > 0 {
 			<-left
+		}
+	}
+}
+
+// TestAnAnswerIsNotAskedForAServer: whether a server is running is asked only if none has answered.
+func TestAnAnswerIsNotAskedForAServer(t *testing.T) {
+	a := &app{dialled: "127.0.0.1:7411"}
+	for _, c := range []struct {
+		err   error
+		lines int
+	}{
+		{rousev1.StatusToError(rousev1.ErrorToStatus(&rouse.StoreError{Err: errors.New("refused")})), 1},
+		{rousev1.StatusToError(rousev1.ErrorToStatus(rousev1.ErrStarting)), 1},
+		{rousev1.StatusToError(status.New(codes.Unavailable, "connection refused")), 2},
+		{rousev1.StatusToError(status.New(codes.Unimplemented, "unknown service rouse.v1.Timers")), 2},
+	} {
+		if lines := a.explain(c.err); len(lines) != c.lines {
+			t.Errorf("%v: %q", c.err, lines)
 		}
 	}
 }
