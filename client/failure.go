@@ -11,7 +11,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Permanent returns err as one that no further attempt can fix: the fire becomes a dead letter at once.
+// Permanent returns err as one that no further attempt can fix: the fire becomes a dead letter at once, and a
+// call in which an interceptor of Options.Dial returns it is not retried.
 func Permanent(err error) error { return &permanent{err} }
 
 type permanent struct{ err error }

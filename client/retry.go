@@ -37,13 +37,14 @@ func keyed(ctx context.Context) bool {
 	return len(md.Get(keyHeader)) > 0
 }
 
-// once makes a call without retries, unless it has an Idempotency-Key.
+// once makes a call that is not safe to repeat: without an Idempotency-Key it is retried only if the service
+// has not begun it.
 func once[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
+	worth := notBegun
 	if keyed(ctx) {
-		return again(ctx, c.opts.Patience, func(bool) (T, error) { return call(ctx) })
+		worth = passing
 	}
-	v, err := call(ctx)
-	return v, translate(err)
+	return retry(ctx, c.opts.Patience, worth, func(bool) (T, error) { return call(ctx) })
 }
 
 // onlyOnce makes a call that changes something more each time. It is retried with an Idempotency-Key, so that
@@ -58,6 +59,11 @@ func onlyOnce[T any](ctx context.Context, c *Client, call func(ctx context.Conte
 // again makes an idempotent call, and retries it until the patience is over. It passes to call whether an
 // earlier try may have succeeded.
 func again[T any](ctx context.Context, patience time.Duration, call func(unsure bool) (T, error)) (T, error) {
+	return retry(ctx, patience, passing, call)
+}
+
+// retry makes a call until it succeeds, its error is not worth another try, or the patience is over.
+func retry[T any](ctx context.Context, patience time.Duration, worth func(error) bool, call func(unsure bool) (T, error)) (T, error) {
 	end := time.Now().Add(patience)
 	unsure := false
 	for b := backoff.New(50*time.Millisecond, 5*time.Second); ; {
@@ -66,25 +72,36 @@ func again[T any](ctx context.Context, patience time.Duration, call func(unsure 
 			return v, nil
 		}
 		err = translate(err)
-		wait, worth := waitAfter(err, b)
-		if !worth || time.Now().Add(wait).After(end) || !backoff.Sleep(ctx, wait) {
+		if !worth(err) {
 			return v, err
 		}
-		unsure = unsure || !errors.Is(err, rouse.ErrOverloaded)
+		wait := waitAfter(err, b)
+		if time.Now().Add(wait).After(end) || !backoff.Sleep(ctx, wait) {
+			return v, err
+		}
+		unsure = unsure || !errors.Is(err, rouse.ErrOverloaded) && !notBegun(err)
 	}
 }
 
-// waitAfter returns how long to wait after an error, and whether it is worth it.
-func waitAfter(err error, b *backoff.Backoff) (time.Duration, bool) {
-	if !errors.Is(err, rouse.ErrUnavailable) && !errors.Is(err, rouse.ErrOverloaded) && !errors.Is(err, rouse.ErrClosed) {
-		return 0, false
+// passing reports whether an error may be gone at the next try.
+func passing(err error) bool {
+	if errors.As(err, new(*permanent)) { // an interceptor has decided
+		return false
 	}
+	return errors.Is(err, rouse.ErrUnavailable) || errors.Is(err, rouse.ErrOverloaded) || errors.Is(err, rouse.ErrClosed)
+}
+
+// notBegun reports whether an error means that the service was not ready, and has begun nothing.
+func notBegun(err error) bool { return errors.Is(err, rousev1.ErrStarting) }
+
+// waitAfter returns how long to wait after an error: the backoff, or longer if the service asks for it.
+func waitAfter(err error, b *backoff.Backoff) time.Duration {
 	wait := b.Next()
 	var told *rouse.RetryAfter
 	if errors.As(err, &told) {
 		wait = max(wait, told.After)
 	}
-	return wait, true
+	return wait
 }
 
 // translate turns an error of gRPC into one of package rouse.

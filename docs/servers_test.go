@@ -28,9 +28,9 @@ const (
 // buildsExample are commands of the pages that need rouse's sources.
 var buildsExample = regexp.MustCompile(`(?m)^go build -o bin/(\w+) \./examples/\w+$`)
 
-// taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that
-// belongs to the role rouse, an empty Redis, and a RabbitMQ with its management plugin, and returns pairs of
-// the address in the page and the actual one.
+// taken starts what the commands of a page take for granted, a PostgreSQL, with the database rouse that
+// belongs to the role rouse unless they create it, an empty Redis, and a RabbitMQ with its management plugin,
+// and returns pairs of the address in the page and the actual one.
 func taken(t *testing.T, list []block) (places []string) {
 	t.Helper()
 	name := func(what string) bool {
@@ -38,19 +38,10 @@ func taken(t *testing.T, list []block) (places []string) {
 	}
 	if name(postgresPlace) {
 		s := servers.StartPostgres(t)
-		on, err := pgx.Connect(t.Context(), s.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, sql := range []string{`CREATE ROLE rouse LOGIN`, `CREATE DATABASE rouse OWNER rouse ENCODING 'UTF8' TEMPLATE template0`} {
-			if _, err := on.Exec(t.Context(), sql); err != nil {
-				t.Fatalf("%s: %v", sql, err)
-			}
-		}
-		if err := on.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		places = append(places, postgresPlace, s.Addr())
+		if !name("CREATE DATABASE rouse ") {
+			createDatabase(t, s.URL())
+		}
 	}
 	if name(redisPlace) {
 		places = append(places, redisPlace, servers.StartRedis(t).Addr())
@@ -77,4 +68,21 @@ func taken(t *testing.T, list []block) (places []string) {
 		}
 	}
 	return places
+}
+
+// createDatabase creates the database that pages take for granted.
+func createDatabase(t *testing.T, url string) {
+	t.Helper()
+	on, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{`CREATE ROLE rouse LOGIN`, `CREATE DATABASE rouse OWNER rouse ENCODING 'UTF8' TEMPLATE template0`} {
+		if _, err := on.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	if err := on.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

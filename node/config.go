@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -311,18 +312,26 @@ func (c *Config) secretFile() string {
 func (c *Config) listen() (api, admin net.Listener, err error) {
 	if c.Listen != "" && c.Has("api") {
 		if api, err = net.Listen("tcp", c.Listen); err != nil {
-			return nil, nil, fmt.Errorf("listen for the API: %w", err)
+			return nil, nil, fmt.Errorf("listen for the API: %w", otherAddress("listen", err))
 		}
 	}
 	if c.Admin == "" {
 		return api, nil, nil
 	}
 	if admin, err = net.Listen("tcp", c.Admin); err != nil {
-		err = fmt.Errorf("listen for metrics and health: %w", err)
+		err = fmt.Errorf("listen for metrics and health: %w", otherAddress("admin", err))
 		if api != nil {
 			err = errors.Join(err, api.Close())
 		}
 		return nil, nil, err
 	}
 	return api, admin, nil
+}
+
+// otherAddress adds the cure to the error of an address that is in use.
+func otherAddress(setting string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; stop the server that listens there, or give another address with %s", err, setting)
+	}
+	return err
 }

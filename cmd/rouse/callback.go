@@ -101,10 +101,10 @@ func (c *callback) carry(data []byte) {
 	}
 }
 
-// lag computes how late the callback came, by this machine's clock.
-func (c *callback) lag(arrived time.Time) {
+// lag computes how late the callback came.
+func (c *callback) lag(now time.Time) {
 	if due, err := rouse.ParseInstant(c.Due); err == nil {
-		ms := arrived.Sub(due.Time()).Milliseconds()
+		ms := now.Sub(due.Time()).Milliseconds()
 		c.LagMS = &ms
 	}
 }

@@ -64,7 +64,7 @@ func (c *createCmd) Run(a *app) error {
 		if c.coalesce() != (rouse.Coalesce{}) {
 			due = "due"
 		}
-		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, when(r.Due, a.now())) })
+		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, whenDue(&r.Timer, a.now())) })
 	})
 }
 

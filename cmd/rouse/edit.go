@@ -66,7 +66,7 @@ func (c *skipCmd) Run(a *app) error {
 			case t.Due == rouse.Never:
 				a.say("skipped %d of %s: there are no more", c.Count, t.Key.Name)
 			default:
-				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, when(t.Due, a.now()))
+				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, whenDue(&t, a.now()))
 			}
 			return nil
 		})
@@ -130,7 +130,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 		if err != nil {
 			return named("timer", c.Name, flagged(err))
 		}
-		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, when(r.Due, a.now())) })
+		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, whenDue(&r.Timer, a.now())) })
 	})
 }
 

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // Exit codes. A test compares them with docs/cli.md.
@@ -144,18 +148,58 @@ func (a *app) explain(err error) []string {
 	if u, ok := errors.AsType[*usage](err); ok && u.help != "" {
 		lines = append(lines, "see "+u.help)
 	}
-	if a.dialled != "" && errors.Is(err, rouse.ErrUnavailable) {
+	if a.dialled == "" {
+		return lines
+	}
+	if cure := cureOf(err); cure != "" {
+		return append(lines, cure)
+	}
+	if errors.Is(err, rouse.ErrUnavailable) && !answered(err) {
 		lines = append(lines, "is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
 	}
 	return lines
 }
 
+// answered reports whether an error came from a rouse server, rather than from the attempt to reach one.
+func answered(err error) bool {
+	st, ok := status.FromError(err)
+	return ok && len(st.Details()) > 0
+}
+
+// mistakes are parts of errors whose cure is on the command line.
+var mistakes = []struct{ part, cure string }{
+	{grpclink.NeedsTLS, "if the system does not trust its certificate, name its authority with --ca or ROUSE_CA, which turns TLS on as well"},
+	{grpclink.LacksTLS, "any of --ca, --client-cert and --client-key, or of their variables (ROUSE_CA), turns TLS on: leave them out"},
+	{grpclink.LacksGRPC, "a server has its API at port 7411 by default; 7412 is its admin port"},
+	{grpclink.Untrusted, "--ca or ROUSE_CA names the file with its authority"},
+	{"unknown service rouse.v1.Timers", "it speaks gRPC, but it is not the API: is this another port of rouse? The API is at 7411 by default"},
+	{"unknown service rouse.v1.", "the server is of an earlier version than this program, and does not have the command: update it"},
+}
+
+// cureOf returns what to do about a wrong address or a wrong way to connect; "" for other errors.
+func cureOf(err error) string {
+	for _, m := range mistakes {
+		if strings.Contains(err.Error(), m.part) {
+			return m.cure
+		}
+	}
+	return ""
+}
+
 // textOf returns the text of an error without what gRPC wraps around a connection error.
 func textOf(err error) string {
 	text := err.Error()
-	before, quoted, found := strings.Cut(text, `connection error: desc = "transport: Error while dialing: `)
-	if reason, ok := strings.CutSuffix(quoted, `"`); found && ok {
-		return before + reason
+	before, quoted, found := strings.Cut(text, "connection error: desc = ")
+	if !found {
+		text, _, _ = strings.Cut(text, "\ndata: ") // the body that a proxy answered
+		return text
 	}
-	return text
+	reason, err := strconv.Unquote(quoted)
+	if err != nil {
+		return text
+	}
+	for _, of := range []string{"transport: Error while dialing: ", "transport: authentication handshake failed: ", "error reading server preface: "} {
+		reason = strings.TrimPrefix(reason, of)
+	}
+	return before + reason
 }

@@ -48,7 +48,7 @@ func (a *app) showTimer(t *rouse.Timer) error {
 		if t.Attempts > 0 {
 			last = fmt.Sprintf("%d of %d", t.Attempts, retry.Attempts)
 		}
-		due := when(t.Due, now)
+		due := whenDue(t, now)
 		if t.Due == rouse.Never {
 			due = "never: the schedule has ended"
 		}

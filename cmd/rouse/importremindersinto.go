@@ -34,7 +34,7 @@ func openReminders(a *app, appID string) (*remindersInto, error) {
 	var err error
 	// It executes nothing: a fire waits until the import is over and fails then, so that another sidecar
 	// gets it.
-	i.sidecar, err = reminder.Open(a.dialled, reminder.Options{App: appID, Concurrency: 1, Patience: patience, Handle: func(ctx context.Context, _ reminder.Execution) error {
+	i.sidecar, err = reminder.Open(a.dialled, reminder.Options{App: appID, Concurrency: 1, Patience: unreachable, Handle: func(ctx context.Context, _ reminder.Execution) error {
 		select {
 		case <-i.over:
 		case <-ctx.Done():

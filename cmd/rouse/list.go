@@ -77,7 +77,7 @@ func (c *listCmd) Run(a *app) error {
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(timer))
 		}
-		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), relative(timer.Due, a.now()),
+		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), dueIn(timer, a.now()),
 			rouse.Shorten(timer.Spec.Schedule, 40), rouse.Shorten(timer.Spec.Target, 60)}
 		if c.AllNamespaces {
 			row = append([]string{timer.Key.Namespace}, row...)

@@ -129,6 +129,7 @@ type reception struct {
 	err   error // of printing
 
 	keys namespaceKeys
+	real bool // guarded by keys.mu: the server's clock cannot be moved, or it does not tell
 }
 
 // namespaceKeys are the secrets of signing keys that a server has given, by namespace.
@@ -171,6 +172,27 @@ func (r *reception) secretsOf(namespace string, again bool) []string {
 	return list
 }
 
+// now returns the time by which lags count: this machine's, but the server's if its clock can be moved. That
+// one stands still until the callback is answered. A server that does not answer is assumed to use the real
+// time.
+func (r *reception) now(arrived time.Time) time.Time {
+	r.keys.mu.Lock() // the server is asked by one at a time
+	defer r.keys.mu.Unlock()
+	if r.real {
+		return arrived
+	}
+	_ = r.a.remote(func(s *client.Client) error {
+		ctx, cancel := context.WithTimeout(r.a.ctx, unreachable)
+		defer cancel()
+		clock, err := s.Clock(ctx)
+		if r.real = !clock.Virtual; !r.real {
+			arrived = clock.Now.Time()
+		}
+		return err
+	})
+	return arrived
+}
+
 // verify returns what is printed of a signature, and whether it is refused.
 func (r *reception) verify(h http.Header, body []byte, at time.Time) (text string, refused bool) {
 	namespace := cmp.Or(h.Get("Rouse-Namespace"), "default")
@@ -210,6 +232,7 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 	if refused {
 		status = http.StatusUnauthorized
 	}
+	now := r.now(arrived)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.c.Count > 0 && r.count == r.c.Count { // came at the same time as the last one
@@ -219,7 +242,7 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 	r.count++
 	for _, cb := range callbacks(req, body) {
 		cb.Received, cb.Signature, cb.Answered = arrived.UTC().Format(time.RFC3339Nano), signature, status
-		cb.lag(arrived)
+		cb.lag(now)
 		if err := r.print(&cb); err != nil && r.err == nil {
 			r.err = err
 			r.enough()

@@ -43,14 +43,15 @@ func (c *comingFlags) ask(a *app, do func(ctx context.Context, s *client.Client,
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		from, to := c.From.instant(), c.To.instant()
 		if !c.To.set {
-			if from == 0 {
+			begin := from
+			if begin == 0 {
 				clock, err := s.Clock(ctx)
 				if err != nil {
 					return err
 				}
-				from = clock.Now
+				begin = clock.Now // from stays 0: a range that begins before now has what paused timers would have fired
 			}
-			to = from.Add(24 * time.Hour)
+			to = begin.Add(24 * time.Hour)
 		}
 		return do(ctx, s, q, from, to)
 	})

@@ -99,15 +99,15 @@ func readPools(name string) (*poolsFile, error) {
 	if err != nil {
 		return nil, rouse.Refuse("config", name, "cannot be read: "+reason(err), "name the YAML file that describes the pools")
 	}
-	f := &poolsFile{Listen: defaultPoolListen}
+	f := &poolsFile{Listen: defaultPoolListen, places: readPlaces(name, body)}
+	if err := f.places.strict(); err != nil { // before the decoder, whose errors name types of Go and no field
+		return nil, err
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
 	if err := decoder.Decode(f); err != nil && !errors.Is(err, io.EOF) {
 		line, what := 1, err.Error()
 		if told, ok := errors.AsType[yaml.Error](err); ok {
 			what = told.GetMessage()
-			if strings.HasPrefix(what, "cannot unmarshal") && strings.HasSuffix(what, "time.Duration") {
-				what = "is no duration: write one with its unit, such as 30s or 10m"
-			}
 			if token := told.GetToken(); token != nil {
 				line = token.Position.Line
 			}
@@ -119,10 +119,6 @@ func readPools(name string) (*poolsFile, error) {
 	}
 	if len(f.Pools) == 0 {
 		return nil, rouse.Refuse(name+": pools", "", "is empty", "describe at least one pool")
-	}
-	f.places = readPlaces(name, body)
-	if err := f.places.strict(); err != nil {
-		return nil, err
 	}
 	seen := map[string]bool{}
 	for i := range f.Pools {

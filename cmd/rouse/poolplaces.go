@@ -18,24 +18,64 @@ import (
 type placed struct {
 	name  string
 	pools []*ast.MappingNode
+	err   error // of a setting of no pool
 }
 
-// readPlaces finds the lines of settings. Invalid YAML was refused before.
+// readPlaces finds the lines of settings. Of invalid YAML it finds none: that is refused by the decoder.
 func readPlaces(name string, body []byte) *placed {
 	p := &placed{name: name}
 	file, err := parser.ParseBytes(body, 0)
 	if err != nil || len(file.Docs) == 0 {
 		return p
 	}
-	list, _ := member(file.Docs[0].Body, "pools").(*ast.SequenceNode)
-	if list == nil {
+	root, ok := mapping(file.Docs[0].Body)
+	if !ok {
 		return p
 	}
-	for _, v := range list.Values {
-		m, _ := mapping(v)
+	of := reflect.TypeFor[poolsFile]()
+	for _, v := range root.Values {
+		setting := v.Key.GetToken().Value
+		for j := range of.NumField() {
+			if f := of.Field(j); f.Tag.Get("yaml") == setting && p.err == nil {
+				p.err = p.strictValue(v.Value, fmt.Sprintf("%s:%d: %s", name, v.Key.GetToken().Position.Line, setting), f.Type, false)
+			}
+		}
+	}
+	list, ok := anchored(member(root, "pools")).(*ast.SequenceNode)
+	if !ok {
+		return p
+	}
+	for i, v := range list.Values {
+		v = anchored(v)
+		m, ok := mapping(v)
 		p.pools = append(p.pools, m)
+		if !ok && !empty(v) && v.Type() != ast.AliasType && p.err == nil {
+			p.err = rouse.Refuse(fmt.Sprintf("%s:%d: pool %d", name, v.GetToken().Position.Line, i+1), textOfNode(v), "has no settings", "write name: and a driver")
+		}
 	}
 	return p
+}
+
+// anchored returns what an anchor names, or the node.
+func anchored(n ast.Node) ast.Node {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		return a.Value
+	}
+	return n
+}
+
+// empty reports whether a setting has no value.
+func empty(n ast.Node) bool {
+	_, null := n.(*ast.NullNode)
+	return null
+}
+
+// textOfNode returns the text of a value if it is one; lists and mappings are not shown.
+func textOfNode(n ast.Node) string {
+	if _, ok := n.(ast.ScalarNode); ok {
+		return n.GetToken().Value
+	}
+	return ""
 }
 
 // mapping returns a node as a mapping. A mapping with a single member has a type of its own.
@@ -93,9 +133,12 @@ func firstOf(field string) string {
 	return first
 }
 
-// strict refuses numbers and durations that decoding would change: a fraction instead of a whole number,
-// and a zero, which would mean the default.
+// strict refuses values of another kind than their settings, and numbers and durations that decoding would
+// change: a fraction instead of a whole number, and a zero, which would mean the default.
 func (p *placed) strict() error {
+	if p.err != nil {
+		return p.err
+	}
 	for i, pool := range p.pools {
 		if pool == nil {
 			continue
@@ -121,10 +164,7 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 			if err := p.strictValue(v.Value, name, f.Type, zero); err != nil {
 				return p.wrong(i, v.Value.GetToken().Position.Line, err)
 			}
-			inner := f.Type
-			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
+			inner := pointed(f.Type)
 			if sub, ok := mapping(v.Value); ok && inner.Kind() == reflect.Struct {
 				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocess.Config]()); err != nil {
 					return err
@@ -135,9 +175,33 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 	return nil
 }
 
+// pointed returns what a type points to, or the type.
+func pointed(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
 func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool) error {
-	text := n.GetToken().Value
-	switch {
+	n = anchored(n)
+	text := textOfNode(n)
+	_, list := n.(*ast.SequenceNode)
+	_, settings := mapping(n)
+	aliased := n.Type() == ast.AliasType || n.Type() == ast.TagType // the decoder resolves it
+	switch inner := pointed(t); {
+	case aliased || empty(n):
+	case inner.Kind() == reflect.Slice && !list:
+		if inner.Elem().Kind() == reflect.Struct {
+			return rouse.Refuse(name, text, "is no list", "begin each of its entries with -")
+		}
+		return rouse.Refuse(name, text, "is no list", `write one such as ["a", "b"]`)
+	case (inner.Kind() == reflect.Struct || inner.Kind() == reflect.Map) && !settings:
+		return rouse.Refuse(name, text, "has no settings", "write them below it, each on a line of its own")
+	case inner.Kind() == reflect.Bool && n.Type() != ast.BoolType:
+		return rouse.Refuse(name, text, "is neither true nor false", "write one of them")
+	case inner.Kind() == reflect.String && (list || settings):
+		return rouse.Refuse(name, "", "is no text", "write one value, in quotes if it has special characters")
 	case t == reflect.TypeFor[time.Duration]():
 		d, err := rouse.ParseDuration(text)
 		if err != nil {

@@ -5,18 +5,30 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
 	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // defaultServer is the default address of a server.
 const defaultServer = "127.0.0.1:7411"
 
-// patience is how long a call is retried while the server is unavailable or busy: long enough for a hiccup,
-// short enough for a user who waits to learn that there is no server.
-const patience = time.Second
+// patience is how long a call is retried while the server answers that it is starting, that its store is
+// away, or that it is busy; unreachable while it does not answer: long enough for a hiccup, short enough for
+// a user who waits to learn that there is no server.
+const (
+	patience    = 5 * time.Second
+	unreachable = time.Second
+)
 
 // remote calls do with a client of the server and closes it.
 func (a *app) remote(do func(c *client.Client) error) error {
@@ -27,6 +39,7 @@ func (a *app) remote(do func(c *client.Client) error) error {
 		return err
 	}
 	o.Patience = patience
+	o.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(giveUpUnreachable()), grpc.WithChainStreamInterceptor(awaitStart)}
 	c, err := client.Dial(a.dialled, o)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		return inv
@@ -40,6 +53,38 @@ func (a *app) remote(do func(c *client.Client) error) error {
 		a.ctx = client.WithIdempotencyKey(a.ctx, key)
 	}
 	return do(c)
+}
+
+// giveUpUnreachable returns an interceptor that ends the retries of calls that reach no server.
+func giveUpUnreachable() grpc.UnaryClientInterceptor {
+	var since atomic.Pointer[time.Time] // when the first of several failures in a row began
+	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		began := time.Now()
+		err := call(ctx, method, in, out, conn, opts...)
+		if status.Code(err) != codes.Unavailable || answered(err) {
+			since.Store(nil)
+			return err
+		}
+		since.CompareAndSwap(nil, &began)
+		if first := since.Load(); cureOf(err) != "" || first != nil && time.Since(*first) > unreachable/2 {
+			return client.Permanent(rouse.ErrorOf(rouse.ErrUnavailable.Error(), status.Convert(err).Message()))
+		}
+		return err
+	}
+}
+
+// awaitStart is an interceptor that waits for a server that is starting before it opens a stream: the client
+// retries calls, not streams.
+func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	health := healthv1.NewHealthClient(conn)
+	for end := time.Now().Add(patience); ; {
+		_, err := health.Check(ctx, &healthv1.HealthCheckRequest{})
+		err = rousev1.StatusToError(status.Convert(err))
+		again, ok := errors.AsType[*rouse.RetryAfter](err)
+		if !ok || !errors.Is(err, rousev1.ErrStarting) || time.Now().Add(again.After).After(end) || !backoff.Sleep(ctx, again.After) {
+			return open(ctx, desc, conn, method, opts...)
+		}
+	}
 }
 
 // options returns by what the client and the server trust each other.
@@ -69,7 +114,7 @@ func (a *app) askClock() {
 		return
 	}
 	_ = a.remote(func(c *client.Client) error {
-		ctx, cancel := context.WithTimeout(a.ctx, patience)
+		ctx, cancel := context.WithTimeout(a.ctx, unreachable)
 		defer cancel()
 		clock, err := c.Clock(ctx)
 		if err == nil && clock.Virtual {

@@ -127,6 +127,26 @@ func relative(t rouse.Instant, now time.Time) string {
 	return roughly(d) + " ago"
 }
 
+// dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends
+// before.
+func dueIn(t *rouse.Timer, now time.Time) string {
+	switch {
+	case !t.Paused || t.Until != 0 && t.Due >= t.Until:
+		return relative(t.Due, now)
+	case t.Until == 0:
+		return "paused"
+	}
+	return "paused for " + roughly(t.Until.Time().Sub(now))
+}
+
+// whenDue is when for the next occurrence of a timer.
+func whenDue(t *rouse.Timer, now time.Time) string {
+	if t.Due == 0 || t.Due == rouse.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%s (%s)", stamp(t.Due), dueIn(t, now))
+}
+
 // when formats a time both ways: "2027-01-31T09:00:00Z (in 5m)".
 func when(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {

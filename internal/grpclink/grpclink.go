@@ -142,7 +142,7 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 		}
 	}
 	opts := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport),
+		grpc.WithTransportCredentials(diagnosing{transport}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: longest,
 			Backoff: backoff.Config{BaseDelay: first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest}}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),

@@ -301,5 +301,8 @@ func TestAStoreThatIsAwayIsUnavailableOverGRPC(t *testing.T) {
 		if st := status.Convert(err); st.Code() != codes.Unavailable || strings.Contains(st.Message(), "secret") || !errors.Is(rousev1.StatusToError(st), rouse.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if !errors.As(rousev1.StatusToError(status.Convert(err)), new(*rouse.RetryAfter)) {
+			t.Errorf("%s: no delay for a retry: %v", name, err)
+		}
 	}
 }

@@ -3,8 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"runtime/debug"
 	"strconv"
@@ -39,20 +41,7 @@ const (
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
 func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service, streams *background) *grpc.Server {
-	s := grpc.NewServer(
-		grpc.ForceServerCodecV2(newCodec()),
-		grpc.Creds(handshaken{insecure.NewCredentials()}),
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxHeaderListSize(maxHeaderList),
-		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.StaticStreamWindowSize(streamWindow),
-		grpc.StaticConnWindowSize(connWindow),
-		grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.NumStreamWorkers(streamWorkers),
-		grpc.WaitForHandlers(true),
-	)
+	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(newCodec()), grpc.NumStreamWorkers(streamWorkers))...)
 	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
 	for desc, impl := range services {
 		s.RegisterService(g.service(desc), impl)
@@ -62,6 +51,44 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 	}
 	reflection.RegisterV1(guarded{g, s})
 	return s
+}
+
+// callBounds are the options of all gRPC servers.
+func callBounds() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(handshaken{insecure.NewCredentials()}),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+}
+
+// newRefusingGRPC returns a gRPC server that refuses every call: clients read a status, where an answer of
+// HTTP would be an error of their library's that names no cure.
+func newRefusingGRPC(refusal func() error) *grpc.Server {
+	return grpc.NewServer(append(callBounds(), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return rousev1.ErrorToStatus(refusal()).Err()
+	}))...)
+}
+
+// wrongPort returns the refusal of gRPC calls that clients send to the operators' port.
+func wrongPort(apiListener net.Listener) func() error {
+	where := "this node does not serve the API"
+	if apiListener != nil {
+		where = "call " + apiListener.Addr().String()
+		if at, ok := apiListener.Addr().(*net.TCPAddr); ok {
+			where = "call port " + strconv.Itoa(at.Port)
+		}
+	}
+	return func() error {
+		return fmt.Errorf("%w at the admin port, which is for metrics and health over HTTP; %s", rousev1.ErrUnimplemented, where)
+	}
 }
 
 // guarded registers services whose methods are guarded.
@@ -221,8 +248,12 @@ func (g guard) clock() metadata.MD {
 }
 
 // status returns the status of an error. Unexpected errors are logged, because their text is hidden from
-// the client.
+// the client. If the store is away, the client is told when to try again, as over HTTP; a server that shuts
+// down is not worth a pause, as another node may serve the next try at once.
 func (g guard) status(err error) error {
+	if errors.Is(err, rouse.ErrUnavailable) && !errors.As(err, new(*rouse.RetryAfter)) {
+		err = &rouse.RetryAfter{Err: err, After: again}
+	}
 	st := rousev1.ErrorToStatus(err)
 	if st.Code() == codes.Internal {
 		g.log.Error("request failed", "err", err)

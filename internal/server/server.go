@@ -226,6 +226,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	s.core.memory.conns = slots // no request is served yet
 	s.conns.Store(slots)
 	var front, back *split
+	var calls *grpc.Server // that clients send to the wrong port
 	if apiListener != nil {
 		front = newSplit(apiListener, s.opts.TLS, slots, s.core.memory)
 		s.http.Handler = Guard(s.insistOnTLS(s.http.Handler), apiListener.Addr(), s.opts.Hosts)
@@ -245,7 +246,8 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 			}
 		})
 		running.Go(func() { _ = s.admin.Serve(back.http1) })
-		running.Go(func() { _ = s.admin.Serve(back.http2) }) // replies that it does not speak HTTP/2
+		calls = newRefusingGRPC(wrongPort(apiListener))
+		running.Go(func() { _ = calls.Serve(back.http2) })
 	}
 
 	<-ctx.Done()
@@ -255,6 +257,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	if back != nil { // last, so that operators can watch the shutdown
 		back.close()
 		s.admin.Close()
+		calls.Stop()
 	}
 	running.Wait()
 	s.requests.Wait()

@@ -9,20 +9,24 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
 // WaitAt serves the listeners of the API and of operators until the returned function is called. The API
-// responds with 503 unavailable, health with what the node waits for. Afterwards the listeners can be
-// passed to Run. Listeners may be nil, and have to come from net.Listen. secure is their TLS, as of Options.
+// answers that it is unavailable, in the protocol of the request; health with what the node waits for.
+// Afterwards the listeners can be passed to Run. Listeners may be nil, and have to come from net.Listen.
+// secure is their TLS, as of Options.
 func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error, log *slog.Logger) (stop func()) {
 	var stops []func()
-	for l, h := range map[net.Listener]http.Handler{apiListener: refusing(why), adminListener: waitingHealth(why)} {
+	admin := inBoth(waitingHealth(why), wrongPort(apiListener))
+	for l, h := range map[net.Listener]http.Handler{apiListener: inBoth(refusing(why), starting), adminListener: admin} {
 		if l != nil {
 			stops = append(stops, serveUntil(l, secure, h, log))
 		}
@@ -32,6 +36,24 @@ func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why fun
 			stop()
 		}
 	})
+}
+
+// inBoth returns a handler that refuses gRPC calls in gRPC, and passes all other requests on.
+func inBoth(other http.Handler, refusal func() error) http.Handler {
+	calls := newRefusingGRPC(refusal)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			calls.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	})
+}
+
+// starting refuses a gRPC call while the node waits for its store or queue. The reason is for operators: it
+// can name a server.
+func starting() error {
+	return &rouse.RetryAfter{Err: rousev1.ErrStarting, After: again}
 }
 
 // refusing responds to every request with 503 unavailable.
@@ -62,8 +84,7 @@ func waitingHealth(why func() error) http.Handler {
 	return mux
 }
 
-// serveUntil serves HTTP on a listener until stop is called, and leaves it open. gRPC clients treat the 503
-// as unavailable.
+// serveUntil serves HTTP on a listener until stop is called, and leaves it open.
 func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Logger) (stop func()) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
 // Explanation is why a timer did or did not fire, and what comes next.
@@ -129,6 +130,15 @@ type explaining struct{ *Timers }
 func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
+	}
+	if t.Paused { // those of the pause are skipped
+		var list []rouse.Coming
+		m := &schedulecache.Meter{Limit: maxLookSteps}
+		_ = ts.simulated(ctx, t, m, ts.Engine.Now(), rouse.Never, func(c rouse.Coming, _ *time.Location) bool {
+			list = append(list, c)
+			return len(list) < explainNext
+		})
+		return list
 	}
 	n := explainNext
 	if t.Spec.MaxOccurrences != 0 {

@@ -32,6 +32,7 @@ var kinds = []kind{
 	{rouse.ErrQuota, codes.ResourceExhausted, "QUOTA"},
 	{rouse.ErrOverloaded, codes.ResourceExhausted, "OVERLOADED"},
 	{rouse.ErrClosed, codes.Unavailable, "CLOSED"},
+	{ErrStarting, codes.Unavailable, "STARTING"}, // before the error that it wraps
 	{rouse.ErrUnavailable, codes.Unavailable, "UNAVAILABLE"},
 	{context.Canceled, codes.Canceled, "CANCELED"},
 	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
@@ -44,6 +45,8 @@ var (
 	// ErrBusy: the server does it for another client already, and does it once at a time. It is a
 	// rouse.ErrOverloaded.
 	ErrBusy error = &itemError{"busy", rouse.ErrOverloaded}
+	// ErrStarting: the server waits for its store, and has not begun the call. It is a rouse.ErrUnavailable.
+	ErrStarting error = &itemError{"the server is starting, or waits for its store; try again", rouse.ErrUnavailable}
 	// ErrUnimplemented: this server does not offer it.
 	ErrUnimplemented = errors.New("not offered")
 )

@@ -24,8 +24,8 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 	if err != nil {
 		return err
 	}
-	if end != 0 && end < max(first, now) {
-		return rouse.Refuse("reminder.ttl", end.String(), "lies before the first execution, "+max(first, now).String(), "give a later one, or none")
+	if end != 0 && end <= max(first, now) { // one at the same time would be over before it is sent
+		return rouse.Refuse("reminder.ttl", end.String(), "is not after the first execution, "+max(first, now).String(), "give a later one, or none")
 	}
 	if r.Schedule == "" {
 		switch {
