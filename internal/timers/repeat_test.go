@@ -63,6 +63,12 @@ func made(t *testing.T, ts *Timers, name string, spec rouse.Spec) rouse.Timer {
 	return res[0].Timer
 }
 
+// otherRequest reports whether an error refuses the key of another request.
+func otherRequest(err error) bool {
+	inv, ok := errors.AsType[*rouse.Invalid](err)
+	return ok && inv.Problems[0].Field == "Idempotency-Key"
+}
+
 // TestRepeatedRequestsAreCarriedOutOnce: on every store, a request that is repeated with its Idempotency-Key
 // changes nothing more, whatever happened in between, and has the same answer; another request with the key
 // is refused, and another caller may have the same one.
@@ -111,10 +117,10 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if again, err := ts.Skip(asking(t, "me", "skip"), key, 1, ""); err != nil || again.Due != skipped.Due || get().Due != skipped.Due {
 				t.Errorf("a repeated skip: due %v and %v, first %v; %v", again.Due, get().Due, skipped.Due, err)
 			}
-			if _, err := ts.Skip(asking(t, "me", "skip"), key, 2, ""); !errors.Is(err, rouse.ErrConflict) {
+			if _, err := ts.Skip(asking(t, "me", "skip"), key, 2, ""); !otherRequest(err) {
 				t.Errorf("another skip with the same key: %v", err)
 			}
-			if _, _, err := ts.RunNow(asking(t, "me", "skip"), key); !errors.Is(err, rouse.ErrConflict) {
+			if _, _, err := ts.RunNow(asking(t, "me", "skip"), key); !otherRequest(err) {
 				t.Errorf("a run with the key of a skip: %v", err)
 			}
 
@@ -128,7 +134,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if first := get(); err != nil || again.Timer.Generation != res.Timer.Generation || first.Generation != res.Timer.Generation {
 				t.Errorf("a repeated reschedule: generation %d and %d, first %d; %v", again.Timer.Generation, first.Generation, res.Timer.Generation, err)
 			}
-			if _, err := ts.Reschedule(asking(t, "me", "when"), key, when, revision+1, false); !errors.Is(err, rouse.ErrConflict) {
+			if _, err := ts.Reschedule(asking(t, "me", "when"), key, when, revision+1, false); !otherRequest(err) {
 				t.Errorf("another reschedule with the same key: %v", err)
 			}
 
@@ -187,7 +193,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if two := replaced(yearly); one.Err != nil || two.Err != nil || two.Timer.Generation != one.Timer.Generation {
 				t.Errorf("a repeated replacement: %+v, first %+v", two, one)
 			}
-			if res := replaced(rouse.Spec{Schedule: "@every 1h", Target: "x:y"}); !errors.Is(res.Err, rouse.ErrConflict) {
+			if res := replaced(rouse.Spec{Schedule: "@every 1h", Target: "x:y"}); !otherRequest(res.Err) {
 				t.Errorf("another replacement with the same key: %v", res.Err)
 			}
 
