@@ -65,6 +65,18 @@ func keyedName(key string) string {
 	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
+// bind makes the key of a request, if it has one, the key of what this asks for, unless the caller may not do
+// that anyway.
+func (s *service) bind(ctx context.Context, v access.Verb, namespace string, what ...any) error {
+	if access.RepeatKey(ctx) == "" {
+		return nil
+	}
+	if err := s.control().Admit(ctx, v); err != nil {
+		return err
+	}
+	return s.timers.BindKey(ctx, namespace, append([]any{v}, what...)...)
+}
+
 // createOnce creates timers, or returns those that the same request with the same key created before: they are
 // kept as long as the key is.
 func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {

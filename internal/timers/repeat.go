@@ -117,18 +117,24 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 	case was.At < ts.Engine.Now().Add(-access.RepeatAge):
 		return n, nil
 	case was.Asks != o.whole:
-		return n, errOtherRequest
+		return n, ErrOtherRequest
 	}
 	n.asked = was
 	return n, nil
 }
 
-// errOtherRequest refuses a request whose key another one had.
-var errOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
+// ErrOtherRequest refuses a request whose key another one had.
+var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
 
 // BindKey makes the Idempotency-Key of a call, if it has one, the key of the request that asks for this. It
 // refuses the key of another request.
 func (ts *Timers) BindKey(ctx context.Context, namespace string, what ...any) error {
+	if access.RepeatKey(ctx) == "" {
+		return nil
+	}
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return err
+	}
 	return asks(ctx, rouse.Key{Namespace: namespace}, what...).bind(ctx, ts)
 }
 
@@ -239,7 +245,7 @@ func (o *once) among(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, er
 	case i < 0:
 		return nil, nil
 	case o.list[i].Asks != o.Asks:
-		return nil, errOtherRequest
+		return nil, ErrOtherRequest
 	}
 	audit.Repeated(ctx)
 	return &o.list[i], nil
