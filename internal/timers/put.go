@@ -110,7 +110,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	idle := true // if the store did not answer, it may still be reading a row
 	for _, i := range at {
 		err := results[i].Err
-		if errors.Is(err, rouse.ErrConflict) && puts[i].Mode == CreateOrReplace {
+		if errors.Is(err, rouse.ErrConflict) && !errors.Is(err, errGoneSince) && puts[i].Mode == CreateOrReplace {
 			rewrites = append(rewrites, i) // it was created in the meantime
 		} else if err != nil {
 			idle = false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -199,6 +200,9 @@ func contents(t *rouse.Timer) string {
 		row.Body = binary.AppendUvarint(row.Body, uint64(len(k)))
 		row.Body = append(append(row.Body, k...), row.Labels[k]...)
 	}
+	if t.Due != 0 { // of an import
+		row.Body = binary.AppendUvarint(row.Body, uint64(t.Due))
+	}
 	return string(row.Body)
 }
 
@@ -337,6 +341,9 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 	return leftItems, leftAt, note, err
 }
 
+// errGoneSince is of a timer that is not there when its request is repeated.
+var errGoneSince = errors.New("the timer has ended or was deleted since")
+
 // there is the result of a put that was made before: the timer as it is now.
 func there(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
 	if err != nil {
@@ -344,7 +351,7 @@ func there(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult 
 	}
 	rows, err := ts.store.Get(ctx, []rouse.Key{key})
 	if err == nil && rows[0].Revision == 0 {
-		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and the timer has ended or was deleted since: %w", key.Name, rouse.ErrConflict)
+		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and %w: %w", key.Name, errGoneSince, rouse.ErrConflict)
 	}
 	if err != nil {
 		return PutResult{Err: err}

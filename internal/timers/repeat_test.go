@@ -298,9 +298,54 @@ func TestAnAnswerOutlivesItsTimer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	other := r
+	other.Outcome.Verdict = rouse.Failed
+	if _, err := ts.Report(asking(t, "me", "done"), key, other); !otherRequest(err) {
+		t.Errorf("another report with the key: %v", err)
+	}
 	if _, err := ts.Report(t.Context(), key, r); err == nil {
 		t.Error("a report on a timer that is gone")
 	}
+}
+
+// TestRedrivesAreRepeated: a redrive is made once with its key, which is that of no other dead letter.
+func TestRedrivesAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := rejecting()
+		ts := running(t, mem.New(), sink, Options{})
+		deadLetters(t, ts, 2, 2)
+		page, err := ts.Search(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 10})
+		if err != nil || len(page.Timers) != 2 {
+			t.Fatal(len(page.Timers), err)
+		}
+		one, two := page.Timers[0].Key, page.Timers[1].Key
+		dead := func() rouse.Timer {
+			time.Sleep(time.Minute)
+			d, err := ts.Get(t.Context(), one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		if _, err := ts.Redrive(asking(t, "me", "k"), one, false); err != nil {
+			t.Fatal(err)
+		}
+		first := dead()
+		if _, err := ts.Redrive(asking(t, "me", "k"), one, false); err != nil || dead().Revision != first.Revision {
+			t.Errorf("a repeated redrive: revision %d after %d, %v", dead().Revision, first.Revision, err)
+		}
+		for _, other := range []struct {
+			key     rouse.Key
+			current bool
+		}{{one, true}, {two, false}} {
+			if _, err := ts.Redrive(asking(t, "me", "k"), other.key, other.current); !otherRequest(err) {
+				t.Errorf("another redrive with the key: %+v: %v", other, err)
+			}
+		}
+		if _, err := ts.Redrive(asking(t, "me", "l"), one, false); err != nil || dead().Revision == first.Revision {
+			t.Errorf("another key: %v", err)
+		}
+	})
 }
 
 // TestMarksEnd: a timer keeps so many marks, and the engine removes them when they are a day old.
