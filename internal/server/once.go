@@ -77,8 +77,8 @@ func (s *service) bind(ctx context.Context, v access.Verb, namespace string, wha
 	return s.timers.BindKey(ctx, namespace, append([]any{v}, what...)...)
 }
 
-// createOnce creates timers, or returns those that the same request with the same key created before: they are
-// kept as long as the key is.
+// createOnce creates timers, or returns those that the same request with the same key created before: they
+// are kept as long as the key is.
 func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	key := access.RepeatKey(ctx)
 	for i := range puts {

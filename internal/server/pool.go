@@ -23,7 +23,8 @@ import (
 // retried, dead-lettered and recorded like any other. Its answer is written in the commit that ends it,
 // into its row, which is kept for as long as the caller asked.
 
-// callPrefix begins the names of the timers of requests, so that ids of requests are no names of other timers.
+// callPrefix begins the names of the timers of requests, so that ids of requests are no names of other
+// timers.
 const callPrefix = "call~"
 
 // callKey returns the key of a request. An id that is too long for a name with the prefix has its hash in it.
@@ -111,8 +112,8 @@ func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
-// asks is what the request asks for, to tell it from others with its Idempotency-Key. How long its client waits
-// is no part of it.
+// asks is what the request asks for, to tell it from others with its Idempotency-Key. How long its client
+// waits is no part of it.
 func (r *poolRequest) asks() []any {
 	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept, r.attempts, r.timeout}
 }
@@ -182,13 +183,13 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if !named {
 		r.id = madeUpName()
 	}
-	out, err := s.sendAndWait(ctx, &r, target, named)
+	out, err := sendAndWait(ctx, s, &r, target, named)
 	out.id = r.id
 	return out, err
 }
 
 // sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
-func (s *service) sendAndWait(ctx context.Context, r *poolRequest, target string, named bool) (called, error) {
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool) (called, error) {
 	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {

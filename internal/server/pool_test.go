@@ -178,8 +178,8 @@ func TestEndingsOfCalls(t *testing.T) {
 	}
 }
 
-// TestIDsOfCallsAreTheirOwn: an id is no name of a timer, a request with the id of another one is refused, and
-// so is one with its Idempotency-Key; the same request is sent once.
+// TestIDsOfCallsAreTheirOwn: an id is no name of a timer, a request with the id of another one is refused,
+// and so is one with its Idempotency-Key; the same request is sent once.
 func TestIDsOfCallsAreTheirOwn(t *testing.T) {
 	s := serveEngine(t, mem.New(), func(o *Options) { o.Calls = NewCalls(aTarget) })
 	send := s.sender(t)

@@ -121,7 +121,7 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 	if err != nil {
 		return nil, err
 	}
-	list, err := f.rotateSigningKeys(ctx, ops, keyFrom(r.Namespace, "", "").Namespace, overlap)
+	list, err := rotateSigningKeys(ctx, f.service, ops, keyFrom(r.Namespace, "", "").Namespace, overlap)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 }
 
 // rotateSigningKeys gives a namespace a new signing key.
-func (s *service) rotateSigningKeys(ctx context.Context, ops Secrets, namespace string, overlap time.Duration) ([]SigningKey, error) {
+func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) ([]SigningKey, error) {
 	if err := s.bind(ctx, access.SigningTurn, namespace, overlap); err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (f *httpHandler) rotateSigning(c *call) error {
 	if err := c.decode(maxSecretBody, true, &body); err != nil {
 		return err
 	}
-	list, err := f.rotateSigningKeys(c.ctx, ops, c.namespace(), time.Duration(body.Overlap))
+	list, err := rotateSigningKeys(c.ctx, f.service, ops, c.namespace(), time.Duration(body.Overlap))
 	if err != nil {
 		return err
 	}

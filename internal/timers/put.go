@@ -373,12 +373,12 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.check(p); err != nil {
 		return err
 	}
-	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), ts.checkNamespace(ctx, p.Key.Namespace, &p.Spec))
+	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
 }
 
 // checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
 // drafts, which are read again and again, by any node: their fires wait for it.
-func (ts *Timers) checkNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
+func checkNamespace(ctx context.Context, ts *Timers, namespace string, s *rouse.Spec) error {
 	if ts.opts.Check == nil {
 		return nil
 	}

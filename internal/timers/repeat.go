@@ -22,9 +22,9 @@ import (
 // carried out, whatever failed after it, and a repetition finds it. The row of marks needs attention when the
 // last of them is a day old: then the engine removes it.
 //
-// A key belongs to one request, also among those that change other rows. So the request leaves a note as well,
-// whose name is made of the key. Only the mark is in the commit of the change, because the note may be on
-// another server: a note without a mark is of a request that was not carried out.
+// A key belongs to one request, also among those that change other rows. So the request leaves a note as
+// well, whose name is made of the key. Only the mark is in the commit of the change, because the note may be
+// on another server: a note without a mark is of a request that was not carried out.
 
 // maxMarks bounds the marks of one row: a key is valid for access.RepeatAge, or until so many further ones.
 const maxMarks = 64

@@ -152,7 +152,8 @@ var repeatable = map[string]string{
 var reading = []string{"POST /timers:simulate", "POST /timers:forecast", "POST /timers:preview", "POST /timers:outcomes", "POST /signing-keys:reveal", "Timers/Explain", "Timers/Simulate", "Timers/Forecast",
 	"Timers/Count", "Timers/Preview", "Timers/AggregateRecords", "Timers/FollowRecords", "Admin/FollowAudit", "Admin/Backup", "Calls/Fetch", "Access/WhoAmI", "Status/Doctor", "Secrets/RevealSigningKeys"}
 
-// TestEveryChangingCallIsInTheTable: a new call is in the table of TestRepeatedCalls, or it is listed why not.
+// TestEveryChangingCallIsInTheTable: a new call is in the table of TestRepeatedCalls, or it is listed why
+// not.
 func TestEveryChangingCallIsInTheTable(t *testing.T) {
 	methods, routes := offered(t)
 	listed := func(name string) bool {
