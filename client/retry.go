@@ -19,9 +19,10 @@ const keyHeader = "idempotency-key"
 
 // WithIdempotencyKey returns a context whose call can be repeated: within a day, the service carries out the
 // calls that one caller makes with one key and the same request only once, and answers the others like the
-// first; another request with the key is rouse.ErrConflict. A key has up to 256 printable ASCII characters.
-// So a program that does not know whether its call was carried out makes it again, even after a restart, and
-// methods that are not retried otherwise are. A timer that is created is kept for a day after its end.
+// first; another request with the key is refused, as *rouse.Invalid. A key has up to 256 printable ASCII
+// characters. So a program that does not know whether its call was carried out makes it again, even after a
+// restart, and methods that are not retried otherwise are. A timer that is created is kept for a day after
+// its end.
 //
 // Make one call with each such context.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {

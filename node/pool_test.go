@@ -197,8 +197,11 @@ func TestCallsToPools(t *testing.T) {
 		answered(got, err, "42:later")
 		got, err = c.Fetch(ctx, "", "asked", 0)
 		answered(got, err, "42:later")
-		got, err = send("42", "otherwise", func(r *client.Call) { r.ID = "asked" }) // it was sent before
+		got, err = send("42", "later", func(r *client.Call) { r.ID = "asked" }) // it was sent before
 		answered(got, err, "42:later")
+		if _, err := send("42", "otherwise", func(r *client.Call) { r.ID = "asked" }); !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("another request with the id: %v", err)
+		}
 		if _, err := c.Fetch(ctx, "", "never", 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("a request that never was: %v", err)
 		}

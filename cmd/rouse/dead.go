@@ -158,6 +158,9 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		one := func(name, fire string) (string, error) {
 			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 			defer cancel()
+			if key := a.cli.IdempotencyKey; key != "" && c.Fire == "" { // each is a request of its own
+				ctx = client.WithIdempotencyKey(ctx, key+" "+fire)
+			}
 			return do(ctx, s, name, fire)
 		}
 		if c.Fire != "" {

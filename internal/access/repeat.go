@@ -10,8 +10,7 @@ import (
 // RepeatAge is for how long a request with an Idempotency-Key can be repeated.
 const RepeatAge = 24 * time.Hour
 
-// NoteName begins the names of notes of requests with an Idempotency-Key that have made a job: rows of the
-// job's namespace.
+// NoteName begins the names of the notes of Idempotency-Keys: rows of the namespaces of their requests.
 const NoteName = "\x01asked/"
 
 // Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
@@ -21,10 +20,21 @@ type Tag string
 
 type repeatKey struct{}
 
+type partsKey struct{}
+
 // Repeatable returns the context of a request that its caller may repeat with the same key.
 func Repeatable(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, repeatKey{}, key)
 }
+
+// RepeatableParts returns the context of a job, of which each part is carried out once: its parts have one
+// key, and differ.
+func RepeatableParts(ctx context.Context, key string) context.Context {
+	return context.WithValue(Repeatable(ctx, key), partsKey{}, true)
+}
+
+// OfParts reports whether a context is one of RepeatableParts.
+func OfParts(ctx context.Context) bool { return ctx.Value(partsKey{}) != nil }
 
 // Harmless returns the context of a part of a request that may be done again.
 func Harmless(ctx context.Context) context.Context {

@@ -314,7 +314,7 @@ func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Du
 		switch {
 		case !asked || k.Asked != tag || k.Created < now.Add(-access.RepeatAge).UnixMilli():
 		case k.Overlap != overlap:
-			return nil, 0, fmt.Errorf("the signing keys of the namespace %s were rotated with this Idempotency-Key and another overlap: use another one: %w", namespace, rouse.ErrConflict)
+			return nil, 0, rouse.Refuse("Idempotency-Key", "", "was given with another overlap", "give each request a key of its own")
 		default:
 			return nil, 0, errRepeated
 		}

@@ -211,7 +211,7 @@ func TestTheClockIsMovedOnce(t *testing.T) {
 			t.Errorf("%+v, the clock shows %v", got, clock.now)
 		}
 	}
-	want(t, do(h, "POST", "/v1/clock:advance", `{"by":"2h"}`, "Idempotency-Key", "k"), 409)
+	want(t, do(h, "POST", "/v1/clock:advance", `{"by":"2h"}`, "Idempotency-Key", "k"), 422)
 	want(t, do(h, "POST", "/v1/clock:advance", `{"by":"1h"}`, "Idempotency-Key", "l"), 200)
 }
 

@@ -109,7 +109,7 @@ func (nowhere) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, r
 }
 
 // serveEngine serves a real engine over a store.
-func serveEngine(t *testing.T, store rouse.Store) *running {
+func serveEngine(t *testing.T, store rouse.Store, with ...func(*Options)) *running {
 	e := timers.New(store, claim.NewSole(1), nowhere{}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -123,10 +123,14 @@ func serveEngine(t *testing.T, store rouse.Store) *running {
 	if err := e.ClockMoved(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, Options{Timers: e, Nodes: func(ctx context.Context) ([]Node, error) {
+	o := Options{Timers: e, Nodes: func(ctx context.Context) ([]Node, error) {
 		_, err := store.Get(ctx, []rouse.Key{{Namespace: "n", Name: "n"}})
 		return []Node{{ID: "a"}}, rouse.Unavailable(err)
-	}})
+	}}
+	for _, set := range with {
+		set(&o)
+	}
+	return serve(t, o)
 }
 
 const away = "/v1/namespaces/default/timers"

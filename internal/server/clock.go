@@ -11,6 +11,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // Clock is the clock of a development server.
@@ -66,7 +67,7 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	asks := fmt.Sprint(by, to, jump)
 	if last := &s.moved; asked && last.tag == tag {
 		if last.asks != asks {
-			return clockState{}, fmt.Errorf("the clock was moved with this %s in another way: use another one: %w", idempotencyHeader, rouse.ErrConflict)
+			return clockState{}, timers.ErrOtherRequest
 		}
 		audit.Repeated(ctx)
 		return last.state, nil

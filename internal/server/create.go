@@ -20,6 +20,7 @@ import (
 // createOps are the operations of this file.
 type createOps interface {
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
+	BindKey(ctx context.Context, namespace string, what ...any) error
 	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
 }
 

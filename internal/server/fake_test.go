@@ -313,6 +313,8 @@ func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from r
 	return rouse.Preview{Words: "every minute", Location: zone, Next: upcoming(from, count)}, nil
 }
 
+func (f *fake) BindKey(context.Context, string, ...any) error { return nil }
+
 func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error) {
 	err := f.lock()
 	defer f.mu.Unlock()

@@ -137,7 +137,23 @@ func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyReques
 	if err != nil {
 		return nil, err
 	}
-	return createdOr(g.Keys.Create(ctx, access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeOf(rouse.Instant(r.ExpiresMs))}))
+	return createdOr(createAccessKey(ctx, f.service, g, access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeOf(rouse.Instant(r.ExpiresMs))}))
+}
+
+// createAccessKey makes an access key.
+func createAccessKey(ctx context.Context, s *service, g *access.Gate, key access.Key) (access.Key, string, error) {
+	if err := s.bind(ctx, access.KeysCreate, "", key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires); err != nil {
+		return access.Key{}, "", err
+	}
+	return g.Keys.Create(ctx, key)
+}
+
+// rotateAccessKey gives an access key a new secret.
+func rotateAccessKey(ctx context.Context, s *service, g *access.Gate, id string, overlap time.Duration) (access.Key, string, error) {
+	if err := s.bind(ctx, access.KeysRotate, "", id, overlap); err != nil {
+		return access.Key{}, "", err
+	}
+	return g.Keys.Rotate(ctx, id, overlap)
 }
 
 func createdOr(k access.Key, text string, err error) (*rousev1.CreatedKey, error) {
@@ -170,7 +186,7 @@ func (f *accessServer) RotateKey(ctx context.Context, r *rousev1.RotateKeyReques
 			return nil, err
 		}
 	}
-	return createdOr(g.Keys.Rotate(ctx, r.Id, overlap))
+	return createdOr(rotateAccessKey(ctx, f.service, g, r.Id, overlap))
 }
 
 func (f *accessServer) RevokeKey(ctx context.Context, r *rousev1.RevokeKeyRequest) (*rousev1.RevokeKeyResponse, error) {
@@ -277,7 +293,7 @@ func createKey(f *httpHandler, c *call) error {
 	for i, g := range body.Grants {
 		grants[i] = access.Grant{Role: g.Role, Scope: access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}}
 	}
-	return c.createdKey(g.Keys.Create(c.ctx, access.Key{Name: body.Name, Grants: grants, Expires: timeOf(body.Expires.Instant())}))
+	return c.createdKey(createAccessKey(c.ctx, f.service, g, access.Key{Name: body.Name, Grants: grants, Expires: timeOf(body.Expires.Instant())}))
 }
 
 // createdKey responds with a key and its text.
@@ -317,7 +333,7 @@ func rotateKey(f *httpHandler, c *call) error {
 	if body.Overlap != nil {
 		overlap = time.Duration(*body.Overlap)
 	}
-	return c.createdKey(g.Keys.Rotate(c.ctx, c.vars[0], overlap))
+	return c.createdKey(rotateAccessKey(c.ctx, f.service, g, c.vars[0], overlap))
 }
 
 func revokeKey(f *httpHandler, c *call) error {

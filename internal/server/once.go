@@ -4,16 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"errors"
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/rousehq/rouse"
-	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
-	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -71,7 +65,20 @@ func keyedName(key string) string {
 	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-// createOnce creates timers, or returns those that the same request with the same key created before.
+// bind makes the key of a request, if it has one, the key of what this asks for, unless the caller may not do
+// that anyway.
+func (s *service) bind(ctx context.Context, v access.Verb, namespace string, what ...any) error {
+	if access.RepeatKey(ctx) == "" {
+		return nil
+	}
+	if err := s.control().Admit(ctx, v); err != nil {
+		return err
+	}
+	return s.timers.BindKey(ctx, namespace, append([]any{v}, what...)...)
+}
+
+// createOnce creates timers, or returns those that the same request with the same key created before: they
+// are kept as long as the key is.
 func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	key := access.RepeatKey(ctx)
 	for i := range puts {
@@ -89,31 +96,5 @@ func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.P
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.put(ctx, puts, taken)
-	if err != nil {
-		return nil, err
-	}
-	for i := range results {
-		if errors.Is(results[i].Err, rouse.ErrExists) {
-			results[i] = s.createdBefore(ctx, &puts[i])
-		}
-	}
-	return results, nil
-}
-
-// createdBefore is the result of a create that was made before, if the timer that is there now is the one.
-func (s *service) createdBefore(ctx context.Context, p *timers.Put) timers.PutResult {
-	t, err := s.timers.Get(access.AsSystem(ctx), p.Key) // what the caller asks for is compared with it, and shown only if it is the same
-	switch {
-	case errors.Is(err, rouse.ErrNotFound):
-		err = fmt.Errorf("the timer %q was deleted during the request: %w", p.Key.Name, rouse.ErrConflict)
-	case err == nil && !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
-		err = fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
-	}
-	if err != nil {
-		return timers.PutResult{Err: err}
-	}
-	audit.Repeated(ctx)
-	s.control().Redact(ctx, &t)
-	return timers.PutResult{Timer: t, Replaced: true}
+	return s.put(ctx, puts, taken)
 }

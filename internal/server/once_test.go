@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,42 +16,109 @@ import (
 
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/store/mem"
 )
 
+// sender sends requests to a server.
+func (s *running) sender(t *testing.T) func(method, path, body string, header ...string) *httptest.ResponseRecorder {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return func(method, path, body string, header ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		w := httptest.NewRecorder()
+		maps.Copy(w.Header(), res.Header)
+		w.Code = res.StatusCode
+		_, _ = io.Copy(w.Body, res.Body)
+		return w
+	}
+}
+
 func TestARepeatedCreateFindsItsTimer(t *testing.T) {
-	h := handler(newFake())
+	send := serveEngine(t, mem.New()).sender(t)
 	created := func(w *httptest.ResponseRecorder) api.Timer { t.Helper(); return decoded[api.Timer](t, w) }
-	first := do(h, "POST", timersURL, good, "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
+	const key = "8e03978e-40d5-43dd-bc93-6894a57f9324"
+	first := send("POST", timersURL, good, "Idempotency-Key", key)
 	want(t, first, 201)
-	for _, key := range []string{"8e03978e-40d5-43dd-bc93-6894a57f9324", `"8e03978e-40d5-43dd-bc93-6894a57f9324"`} {
-		again := do(h, "POST", timersURL, good, "Idempotency-Key", key)
+	for _, key := range []string{key, `"` + key + `"`} {
+		again := send("POST", timersURL, good, "Idempotency-Key", key)
 		want(t, again, 200)
 		if a, b := created(first), created(again); a.Name != b.Name || a.Generation != b.Generation || again.Header().Get("ETag") != first.Header().Get("ETag") {
 			t.Errorf("%s: %+v, first %+v", key, b, a)
 		}
 	}
-	if n := decoded[api.Count](t, do(h, "GET", timersURL+":count", "")); n.Count != 1 {
+	if n := decoded[api.Count](t, send("GET", timersURL+":count", "")); n.Count != 1 {
 		t.Errorf("%d timers", n.Count)
 	}
-	other := do(h, "POST", timersURL, strings.Replace(good, "5m", "6m", 1), "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
-	want(t, other, 409)
-	if p := decoded[api.Problem](t, other); p.Code != "conflict" || !strings.Contains(p.Detail, "Idempotency-Key") {
-		t.Errorf("%+v", p)
+	for _, other := range []string{strings.Replace(good, "5m", "6m", 1), named} {
+		w := send("POST", timersURL, other, "Idempotency-Key", key)
+		want(t, w, 422)
+		if p := decoded[api.Problem](t, w); p.Code != "invalid" || len(p.Errors) != 1 || p.Errors[0].Field != "Idempotency-Key" {
+			t.Errorf("%+v", p)
+		}
 	}
-	want(t, do(h, "POST", timersURL, good, "Idempotency-Key", "another"), 201)
-	want(t, do(h, "POST", strings.Replace(timersURL, "ns", "other", 1), good, "Idempotency-Key", "another"), 201)
+	want(t, send("POST", timersURL, good, "Idempotency-Key", "another"), 201)
+	want(t, send("POST", strings.Replace(timersURL, "ns", "other", 1), good, "Idempotency-Key", "another"), 201)
 
-	want(t, do(h, "POST", timersURL, named, "Idempotency-Key", "k"), 201)
-	want(t, do(h, "POST", timersURL, named, "Idempotency-Key", "k"), 200)
-	want(t, do(h, "POST", timersURL, named), 409)
-	want(t, do(h, "POST", timersURL, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 409)
+	first = send("POST", timersURL, named, "Idempotency-Key", "k")
+	want(t, first, 201)
+	path := timersURL + "/" + created(first).Name
+	want(t, send("POST", timersURL, named, "Idempotency-Key", "k"), 200)
+	for _, header := range [][]string{nil, {"Idempotency-Key", "l"}} { // another request
+		w := send("POST", timersURL, named, header...)
+		want(t, w, 409)
+		if p := decoded[api.Problem](t, w); p.Code != "already_exists" || !strings.Contains(p.Detail, "scheduled, of generation") {
+			t.Errorf("%v: %+v", header, p)
+		}
+	}
+	want(t, send("POST", timersURL, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 422)
+	want(t, send("PUT", path, strings.Replace(good, "5m", "7m", 1)), 200)
+	want(t, send("POST", timersURL, named, "Idempotency-Key", "k"), 200) // after an edit
+	want(t, send("DELETE", path, ""), 200)
+	w := send("POST", timersURL, named, "Idempotency-Key", "k")
+	want(t, w, 409)
+	if p := decoded[api.Problem](t, w); p.Code != "conflict" || !strings.Contains(p.Detail, "deleted since") {
+		t.Errorf("after a delete: %+v", p)
+	}
+	want(t, send("GET", path, ""), 404)
+	want(t, send("POST", timersURL, named, "Idempotency-Key", "l"), 201)
+}
+
+// TestAnotherKeyIsAnotherRequest: a create with another key than that of a timer which has ended is refused,
+// and tells why; the same create with the same key is answered.
+func TestAnotherKeyIsAnotherRequest(t *testing.T) {
+	send := serveEngine(t, mem.New()).sender(t)
+	body := `{"name":"reminder-18","schedule":"@after 1ms","target":"stream:x"}`
+	want(t, send("POST", timersURL, body, "Idempotency-Key", "k1"), 201)
+	poll.Until(t, "it has ended", func() bool {
+		return decoded[api.Timer](t, send("GET", timersURL+"/reminder-18", "")).State == "ended"
+	})
+	want(t, send("POST", timersURL, body, "Idempotency-Key", "k1"), 200)
+	for _, key := range []string{"k3", "k3", "k4"} {
+		w := send("POST", timersURL, body, "Idempotency-Key", key)
+		want(t, w, 409)
+		if p := decoded[api.Problem](t, w); p.Code != "already_exists" || !strings.Contains(p.Detail, "ended, kept until") {
+			t.Errorf("%s: %+v", key, p)
+		}
+	}
+	want(t, send("POST", timersURL, body), 409)
 }
 
 // TestKeysOverGRPC: the metadata is what the header is over HTTP.
 func TestKeysOverGRPC(t *testing.T) {
-	f := newFake()
-	c := serve(t, Options{Timers: f}).timers()
+	c := serveEngine(t, mem.New()).timers()
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "k")
 	ask := &rousev1.CreateRequest{Namespace: "ns", Spec: goodSpec()}
 	first := must[*rousev1.Timer](t)(c.Create(ctx, ask))
@@ -60,13 +128,14 @@ func TestKeysOverGRPC(t *testing.T) {
 	}
 	other := proto.CloneOf(ask)
 	other.Spec.Target = "stream:other"
-	if _, err := c.Create(ctx, other); status.Code(err) != codes.Aborted && status.Code(err) != codes.FailedPrecondition {
+	if _, err := c.Create(ctx, other); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("another body with the same key: %v", err)
 	}
+	ctx = metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "b")
 	batch := &rousev1.BatchCreateRequest{Namespace: "ns", Timers: []*rousev1.NewTimer{{Spec: goodSpec()}, {Spec: goodSpec()}}}
 	firsts := must[*rousev1.BatchCreateResponse](t)(c.BatchCreate(ctx, batch)).Created
 	for i, again := range must[*rousev1.BatchCreateResponse](t)(c.BatchCreate(ctx, batch)).Created {
-		if again.Problem != nil || firsts[i].Name != keyedName(fmt.Sprint("k ", i)) || !proto.Equal(again, firsts[i]) {
+		if again.Problem != nil || firsts[i].Name != keyedName(fmt.Sprint("b ", i)) || !proto.Equal(again, firsts[i]) {
 			t.Errorf("of a batch: first %v, again %v", firsts[i], again)
 		}
 	}
@@ -84,25 +153,11 @@ func TestKeysOverGRPC(t *testing.T) {
 func TestARepeatedCreateFindsATimerThatFired(t *testing.T) {
 	s := serveEngine(t, mem.New())
 	body := `{"schedule":"@after 1ms","target":"stream:x","payload":{"a":[1,{"b":"c"}]},"labels":{"a":"b"},"retry":{"attempts":3}}`
+	ask := s.sender(t)
 	send := func(method, path, body string) *httptest.ResponseRecorder {
 		t.Helper()
-		r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", "k")
-		res, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		w := httptest.NewRecorder()
-		w.Code = res.StatusCode
-		_, _ = io.Copy(w.Body, res.Body)
-		return w
+		return ask(method, path, body, "Idempotency-Key", "k")
 	}
-	defer http.DefaultClient.CloseIdleConnections()
 	names := map[string]bool{}
 	for _, status := range []int{201, 200, 200} {
 		w := send("POST", timersURL, body)

@@ -1,10 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -18,6 +22,31 @@ import (
 // A request to a pool is a timer that is due immediately. So it is durable once acknowledged, and is
 // retried, dead-lettered and recorded like any other. Its answer is written in the commit that ends it,
 // into its row, which is kept for as long as the caller asked.
+
+// callPrefix begins the names of the timers of requests, so that ids of requests are no names of other
+// timers.
+const callPrefix = "call~"
+
+// callKey returns the key of a request. An id that is too long for a name with the prefix has its hash in it.
+func callKey(namespace, id string) rouse.Key {
+	name := callPrefix + id
+	if len(name) > rouse.MaxName {
+		sum := sha256.Sum256([]byte(id))
+		name = callPrefix + callPrefix + base32.StdEncoding.EncodeToString(sum[:])
+	}
+	return rouse.Key{Namespace: namespace, Name: name}
+}
+
+// checkCallID refuses what is no id of a request.
+func checkCallID(id string) error {
+	err := rouse.CheckName(id)
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		for i := range inv.Problems {
+			inv.Problems[i].Field = "id"
+		}
+	}
+	return err
+}
 
 // Bounds and defaults of requests to pools.
 const (
@@ -83,8 +112,24 @@ func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
+// asks is what the request asks for, to tell it from others with its Idempotency-Key. How long its client
+// waits is no part of it.
+func (r *poolRequest) asks() []any {
+	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept, r.attempts, r.timeout}
+}
+
+// is reports whether a timer is this request, and not another one with its id.
+func (r *poolRequest) is(t *rouse.Timer, target string) bool {
+	return t.Spec.Target == target && t.Spec.ContentType == r.contentType && bytes.Equal(t.Spec.Payload, r.payload) && maps.Equal(t.Spec.Labels, r.labels)
+}
+
 // complete checks the request and fills in defaults.
 func (r *poolRequest) complete() error {
+	if r.id != "" {
+		if err := checkCallID(r.id); err != nil {
+			return err
+		}
+	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -115,10 +160,11 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
-	if tag, ok := access.TagOf(ctx, r.namespace); ok && r.id == "" {
-		r.id = "call-" + string(tag)
+	asks := r.asks()
+	if tag, ok := access.TagOf(ctx, r.namespace); ok {
+		r.id = cmp.Or(r.id, "call-"+string(tag))
+		r.keep, r.kept = max(r.keep, access.RepeatAge), true
 	}
-	ctx = access.Harmless(ctx) // the id alone decides
 	if err := r.complete(); err != nil {
 		return called{}, err
 	}
@@ -129,11 +175,22 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if err := s.control().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
 		return called{}, err
 	}
+	if err := s.timers.BindKey(ctx, r.namespace, asks...); err != nil {
+		return called{}, err
+	}
+	ctx = access.Harmless(ctx) // the id alone decides
 	named := r.id != ""
 	if !named {
 		r.id = madeUpName()
 	}
-	key := rouse.Key{Namespace: r.namespace, Name: r.id}
+	out, err := sendAndWait(ctx, s, &r, target, named)
+	out.id = r.id
+	return out, err
+}
+
+// sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool) (called, error) {
+	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {
 		give, err := s.calls.take(ctx)
@@ -144,14 +201,18 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 		w = calls.expect(key)
 		defer calls.leave(key, w)
 	}
-	err = s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	err := s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
+		t, err := s.timers.Get(access.AsSystem(ctx), key)
+		if err == nil && !r.is(&t, target) {
+			return called{}, fmt.Errorf("the id %q is that of another request: give each its own: %w", r.id, rouse.ErrConflict)
+		}
 		return s.awaitEnd(ctx, key, r.wait)
 	case err != nil:
 		return called{}, err
 	case w == nil:
-		return called{id: r.id, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+		return called{status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 	}
 	out, err := s.expected(ctx, key, w, r.wait)
 	if r.keep == 0 && (err != nil || out.status == rousev1.CallStatus_CALL_STATUS_PENDING) {
@@ -190,13 +251,13 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	for {
 		select {
 		case <-w.ended:
-			out := calledOf(key.Name, &w.record, w.answer)
+			out := calledOf(&w.record, w.answer)
 			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before the wait began, and be in the store
 				return s.became(ctx, key)
 			}
 			return out, nil
 		case <-timer.C:
-			return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+			return called{status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 		case <-ctx.Done():
 			return called{}, s.ended(ctx.Err())
 		case <-look:
@@ -229,21 +290,21 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 	if gone.InFlight {
 		text += "; a worker may have it"
 	}
-	return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_EXPIRED, detail: text}, nil
+	return called{status: rousev1.CallStatus_CALL_STATUS_EXPIRED, detail: text}, nil
 }
 
-// fetch returns the outcome of a request. If it has not ended, fetch waits for its end.
-func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
+// fetch returns the outcome of the request with an id. If it has not ended, fetch waits for its end.
+func (s *service) fetch(ctx context.Context, namespace, id string, patience time.Duration) (called, error) {
 	if s.opts.Calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
-	if err := key.Check(); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), checkCallID(id)); err != nil {
 		return called{}, err
 	}
 	if patience < 0 || patience > maxCallWait {
 		return called{}, rouse.Refuse("wait", patience.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
-	if err := s.control().RequireIn(ctx, access.CallsCall, key.Namespace); err != nil {
+	if err := s.control().RequireIn(ctx, access.CallsCall, namespace); err != nil {
 		return called{}, err
 	}
 	if patience > 0 {
@@ -253,7 +314,15 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 		}
 		defer give()
 	}
-	return s.awaitEnd(ctx, key, patience)
+	out, err := s.awaitEnd(ctx, callKey(namespace, id), patience)
+	if errors.Is(err, rouse.ErrNotFound) { // a node of an earlier version may have sent it, with its id as the name
+		old := rouse.Key{Namespace: namespace, Name: id}
+		if t, failed := s.timers.Get(access.AsSystem(ctx), old); failed == nil && strings.HasPrefix(t.Spec.Target, poolScheme) {
+			out, err = s.awaitEnd(ctx, old, patience)
+		}
+	}
+	out.id = id
+	return out, err
 }
 
 // awaitEnd returns the outcome of a request; with patience it waits for its end.
@@ -280,7 +349,7 @@ func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 	}
 	switch {
 	case err == nil && !t.Over():
-		return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+		return called{status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 	case err != nil && !errors.Is(err, rouse.ErrNotFound):
 		return called{}, err
 	}
@@ -293,16 +362,16 @@ func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 	}
 	switch {
 	case len(page.Records) == 0 && err != nil:
-		return called{}, fmt.Errorf("nothing is known of request %s: %w", key.Name, rouse.ErrNotFound)
+		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
 	case len(page.Records) == 0: // its record was deleted before its row
 		page.Records = []rouse.Record{{Ending: rouse.EndFired, Attempts: 1}}
 	}
-	return calledOf(key.Name, &page.Records[0], t.Answer), nil
+	return calledOf(&page.Records[0], t.Answer), nil
 }
 
 // calledOf returns how a request ended.
-func calledOf(id string, r *rouse.Record, a *rouse.Answer) called {
-	out := called{id: id, answer: a, detail: r.Reason, attempts: r.Attempts}
+func calledOf(r *rouse.Record, a *rouse.Answer) called {
+	out := called{answer: a, detail: r.Reason, attempts: r.Attempts}
 	switch {
 	case r.Ending == rouse.EndFired:
 		out.status, out.detail = rousev1.CallStatus_CALL_STATUS_OK, ""

@@ -37,7 +37,7 @@ func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rous
 	if err != nil {
 		return nil, err
 	}
-	return calledToProto(f.fetch(ctx, keyFrom(r.Namespace, r.Id, ""), wait))
+	return calledToProto(f.fetch(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id, wait))
 }
 
 func calledToProto(c called, err error) (*rousev1.Called, error) {

@@ -93,7 +93,7 @@ func (f *httpHandler) fetchCall(c *call) error {
 	if err := c.patient(wait); err != nil {
 		return err
 	}
-	out, err := f.fetch(c.r.Context(), c.key(), wait)
+	out, err := f.fetch(c.r.Context(), c.namespace(), c.name(), wait)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +11,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/poll"
+	"github.com/rousehq/rouse/store/mem"
 )
 
 // aTarget returns targets that the fake accepts.
@@ -62,7 +66,7 @@ func TestCallsWithoutAWaitingCaller(t *testing.T) {
 		t.Errorf("%v, %v; want it pending", got, err)
 	}
 	f.made(t, 1)
-	spec := f.rows[rouse.Key{Namespace: "default", Name: "kept"}].Spec
+	spec := f.rows[rouse.Key{Namespace: "default", Name: "call~kept"}].Spec
 	if spec.Target != "stream:core/1" || spec.Keep != callKeep || spec.Deadline != callDeadline || spec.Retry.Attempts != callAttempts {
 		t.Errorf("it is %+v", spec)
 	}
@@ -85,12 +89,12 @@ func TestCallsThatEndElsewhere(t *testing.T) {
 		over <- got
 	}()
 	f.made(t, 1)
-	key := rouse.Key{Namespace: "default", Name: "x"}
+	key := rouse.Key{Namespace: "default", Name: "call~x"}
 	f.set(func() {
 		ended := f.rows[key]
 		ended.Due, ended.Answer = rouse.Never, &rouse.Answer{Payload: []byte("yes")}
 		f.rows[key] = ended
-		f.history = append(f.history, rouse.Record{Namespace: "default", Name: "x", Ending: rouse.EndFired, Attempts: 2})
+		f.history = append(f.history, rouse.Record{Namespace: "default", Name: "call~x", Ending: rouse.EndFired, Attempts: 2})
 	})
 	if got := <-over; got.GetStatus() != rousev1.CallStatus_CALL_STATUS_OK || string(got.GetPayload()) != "yes" || got.GetAttempts() != 2 {
 		t.Errorf("%v", got)
@@ -106,7 +110,7 @@ func TestCallsAnsweredBeforeTheWait(t *testing.T) {
 	if _, err := c.Call(t.Context(), &rousev1.CallRequest{Pool: "core", Key: "1", Id: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	key := rouse.Key{Namespace: "default", Name: "x"}
+	key := rouse.Key{Namespace: "default", Name: "call~x"}
 	answer := &rouse.Answer{Payload: []byte("yes")}
 	calls.Answered(&rouse.Fire{Namespace: key.Namespace, Name: key.Name}, answer)
 	over := make(chan *rousev1.Called, 1)
@@ -167,9 +171,66 @@ func TestEndingsOfCalls(t *testing.T) {
 		{rouse.Record{Ending: rouse.EndDead, Code: callRejected}, rousev1.CallStatus_CALL_STATUS_REJECTED},
 		{rouse.Record{Ending: rouse.EndSkipped}, rousev1.CallStatus_CALL_STATUS_DELETED},
 	} {
-		out := calledOf("x", &c.record, &rouse.Answer{})
+		out := calledOf(&c.record, &rouse.Answer{})
 		if out.status != c.want || (out.answer != nil) != (c.want == rousev1.CallStatus_CALL_STATUS_OK) {
 			t.Errorf("%+v is %v; want %v", c.record, out.status, c.want)
 		}
+	}
+}
+
+// TestIDsOfCallsAreTheirOwn: an id is no name of a timer, a request with the id of another one is refused,
+// and so is one with its Idempotency-Key; the same request is sent once.
+func TestIDsOfCallsAreTheirOwn(t *testing.T) {
+	s := serveEngine(t, mem.New(), func(o *Options) { o.Calls = NewCalls(aTarget) })
+	send := s.sender(t)
+	const pools = "/v1/namespaces/ns/pools/core/"
+	call := func(key, id, body string, status int, header ...string) string {
+		t.Helper()
+		w := send("POST", pools+key+":call?wait=0s&id="+id, body, header...)
+		if w.Code == 200 { // it has ended already
+			w.Code = 202
+		}
+		want(t, w, status)
+		return w.Header().Get(callIDHeader)
+	}
+	want(t, send("POST", timersURL, `{"name":"x","schedule":"@after 1ms","target":"stream:core/1","payload":"hi","keep":"1h"}`), 201)
+	poll.Until(t, "it has ended", func() bool { return decoded[api.Timer](t, send("GET", timersURL+"/x", "")).State == "ended" })
+	for range 2 {
+		if got := call("1", "x", "hi", 202); got != "x" {
+			t.Errorf("the id of an ended timer: %q", got)
+		}
+	}
+	if sent := decoded[api.Timer](t, send("GET", timersURL+"/call~x", "")); sent.Target != "stream:core/1" || sent.Generation == 0 {
+		t.Errorf("it was not sent: %+v", sent)
+	}
+	call("1", "x", "other", 409)
+	call("2", "x", "hi", 409)
+	call("1", "x", "hi", 409, "Content-Type", "text/plain")
+	want(t, send("POST", timersURL, `{"name":"call~y","schedule":"@every 1h","target":"stream:core/1"}`), 201)
+	call("1", "y", "hi", 409)
+	call("1", strings.Repeat("l", rouse.MaxName), "hi", 202)
+	call("1", strings.Repeat("l", rouse.MaxName), "other", 409)
+	call("1", strings.Repeat("l", rouse.MaxName+1), "hi", 422)
+
+	first := call("1", "", "hi", 202, "Idempotency-Key", "k")
+	if again := call("1", "", "hi", 202, "Idempotency-Key", "k"); again != first || again == "" {
+		t.Errorf("%q after %q", again, first)
+	}
+	if other := call("1", "", "hi", 202, "Idempotency-Key", "l"); other == first {
+		t.Error("another key is the same request")
+	}
+	if kept := decoded[api.Timer](t, send("GET", timersURL+"/call~"+first, "")).Keep; time.Duration(kept) < access.RepeatAge {
+		t.Errorf("its answer is kept for %v", kept)
+	}
+	call("1", "", "other", 422, "Idempotency-Key", "k")
+	call("2", "", "hi", 422, "Idempotency-Key", "k")
+	call("1", "z", "hi", 422, "Idempotency-Key", "k")
+	want(t, send("GET", timersURL+"/call~z", ""), 404)
+
+	if w := send("GET", "/v1/namespaces/ns/calls/"+first, ""); w.Code != 202 && w.Code != 200 {
+		t.Errorf("it is not found: %d", w.Code)
+	}
+	for _, name := range []string{"z", "call~y"} { // is no id
+		want(t, send("GET", "/v1/namespaces/ns/calls/"+name, ""), 404)
 	}
 }

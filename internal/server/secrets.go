@@ -9,6 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/access"
 )
 
 // Secrets keeps the secrets and the signing keys of namespaces; its operations have their checks.
@@ -120,11 +121,19 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 	if err != nil {
 		return nil, err
 	}
-	list, err := ops.RotateSigningKeys(ctx, keyFrom(r.Namespace, "", "").Namespace, overlap)
+	list, err := rotateSigningKeys(ctx, f.service, ops, keyFrom(r.Namespace, "", "").Namespace, overlap)
 	if err != nil {
 		return nil, err
 	}
 	return signingToProto(list), nil
+}
+
+// rotateSigningKeys gives a namespace a new signing key.
+func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) ([]SigningKey, error) {
+	if err := s.bind(ctx, access.SigningTurn, namespace, overlap); err != nil {
+		return nil, err
+	}
+	return ops.RotateSigningKeys(ctx, namespace, overlap)
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {
@@ -235,7 +244,7 @@ func (f *httpHandler) rotateSigning(c *call) error {
 	if err := c.decode(maxSecretBody, true, &body); err != nil {
 		return err
 	}
-	list, err := ops.RotateSigningKeys(c.ctx, c.namespace(), time.Duration(body.Overlap))
+	list, err := rotateSigningKeys(c.ctx, f.service, ops, c.namespace(), time.Duration(body.Overlap))
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,9 @@ func (s *service) rotateSessionKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.bind(ctx, access.SessionsRotate, ""); err != nil {
+		return err
+	}
 	return ops.RotateSessionKey(ctx)
 }
 

@@ -78,7 +78,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
 	}
 	reached := t.Due
-	o := asks(ctx, key.Namespace, "backfill", from, until, r.PerSecond)
+	o := asks(ctx, key, "backfill", from, until, r.PerSecond)
 	var was *mark
 	if o != nil && !r.DryRun {
 		if was, err = o.done(ctx, ts, key); err != nil {
@@ -247,7 +247,15 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 				return 0, err
 			}
 		}
-		out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: c}})
+		items := []*engine.Write{{Change: c}}
+		note, err := o.noteWrite(ts)
+		if err != nil {
+			return 0, err
+		}
+		if note != nil {
+			items = append(items, note)
+		}
+		out, err := ts.Engine.Write(ctx, items)
 		if err != nil {
 			return 0, err
 		}

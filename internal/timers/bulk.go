@@ -238,14 +238,6 @@ func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 	return w, nil
 }
 
-// asked is the note of a bulk request with an Idempotency-Key. It is written together with the job, and
-// removed when the key is not valid any more.
-type asked struct {
-	Job  string        `json:"job"`
-	Asks uint64        `json:"asks"` // hash of what was asked for
-	At   rouse.Instant `json:"at"`
-}
-
 // startBulk writes the job of a bulk request, and returns its id.
 func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err error) {
 	namespace := r.space()
@@ -277,12 +269,11 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 		}
 		c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
 		if note.key.Name != "" {
-			note.Job, note.At = id, now
-			body, err := json.Marshal(&note.asked)
+			note.Job = id
+			to, err := note.row(now, bucket)
 			if err != nil {
 				return "", err
 			}
-			to := rouse.Row{Key: note.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}
 			c = rouse.Change{Key: note.key, If: note.revision, To: &to, Also: []rouse.Row{row}}
 		}
 		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: c})
@@ -297,46 +288,29 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 	return "", fmt.Errorf("the job %s exists: %w", id, rouse.ErrConflict)
 }
 
-// askedNote is where the note of a request is.
-type askedNote struct {
-	asked
-	key      rouse.Key
-	revision uint64 // that the note has; rouse.NoRow if there is none
-}
-
 // askedBefore returns the note of a request, with a job if an earlier request with its Idempotency-Key made
-// one; without a key if it has no Idempotency-Key. It is rouse.ErrConflict if that asked for something else,
-// and rouse.ErrNotFound if its job is not kept any more.
+// one; without a key if it has no Idempotency-Key. It is refused if that asked for something else, and
+// rouse.ErrNotFound if its job is not kept any more.
 func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote, err error) {
 	what, err := json.Marshal(r)
 	if err != nil {
 		return n, err
 	}
-	o := asks(ctx, r.Query.Namespace, "bulk", string(what))
+	o := asks(ctx, rouse.Key{Namespace: r.Query.Namespace}, "bulk", string(what))
 	if o == nil {
 		return n, nil
 	}
-	n.key = rouse.Key{Namespace: rouse.JobKey(r.space(), "").Namespace, Name: access.NoteName + string(o.Tag)}
-	n.Asks, n.revision = o.Asks, rouse.NoRow
-	rows, err := ts.store.Get(ctx, []rouse.Key{n.key})
-	if err != nil || rows[0].Revision == 0 {
+	o.whole = o.Asks
+	rows, err := ts.store.Get(ctx, []rouse.Key{o.noteKey()})
+	if err != nil {
 		return n, err
 	}
-	var was asked
-	if err := json.Unmarshal(rows[0].Body, &was); err != nil {
-		return n, fmt.Errorf("the note of an Idempotency-Key cannot be read: %w", err)
+	if n, err = o.noteIn(ts.Timers, &rows[0]); err != nil || n.Job == "" {
+		return n, err
 	}
-	n.revision = rows[0].Revision
-	switch {
-	case was.At < ts.Engine.Now().Add(-access.RepeatAge):
-	case was.Asks != o.Asks:
-		return n, fmt.Errorf("another request had this Idempotency-Key: use another one: %w", rouse.ErrConflict)
-	default:
-		audit.Repeated(ctx)
-		n.Job = was.Job
-		if _, err = ts.jobOf(ctx, r.space(), was.Job); errors.Is(err, rouse.ErrNotFound) {
-			err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w", was.Job, rouse.ErrNotFound)
-		}
+	audit.Repeated(ctx)
+	if _, err = ts.jobOf(ctx, r.space(), n.Job); errors.Is(err, rouse.ErrNotFound) {
+		err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w", n.Job, rouse.ErrNotFound)
 	}
 	return n, err
 }

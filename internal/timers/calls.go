@@ -248,8 +248,8 @@ func (m *mergedCalls) canJoin(c *call) bool {
 func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err error) {
 	if c.asks != nil {
 		if was, err := c.asks.among(c.ctx, c.ts, m.marks); err != nil || was != nil {
-			c.res, err = there(c.ctx, c.ts, m.key, m.row, err)
-			return true, err
+			c.res = there(c.ctx, c.ts, m.key, err)
+			return true, c.res.Err
 		}
 	}
 	if m.timer != nil {

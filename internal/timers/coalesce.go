@@ -36,8 +36,11 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		return PutResult{}, err
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
-	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span,
-		asks: asks(ctx, key.Namespace, "coalesce", c, contents(&rouse.Timer{Spec: spec}))})
+	o := asks(ctx, key, "coalesce", c, contents(&rouse.Timer{Spec: spec}))
+	if err := o.bind(ctx, ts); err != nil {
+		return PutResult{}, err
+	}
+	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span, asks: o})
 }
 
 // plain refuses what a coalesced timer cannot have, because its schedule is derived.

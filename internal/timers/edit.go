@@ -121,7 +121,7 @@ func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
-	o := asks(ctx, key.Namespace, "pause", reason, until)
+	o := asks(ctx, key, "pause", reason, until)
 	return ts.editTimer(ctx, access.TimersPause, key, o, func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) && t.Until == until {
 			return rouse.Step{Keep: true}, nil
@@ -137,7 +137,7 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersPause, key, asks(ctx, key.Namespace, "resume"), func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersPause, key, asks(ctx, key, "resume"), func(t *rouse.Timer) (rouse.Step, error) {
 		if !t.Paused {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -177,7 +177,7 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersSkip, key, asks(ctx, key.Namespace, "skip", count, reason), func(t *rouse.Timer) (rouse.Step, error) {
+	return ts.editTimer(ctx, access.TimersSkip, key, asks(ctx, key, "skip", count, reason), func(t *rouse.Timer) (rouse.Step, error) {
 		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
@@ -204,7 +204,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
 	w := rescheduling(ts, key, &when)
-	w.ifRevision, w.asks = ifRevision, asks(ctx, key.Namespace, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
+	w.ifRevision, w.asks = ifRevision, asks(ctx, key, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
 	return w.write(ctx)
 }
 
@@ -230,7 +230,7 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	if err := forTimers(key); err != nil {
 		return "", 0, err
 	}
-	o := asks(ctx, key.Namespace, "run")
+	o := asks(ctx, key, "run")
 	var generation uint64
 	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		var side *rouse.Timer
@@ -323,7 +323,7 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 }
 
 func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
-	o := asks(ctx, key.Namespace, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
+	o := asks(ctx, key, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
 	out, err := ts.edit(ctx, access.FiresReport, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
@@ -460,7 +460,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 				return edited{}, err
 			}
 		}
-		out, err := ts.Engine.WriteOne(ctx, w)
+		out, err := o.write(ctx, ts, w)
 		if err != nil {
 			return edited{}, err
 		}

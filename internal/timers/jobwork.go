@@ -55,7 +55,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	w, err := ts.bulkWork(j.Bulk)
 	ctx = j.Caller.As(ctx)
 	if j.Bulk.once() && j.Job.ID != "" { // a page is done again after a crash
-		ctx = access.Repeatable(ctx, "job "+j.Job.ID)
+		ctx = access.RepeatableParts(ctx, "job "+j.Job.ID)
 	}
 	return w, ctx, err
 }

@@ -32,7 +32,8 @@ type Put struct {
 	Mode       Mode
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
 	Restart    bool   // an existing timer starts over, even if its due times are the same
-	asks       string // what the put is, to tell it from others with the same Idempotency-Key; empty: its spec
+	asks       string // what the put is, to tell it from others with the same Idempotency-Key
+	whole      uint64 // hash of all puts of the call, with such a key; 0: it leaves no note
 	tries      int    // how often the timer came or went while it was written
 	Validate   bool   // it is only checked, and nothing is written; of all puts of a call or none
 	Given      bool   // the caller does not change the data of Spec and the result any more: the engine may keep it
@@ -65,6 +66,9 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err
+	}
+	if !only {
+		described(ctx, puts)
 	}
 	results = make([]PutResult, len(puts))
 	defer notePuts(ctx, results)
@@ -106,7 +110,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	idle := true // if the store did not answer, it may still be reading a row
 	for _, i := range at {
 		err := results[i].Err
-		if errors.Is(err, rouse.ErrConflict) && puts[i].Mode == CreateOrReplace {
+		if errors.Is(err, rouse.ErrConflict) && !errors.Is(err, errGoneSince) && puts[i].Mode == CreateOrReplace {
 			rewrites = append(rewrites, i) // it was created in the meantime
 		} else if err != nil {
 			idle = false
@@ -205,12 +209,15 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
-	items, at, err := repeated(ctx, ts, puts, items, at, results)
+	items, at, note, err := repeated(ctx, ts, puts, items, at, results)
 	if err != nil || len(items) == 0 {
 		return err
 	}
 	if items, at, err = ts.admission.admit(ctx, puts, items, at, results); err != nil || len(items) == 0 {
 		return err
+	}
+	if note != nil {
+		items = append(items, note)
 	}
 	out, err := ts.Engine.Write(ctx, items)
 	if err != nil {
@@ -218,13 +225,13 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	}
 	created := 0
 	defer func() { reportCreated(ts.opts.Engine.Events.Created, created) }()
-	for j, r := range out {
-		p, res := &puts[at[j]], &results[at[j]]
+	for j, i := range at {
+		r, p, res := out[j], &puts[i], &results[i]
 		switch {
 		case r.Err != nil:
 			*res = PutResult{Err: r.Err}
 		case !r.Applied:
-			*res = PutResult{Err: refused(p, r)}
+			*res = notApplied(ctx, ts, p, r, len(puts) == 1)
 		case res.Unchanged:
 		default:
 			created++
@@ -258,6 +265,7 @@ func reportCreated(report func(n int), n int) {
 	}
 }
 
+// refused returns the error of a put that was not applied.
 func refused(p *Put, r engine.Written) error {
 	switch {
 	case !r.Existed:
@@ -266,6 +274,36 @@ func refused(p *Put, r engine.Written) error {
 		return fmt.Errorf("timer %q: %w", p.Key.Name, rouse.ErrExists)
 	}
 	return conflicting(p.Key, r.Revision)
+}
+
+// notApplied is the result of a put that was not applied: that of the same request, if that was at the same
+// time. That of a put that is alone tells by what its name is taken.
+func notApplied(ctx context.Context, ts *Timers, p *Put, r engine.Written, alone bool) PutResult {
+	err := refused(p, r)
+	if !errors.Is(err, rouse.ErrExists) {
+		return PutResult{Err: err}
+	}
+	if o := p.request(ctx); o != nil {
+		if was, err := o.done(ctx, ts, p.Key); err != nil || was != nil {
+			return there(ctx, ts, p.Key, err)
+		}
+	}
+	if alone {
+		err = fmt.Errorf("timer %q%s: %w", p.Key.Name, taker(ctx, ts, p.Key), rouse.ErrExists)
+	}
+	return PutResult{Err: err}
+}
+
+// taker tells by what a name is taken, as far as the caller may read that.
+func taker(ctx context.Context, ts *Timers, key rouse.Key) string {
+	t, err := ts.Get(ctx, key)
+	switch {
+	case err != nil:
+		return ""
+	case t.Over():
+		return fmt.Sprintf(" (ended, kept until %v)", t.Visible)
+	}
+	return fmt.Sprintf(" (%v, of generation %d)", t.State(), t.Generation)
 }
 
 // conflicting returns the error for a row with another revision than the caller expects.
@@ -335,12 +373,12 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.check(p); err != nil {
 		return err
 	}
-	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), ts.checkNamespace(ctx, p.Key.Namespace, &p.Spec))
+	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
 }
 
 // checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
 // drafts, which are read again and again, by any node: their fires wait for it.
-func (ts *Timers) checkNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
+func checkNamespace(ctx context.Context, ts *Timers, namespace string, s *rouse.Spec) error {
 	if ts.opts.Check == nil {
 		return nil
 	}

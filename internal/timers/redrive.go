@@ -17,7 +17,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 	if err := forFires(key); err != nil {
 		return "", err
 	}
-	t, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, key.Namespace, "redrive", current), func(t *rouse.Timer) (rouse.Step, error) {
+	t, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, rouse.Key{Namespace: key.Namespace, Name: key.Name + " " + key.Fire}, "redrive", current), func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
 			return rouse.Step{Keep: true}, nil
 		}

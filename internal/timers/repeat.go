@@ -1,9 +1,11 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -20,7 +22,9 @@ import (
 // carried out, whatever failed after it, and a repetition finds it. The row of marks needs attention when the
 // last of them is a day old: then the engine removes it.
 //
-// A timer that is created, and only that, needs no mark: the timer itself is one.
+// A key belongs to one request, also among those that change other rows. So the request leaves a note as
+// well, whose name is made of the key. Only the mark is in the commit of the change, because the note may be
+// on another server: a note without a mark is of a request that was not carried out.
 
 // maxMarks bounds the marks of one row: a key is valid for access.RepeatAge, or until so many further ones.
 const maxMarks = 64
@@ -46,12 +50,16 @@ type mark struct {
 // once is a request that may be repeated.
 type once struct {
 	mark
-	list []mark // that the row has already
+	list      []mark // that the row has already
+	namespace string
+	whole     uint64     // hash of the request with the name of its timer; 0 if it leaves no note
+	note      *askedNote // that it has to leave; nil if it is there
 }
 
-// asks returns the request of a call, described by what it asks for; nil if its caller does not repeat it.
-func asks(ctx context.Context, namespace string, what ...any) *once {
-	tag, ok := access.TagOf(ctx, namespace)
+// asks returns the request of a call, described by the timer and by what it asks for; nil if its caller does
+// not repeat it.
+func asks(ctx context.Context, key rouse.Key, what ...any) *once {
+	tag, ok := access.TagOf(ctx, key.Namespace)
 	if !ok {
 		return nil
 	}
@@ -59,7 +67,130 @@ func asks(ctx context.Context, namespace string, what ...any) *once {
 	for _, w := range what {
 		fmt.Fprintf(h, "%q\x00", fmt.Sprint(w))
 	}
-	return &once{mark: mark{Tag: tag, Asks: h.Sum64()}}
+	o := &once{mark: mark{Tag: tag, Asks: h.Sum64()}, namespace: key.Namespace}
+	if !access.OfParts(ctx) {
+		fmt.Fprintf(h, "of %q", key.Name)
+		o.whole = h.Sum64()
+	}
+	return o
+}
+
+// asked is the note of an Idempotency-Key: what its request asked for, and the job that this has made, if it
+// is one that does. It is removed when the key is not valid any more.
+type asked struct {
+	Job  string        `json:"job,omitempty"`
+	Asks uint64        `json:"asks"` // hash of what was asked for
+	At   rouse.Instant `json:"at"`
+}
+
+// askedNote is a note, and where it is.
+type askedNote struct {
+	asked
+	key      rouse.Key
+	revision uint64 // that the note has; rouse.NoRow if there is none
+}
+
+// row is the note as it is stored.
+func (n *askedNote) row(now rouse.Instant, bucket uint32) (rouse.Row, error) {
+	n.At = now
+	body, err := json.Marshal(&n.asked)
+	return rouse.Row{Key: n.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}, err
+}
+
+// noteKey is where the note of the request is.
+func (o *once) noteKey() rouse.Key {
+	in := rouse.JobKey(cmp.Or(o.namespace, rouse.Everywhere), "")
+	return rouse.Key{Namespace: in.Namespace, Name: access.NoteName + string(o.Tag)}
+}
+
+// noteIn returns the note of the request, from the row that was read. It is refused if the key is of another
+// request.
+func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
+	n = askedNote{asked: asked{Asks: o.whole}, key: o.noteKey(), revision: rouse.NoRow}
+	if row.Revision == 0 {
+		return n, nil
+	}
+	n.revision = row.Revision
+	var was asked
+	switch err := json.Unmarshal(row.Body, &was); {
+	case err != nil:
+		return n, fmt.Errorf("the note of an Idempotency-Key cannot be read: %w", err)
+	case was.At < ts.Engine.Now().Add(-access.RepeatAge):
+		return n, nil
+	case was.Asks != o.whole:
+		return n, ErrOtherRequest
+	}
+	n.asked = was
+	return n, nil
+}
+
+// ErrOtherRequest refuses a request whose key another one had.
+var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
+
+// BindKey makes the Idempotency-Key of a call, if it has one, the key of the request that asks for this. It
+// refuses the key of another request.
+func (ts *Timers) BindKey(ctx context.Context, namespace string, what ...any) error {
+	if access.RepeatKey(ctx) == "" {
+		return nil
+	}
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return err
+	}
+	return asks(ctx, rouse.Key{Namespace: namespace}, what...).bind(ctx, ts)
+}
+
+// bind leaves the note of a request whose mark is written later, or elsewhere.
+func (o *once) bind(ctx context.Context, ts *Timers) error {
+	if o == nil || o.whole == 0 {
+		return nil
+	}
+	for range maxTries {
+		rows, err := ts.store.Get(ctx, []rouse.Key{o.noteKey()})
+		if err != nil {
+			return err
+		}
+		n, err := o.noteIn(ts, &rows[0])
+		if err != nil || n.At != 0 {
+			return err
+		}
+		o.note = &n
+		w, err := o.noteWrite(ts)
+		if err != nil {
+			return err
+		}
+		if out, err := ts.Engine.WriteOne(ctx, w); err != nil || out.Applied {
+			return err
+		}
+	}
+	return rouse.ErrUnavailable
+}
+
+// noteWrite is the write of the note that the request has to leave; nil if it is there.
+func (o *once) noteWrite(ts *Timers) (*engine.Write, error) {
+	if o == nil || o.note == nil {
+		return nil, nil
+	}
+	n := o.note
+	o.note = nil
+	row, err := n.row(ts.Engine.Latest(), rouse.BucketOf(n.key, ts.opts.Engine.Buckets))
+	return &engine.Write{Change: rouse.Change{Key: n.key, If: n.revision, To: &row}}, err
+}
+
+// write makes a write of the request, which has its mark, and leaves its note in the same step. That another
+// request with the key has left one in the meantime changes nothing: neither was repeated.
+func (o *once) write(ctx context.Context, ts *Timers, w *engine.Write) (engine.Written, error) {
+	note, err := o.noteWrite(ts)
+	if err != nil {
+		return engine.Written{}, err
+	}
+	if note == nil {
+		return ts.Engine.WriteOne(ctx, w)
+	}
+	out, err := ts.Engine.Write(ctx, []*engine.Write{w, note})
+	if err != nil {
+		return engine.Written{}, err
+	}
+	return out[0], out[0].Err
 }
 
 // contents describes a timer to asks.
@@ -69,18 +200,38 @@ func contents(t *rouse.Timer) string {
 		row.Body = binary.AppendUvarint(row.Body, uint64(len(k)))
 		row.Body = append(append(row.Body, k...), row.Labels[k]...)
 	}
+	if t.Due != 0 { // of an import
+		row.Body = binary.AppendUvarint(row.Body, uint64(t.Due))
+	}
 	return string(row.Body)
 }
 
-// done returns the mark that an earlier request has left next to the row of the key; nil if there is none,
-// and rouse.ErrConflict if that asked for something else. It has to be called after the row was read: then
-// no mark is missing that the row's revision came with.
+// done returns the mark that an earlier request has left next to the row of the key; nil if there is none. It
+// refuses a key that another request had. It has to be called after the row was read: then no mark is missing
+// that the row's revision came with.
 func (o *once) done(ctx context.Context, ts *Timers, key rouse.Key) (*mark, error) {
-	rows, err := ts.store.Get(ctx, []rouse.Key{markKey(key)})
+	keys := []rouse.Key{markKey(key), o.noteKey()}
+	if o.whole == 0 {
+		keys = keys[:1]
+	}
+	rows, err := ts.store.Get(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	return o.among(ctx, ts, &rows[0])
+	was, err := o.among(ctx, ts, &rows[0])
+	if was != nil || err != nil || o.whole == 0 {
+		return was, err
+	}
+	return nil, o.expectNote(ts, &rows[1])
+}
+
+// expectNote finds out from the row whether the request has to leave its note.
+func (o *once) expectNote(ts *Timers, row *rouse.Row) error {
+	n, err := o.noteIn(ts, row)
+	if o.note = nil; err == nil && n.At == 0 {
+		o.note = &n
+	}
+	return err
 }
 
 // among is done for a row of marks that was read.
@@ -98,7 +249,7 @@ func (o *once) among(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, er
 	case i < 0:
 		return nil, nil
 	case o.list[i].Asks != o.Asks:
-		return nil, fmt.Errorf("another request had this Idempotency-Key: use another one: %w", rouse.ErrConflict)
+		return nil, ErrOtherRequest
 	}
 	audit.Repeated(ctx)
 	return &o.list[i], nil
@@ -118,53 +269,94 @@ func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// repeated takes the puts out that an earlier request with the same key has made, and gives them what is
-// there now as their result; the others get its mark. A put that only creates needs none, unless it is of an
-// import.
-func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) ([]*engine.Write, []int, error) {
+// described fills in what puts with an Idempotency-Key ask for, each and together.
+func described(ctx context.Context, puts []Put) {
 	if access.RepeatKey(ctx) == "" {
-		return items, at, nil
+		return
+	}
+	h := fnv.New64a()
+	for i := range puts {
+		p := &puts[i]
+		if p.whole != 0 { // of a call that is tried again
+			return
+		}
+		p.asks = contents(&rouse.Timer{Spec: p.Spec})
+		fmt.Fprintf(h, "%q %d %d %q\x00", p.Key.Name, p.Mode, p.IfRevision, p.asks)
+	}
+	for i := range puts {
+		puts[i].whole = h.Sum64()
+	}
+}
+
+// asks returns the request of a put; nil if its caller does not repeat it.
+func (p *Put) request(ctx context.Context) *once {
+	o := asks(ctx, p.Key, "put", p.Mode, p.IfRevision, p.asks)
+	if o != nil {
+		o.whole = p.whole
+	}
+	return o
+}
+
+// repeated takes the puts out that an earlier request with the same key has made, and gives them what is
+// there now as their result; the others get its mark, and the first of them its note, which is the last of
+// the writes then.
+func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) ([]*engine.Write, []int, *engine.Write, error) {
+	if access.RepeatKey(ctx) == "" || len(items) == 0 {
+		return items, at, nil, nil
+	}
+	keys := make([]rouse.Key, 0, len(at)+1)
+	for _, i := range at {
+		keys = append(keys, markKey(puts[i].Key))
+	}
+	first := puts[at[0]].request(ctx)
+	rows, err := ts.store.Get(ctx, append(keys, first.noteKey()))
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	var leftItems []*engine.Write
 	var leftAt []int
 	for j, i := range at {
 		p, res := &puts[i], &results[i]
-		if p.asks == "" && p.Mode == CreateOnly && p.IfRevision == 0 {
-			leftItems, leftAt = append(leftItems, items[j]), append(leftAt, i)
-			continue
-		}
-		if p.asks == "" {
-			p.asks = contents(&rouse.Timer{Spec: p.Spec})
-		}
-		o := asks(ctx, p.Key.Namespace, "put", p.Mode, p.IfRevision, p.asks)
-		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key, markKey(p.Key)})
-		if err != nil {
-			return nil, nil, err
-		}
-		was, err := o.among(ctx, ts, &rows[1])
+		o := p.request(ctx)
+		was, err := o.among(ctx, ts, &rows[j])
 		if err != nil || was != nil {
-			if *res, err = there(ctx, ts, p.Key, &rows[0], err); err != nil {
-				*res = PutResult{Err: err}
-			}
+			*res = there(ctx, ts, p.Key, err)
 			continue
 		}
 		if err := o.leave(ts, &items[j].Change, res.Timer.Bucket); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		leftItems, leftAt = append(leftItems, items[j]), append(leftAt, i)
 	}
-	return leftItems, leftAt, nil
+	if len(leftItems) == 0 || first.whole == 0 {
+		return leftItems, leftAt, nil, nil
+	}
+	if err := first.expectNote(ts, &rows[len(at)]); err != nil {
+		for _, i := range leftAt {
+			results[i] = PutResult{Err: err}
+		}
+		return nil, nil, nil, nil
+	}
+	note, err := first.noteWrite(ts)
+	return leftItems, leftAt, note, err
 }
 
-// there is the result of a put that was made before: the timer as it is now, from its row.
-func there(ctx context.Context, ts *Timers, key rouse.Key, row *rouse.Row, err error) (PutResult, error) {
-	if err == nil && row.Revision == 0 {
-		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and the timer has ended or was deleted since: %w", key.Name, rouse.ErrConflict)
+// errGoneSince is of a timer that is not there when its request is repeated.
+var errGoneSince = errors.New("the timer has ended or was deleted since")
+
+// there is the result of a put that was made before: the timer as it is now.
+func there(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
+	if err != nil {
+		return PutResult{Err: err}
+	}
+	rows, err := ts.store.Get(ctx, []rouse.Key{key})
+	if err == nil && rows[0].Revision == 0 {
+		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and %w: %w", key.Name, errGoneSince, rouse.ErrConflict)
 	}
 	if err != nil {
-		return PutResult{}, err
+		return PutResult{Err: err}
 	}
-	t, err := ts.Read(row)
+	t, err := ts.Read(&rows[0])
 	ts.access.Redact(ctx, &t)
-	return PutResult{Timer: t, Replaced: true}, err
+	return PutResult{Timer: t, Replaced: true, Err: err}
 }

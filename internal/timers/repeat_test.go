@@ -63,6 +63,12 @@ func made(t *testing.T, ts *Timers, name string, spec rouse.Spec) rouse.Timer {
 	return res[0].Timer
 }
 
+// otherRequest reports whether an error refuses the key of another request.
+func otherRequest(err error) bool {
+	inv, ok := errors.AsType[*rouse.Invalid](err)
+	return ok && inv.Problems[0].Field == "Idempotency-Key"
+}
+
 // TestRepeatedRequestsAreCarriedOutOnce: on every store, a request that is repeated with its Idempotency-Key
 // changes nothing more, whatever happened in between, and has the same answer; another request with the key
 // is refused, and another caller may have the same one.
@@ -111,10 +117,10 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if again, err := ts.Skip(asking(t, "me", "skip"), key, 1, ""); err != nil || again.Due != skipped.Due || get().Due != skipped.Due {
 				t.Errorf("a repeated skip: due %v and %v, first %v; %v", again.Due, get().Due, skipped.Due, err)
 			}
-			if _, err := ts.Skip(asking(t, "me", "skip"), key, 2, ""); !errors.Is(err, rouse.ErrConflict) {
+			if _, err := ts.Skip(asking(t, "me", "skip"), key, 2, ""); !otherRequest(err) {
 				t.Errorf("another skip with the same key: %v", err)
 			}
-			if _, _, err := ts.RunNow(asking(t, "me", "skip"), key); !errors.Is(err, rouse.ErrConflict) {
+			if _, _, err := ts.RunNow(asking(t, "me", "skip"), key); !otherRequest(err) {
 				t.Errorf("a run with the key of a skip: %v", err)
 			}
 
@@ -128,7 +134,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if first := get(); err != nil || again.Timer.Generation != res.Timer.Generation || first.Generation != res.Timer.Generation {
 				t.Errorf("a repeated reschedule: generation %d and %d, first %d; %v", again.Timer.Generation, first.Generation, res.Timer.Generation, err)
 			}
-			if _, err := ts.Reschedule(asking(t, "me", "when"), key, when, revision+1, false); !errors.Is(err, rouse.ErrConflict) {
+			if _, err := ts.Reschedule(asking(t, "me", "when"), key, when, revision+1, false); !otherRequest(err) {
 				t.Errorf("another reschedule with the same key: %v", err)
 			}
 
@@ -187,7 +193,7 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 			if two := replaced(yearly); one.Err != nil || two.Err != nil || two.Timer.Generation != one.Timer.Generation {
 				t.Errorf("a repeated replacement: %+v, first %+v", two, one)
 			}
-			if res := replaced(rouse.Spec{Schedule: "@every 1h", Target: "x:y"}); !errors.Is(res.Err, rouse.ErrConflict) {
+			if res := replaced(rouse.Spec{Schedule: "@every 1h", Target: "x:y"}); !otherRequest(res.Err) {
 				t.Errorf("another replacement with the same key: %v", res.Err)
 			}
 
@@ -292,9 +298,54 @@ func TestAnAnswerOutlivesItsTimer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	other := r
+	other.Outcome.Verdict = rouse.Failed
+	if _, err := ts.Report(asking(t, "me", "done"), key, other); !otherRequest(err) {
+		t.Errorf("another report with the key: %v", err)
+	}
 	if _, err := ts.Report(t.Context(), key, r); err == nil {
 		t.Error("a report on a timer that is gone")
 	}
+}
+
+// TestRedrivesAreRepeated: a redrive is made once with its key, which is that of no other dead letter.
+func TestRedrivesAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := rejecting()
+		ts := running(t, mem.New(), sink, Options{})
+		deadLetters(t, ts, 2, 2)
+		page, err := ts.Search(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 10})
+		if err != nil || len(page.Timers) != 2 {
+			t.Fatal(len(page.Timers), err)
+		}
+		one, two := page.Timers[0].Key, page.Timers[1].Key
+		dead := func() rouse.Timer {
+			time.Sleep(time.Minute)
+			d, err := ts.Get(t.Context(), one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		if _, err := ts.Redrive(asking(t, "me", "k"), one, false); err != nil {
+			t.Fatal(err)
+		}
+		first := dead()
+		if _, err := ts.Redrive(asking(t, "me", "k"), one, false); err != nil || dead().Revision != first.Revision {
+			t.Errorf("a repeated redrive: revision %d after %d, %v", dead().Revision, first.Revision, err)
+		}
+		for _, other := range []struct {
+			key     rouse.Key
+			current bool
+		}{{one, true}, {two, false}} {
+			if _, err := ts.Redrive(asking(t, "me", "k"), other.key, other.current); !otherRequest(err) {
+				t.Errorf("another redrive with the key: %+v: %v", other, err)
+			}
+		}
+		if _, err := ts.Redrive(asking(t, "me", "l"), one, false); err != nil || dead().Revision == first.Revision {
+			t.Errorf("another key: %v", err)
+		}
+	})
 }
 
 // TestMarksEnd: a timer keeps so many marks, and the engine removes them when they are a day old.

@@ -1,7 +1,6 @@
 package timers
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/rousehq/rouse"
@@ -27,7 +26,7 @@ func (w rewriting) replace(ctx context.Context, p *Put) PutResult {
 	if err := w.admission.one(ctx, p.Key.Namespace, false); err != nil {
 		return PutResult{Err: err}
 	}
-	w.asks = asks(ctx, p.Key.Namespace, "put", p.Mode, p.IfRevision, cmp.Or(p.asks, contents(&rouse.Timer{Spec: p.Spec})))
+	w.asks = p.request(ctx)
 	res, err := w.write(ctx)
 	if err != nil {
 		return PutResult{Err: err}

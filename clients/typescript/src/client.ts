@@ -282,13 +282,7 @@ export class Client {
   async create(name: string | undefined, spec: Spec, options: OnceOptions = {}): Promise<Timer> {
     const { idempotencyKey, signal } = options;
     const coalesces = spec.debounce !== undefined || spec.throttle !== undefined;
-    try {
-      return timerOf(await this.#json("POST", this.#path("timers"), { body: jsonOf({ name, ...specOf(spec) }), once: !coalesces, idempotencyKey, signal }));
-    } catch (error) {
-      if (!(error instanceof ConflictError) || idempotencyKey !== undefined || coalesces) throw error;
-      // No other call has this key: the name is that of another one.
-      throw errorAs(error, "already_exists", `the timer ${JSON.stringify(name)} exists`);
-    }
+    return timerOf(await this.#json("POST", this.#path("timers"), { body: jsonOf({ name, ...specOf(spec) }), once: !coalesces, idempotencyKey, signal }));
   }
 
   /**

@@ -160,13 +160,7 @@ class AsyncClient:
         """
         body = _with(spec, name=name)
         coalesces = spec.debounce is not None or spec.throttle is not None
-        try:
-            response = await self._call("POST", self._path("timers"), body=body, once=not coalesces, key=idempotency_key)
-        except ConflictError as error:
-            if idempotency_key is not None or coalesces:
-                raise
-            # No other call has this key: the name is that of another one.
-            raise _wire.error_as(error, "already_exists", f"the timer {name!r} exists") from error
+        response = await self._call("POST", self._path("timers"), body=body, once=not coalesces, key=idempotency_key)
         return _wire.answer(Timer, response)
 
     async def upsert(
