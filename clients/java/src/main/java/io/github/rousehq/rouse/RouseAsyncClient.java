@@ -162,12 +162,7 @@ public final class RouseAsyncClient implements AutoCloseable {
         }
         boolean coalesces = spec.debounce() != null || spec.throttle() != null;
         Call call = new Call("POST", path("timers")).json(body);
-        return or(read(Timer.class, coalesces ? call : call.once()), failure -> {
-            if (!(failure instanceof ConflictException conflict) || key != null || coalesces) {
-                return failure;
-            }
-            return conflict.as("already_exists", "the timer \"" + name + "\" exists"); // no other call has this key: the name is that of another one
-        });
+        return read(Timer.class, coalesces ? call : call.once());
     }
 
     /**
