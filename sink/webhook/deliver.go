@@ -121,11 +121,12 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 }
 
 // send sends a request over a connection that is idle, or over a new one, and reads the answer. reached
-// reports whether there was a connection at last.
+// reports whether there was a connection.
 //
 // A receiver may close an idle connection while a request is on its way. If that connection ends before the
 // first byte of an answer, the request is sent once more, over a new connection. The receiver may then get it
-// twice, as after each failure, with the same fire id.
+// twice, as after each failure, with the same fire id. If there is no new connection, for whatever reason, the
+// receiver may still have the request: the attempt has failed with the end of the first connection.
 func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
 	kept := s.kept(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
@@ -134,16 +135,20 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 	if err != nil {
 		return false, err
 	}
+	var ended error // of the connection that was idle
 	if c != nil {
 		began := time.Now()
-		if err := s.converse(ctx, c, r, deadline, bodyTime, a); err == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
-			return true, err
+		if ended = s.converse(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
+			return true, ended
 		}
 		if s.draining.Load() {
 			return true, errStopping
 		}
 	}
 	if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
+		if ended != nil {
+			return true, ended
+		}
 		return false, err
 	}
 	return true, s.converse(ctx, c, r, deadline, bodyTime, a)

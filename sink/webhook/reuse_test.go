@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -185,26 +187,79 @@ func TestSentOnceMoreIsOneDelivery(t *testing.T) {
 	}
 }
 
-// A request that is sent once more goes only where the rules let it go now.
+// A request that is sent once more goes only where the rules and bounds let it go now. If it cannot go there,
+// the receiver may have it nevertheless, over the connection that ended: the attempt has failed, at a host that
+// was reached, and the next attempt is judged by itself.
 func TestSentOnceMoreObeysRules(t *testing.T) {
-	var addr atomic.Pointer[netip.Addr]
-	here, inside := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254")
-	addr.Store(&here)
-	target, connections := accept(t, func(c net.Conn) {
-		in := bufio.NewReader(c)
-		if readRequest(in) {
-			_, _ = io.WriteString(c, answered)
-			_ = readRequest(in)
-		}
-		addr.Store(&inside)
-		_ = c.Close()
-	})
-	s := webhook.New(webhook.Options{AllowPrivate: true, Resolver: names(func() []netip.Addr { return []netip.Addr{*addr.Load()} })})
-	defer s.Close()
-	f := fireTo(strings.Replace(target, "127.0.0.1", "hooks.example.com", 1))
-	done(t, send(t.Context(), s, f)[0])
-	if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Rejected || !strings.HasPrefix(o.Detail, "not sent: the address 169.254.169.254") || connections() != 1 {
-		t.Errorf("%+v, %d connections", o, connections())
+	here, inside, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.2")
+	for name, c := range map[string]struct {
+		then netip.Addr    // where the name leads when the connection has ended
+		next rouse.Outcome // of another attempt
+	}{
+		"forbidden": {inside, rouse.Outcome{Verdict: rouse.Rejected}},
+		"refused":   {here, rouse.Outcome{Verdict: rouse.Failed, Unreached: true}},
+		"crowded":   {other, rouse.Outcome{Verdict: rouse.Deferred}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var addr atomic.Pointer[netip.Addr]
+			addr.Store(&here)
+			var requests atomic.Int64
+			busy, release := make(chan struct{}), make(chan struct{})
+			l, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				if readRequest(in) {
+					_, _ = io.WriteString(conn, answered)
+				}
+				if readRequest(in) {
+					requests.Add(1)
+				}
+				addr.Store(&c.then)
+				_ = l.Close()
+			}()
+			s := webhook.New(webhook.Options{AllowPrivate: true, AddressRequests: 1, Resolver: names(func() []netip.Addr { return []netip.Addr{*addr.Load()} })})
+			defer s.Close()
+			f := fireTo("http://hooks.example.com:" + port(netip.MustParseAddrPort(l.Addr().String())) + "/")
+			done(t, send(t.Context(), s, f)[0])
+			var going sync.WaitGroup
+			if name == "crowded" { // another request has the only place at the other address
+				l, err := net.Listen("tcp4", "127.0.0.2:0")
+				if err != nil {
+					t.Skip(err) // only Linux has this address without being told
+				}
+				defer l.Close()
+				going.Go(func() {
+					if conn, err := l.Accept(); err == nil {
+						defer conn.Close()
+						_ = readRequest(bufio.NewReader(conn))
+						close(busy)
+						<-release
+						_, _ = io.WriteString(conn, answered)
+					}
+				})
+				going.Go(func() {
+					done(t, send(context.WithoutCancel(t.Context()), s, fireTo("http://"+l.Addr().String()+"/"))[0])
+				})
+				<-busy
+			}
+			if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || o.Unreached || !strings.Contains(o.Detail, "the answer is broken") || requests.Load() != 1 {
+				t.Errorf("after %d requests: %+v", requests.Load(), o)
+			}
+			if o := send(t.Context(), s, f)[0]; o.Verdict != c.next.Verdict || o.Unreached != c.next.Unreached {
+				t.Errorf("another attempt: %+v", o)
+			}
+			close(release)
+			going.Wait()
+		})
 	}
 }
 
