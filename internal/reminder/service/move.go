@@ -65,6 +65,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: id, Code: int32(st.Code()), Error: st.Message()}
 	}
 	var list []moving
+	noID := map[int]bool{}   // the places of what cannot be an id
 	same := map[string]int{} // the first place of a reminder that is named twice
 	doubled := map[int]int{}
 	for i, id := range r.ReminderList {
@@ -73,6 +74,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 		first, twice := same[t.Key.Name]
 		switch {
 		case err != nil:
+			noID[i] = errors.As(err, new(*rouse.Invalid))
 			say(i, "", err)
 		case at.App != who.app:
 			say(i, "", fmt.Errorf("the reminder %s of %s: %w", id, who.app, rouse.ErrNotFound))
@@ -100,7 +102,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 		res.ReminderId[i] = o.ReminderId
 		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code, Error: o.Error}
 	}
-	if err := unmoved(res.Results); err != nil {
+	if err := unmoved(res.Results, noID); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -111,23 +113,27 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 const maxUnmoved = 4 << 10
 
 // unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
-// them, preferably of one that a retry may help. Ids of no reminder are no error if others have moved: their
-// new ids are in the answer alone, and another call could not move more.
-func unmoved(results []*reminderv1.SubscribeReminderResult) error {
+// them, preferably of one that a retry may help, and otherwise of one that exists. Ids of no reminder are no
+// error if others have moved: their new ids are in the answer alone, and another call could not move more. noID
+// has the places of those that cannot be ids: their code alone may also be that of a move that was refused.
+func unmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]bool) error {
 	var first *reminderv1.SubscribeReminderResult
 	detail := &reminderv1.SubscribeReminderResponse{}
-	failed, unknown := 0, 0
-	for _, r := range results {
-		code := codes.Code(r.Code)
-		if code == codes.OK {
+	failed, unknown, best := 0, 0, 0
+	for i, r := range results {
+		code, rank := codes.Code(r.Code), 2
+		switch {
+		case code == codes.OK:
 			continue
+		case code == codes.NotFound || noID[i]:
+			unknown++
+			rank = 1
+		case code == codes.Unavailable || code == codes.Aborted:
+			rank = 3
 		}
 		failed++
-		if code == codes.NotFound || code == codes.InvalidArgument {
-			unknown++
-		}
-		if again := code == codes.Unavailable || code == codes.Aborted; first == nil || again && codes.Code(first.Code) != codes.Unavailable && codes.Code(first.Code) != codes.Aborted {
-			first = r
+		if rank > best {
+			first, best = r, rank
 		}
 		detail.ReminderId, detail.Results = append(detail.ReminderId, ""), append(detail.Results, r)
 		if proto.Size(detail) > maxUnmoved {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,5 +184,43 @@ func TestAMoveWaitsForTheInstancesThatMayExecute(t *testing.T) {
 	close(far.answer)
 	if r := <-moves(e); status.Code(r.err) != codes.Aborted || id(e) != e {
 		t.Errorf("it changes hands all the time: %v, %v", r.res, r.err)
+	}
+}
+
+// refusing refuses, as invalid, and deletes, as another client may, the reminders that are moved, by name.
+type refusing struct {
+	Timers
+	invalid, deleted atomic.Value // of string
+}
+
+func (r *refusing) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error) {
+	switch key.Name {
+	case r.invalid.Load():
+		return rouse.Timer{}, rouse.Refuse("labels", "", "are too many", "use fewer")
+	case r.deleted.Load():
+		return rouse.Timer{}, rouse.ErrNotFound
+	}
+	return r.Timers.Relabel(ctx, key, ifRevision, target, labels)
+}
+
+// TestARefusedMoveIsNoUnknownID: the call fails if a reminder that exists is not moved, also for a reason with
+// the code of an invalid id. One that was deleted meanwhile is one of no reminder.
+func TestARefusedMoveIsNoUnknownID(t *testing.T) {
+	t.Parallel()
+	var r refusing
+	h := open(t, func(o *Options) { r.Timers, o.Timers = o.Timers, &r })
+	one, two := h.connect(t, "x", "one"), h.connect(t, "x", "two")
+	makes := func() string { return h.make(t, one, &reminderv1.Reminder{InitialDelay: "1h"}).ReminderId }
+	ask := func(ids ...string) (*reminderv1.SubscribeReminderResponse, error) {
+		return h.SubscribeReminder(t.Context(), &reminderv1.SubscribeReminderRequest{ReminderList: ids, Caller: two.caller})
+	}
+	a, b, c := makes(), makes(), makes()
+	r.invalid.Store(a)
+	r.deleted.Store(c)
+	if res, err := ask("no id", a, b, a); res != nil || status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "are too many") {
+		t.Errorf("the move of a reminder is refused, and the call answers %v, %v", res, err)
+	}
+	if res, err := ask("no id", c, b); err != nil || res.ReminderId[1] != "" || res.ReminderId[2] == "" || codes.Code(res.Results[1].Code) != codes.NotFound {
+		t.Errorf("a reminder is deleted while it is moved, and the call answers %v, %v", res, err)
 	}
 }
