@@ -346,8 +346,13 @@ func TestRevisionsOfAStoreBeginWhereNoOthersDo(t *testing.T) {
 		t.Errorf("two stores that are made at %d begin at %d and %d", now.UnixMicro(), a, b)
 	}
 	for _, wrong := range []time.Time{{}, time.Unix(0, 0), now.AddDate(5000, 0, 0)} {
-		if first := FirstRevision(wrong); first == 0 || first > 1<<53-1<<51 {
+		if first := FirstRevision(wrong); first == 0 || first > 1<<52+1<<32 {
 			t.Errorf("at %v they begin at %d", wrong, first)
+		}
+	}
+	for range 100 { // a store that follows a lost one, so that fencing tokens grow
+		if lost, next := FirstRevision(now), FirstRevision(now.Add(72*time.Minute)); lost >= next {
+			t.Fatalf("a store begins at %d, and one that is made 72 minutes later at %d", lost, next)
 		}
 	}
 }

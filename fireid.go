@@ -36,15 +36,16 @@ func FireID(namespace, name string, generation uint64, due Instant, manual bool)
 	return string(out[:fireIDLength])
 }
 
-// firstSpread is the range of first revisions at one time: twelve days of microseconds.
-const firstSpread = 1 << 40
+// firstSpread is the range of first revisions at one time: 71 minutes of microseconds. A store that is made
+// that much later than one that was lost begins above it, so the range is short.
+const firstSpread = 1 << 32
 
 // FirstRevision returns the revision above which those of a new store begin. A timer's generation is the
 // revision of a write, so the fire ids of two installations differ although each has the same timers: both
 // may send to one receiver, which drops fire ids that it knows. It is the time in microseconds, so that
 // fencing tokens grow where a store follows one that was lost, plus a random number, as stores are made at
-// the same time, and machines without a clock begin at the same one. It leaves half of the integers that JSON
-// numbers and Redis represent exactly.
+// the same time, and machines without a clock begin at the same one. It is at most 2^52+2^32, which leaves
+// almost half of the integers that JSON numbers and Redis represent exactly.
 func FirstRevision(now time.Time) uint64 {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails

@@ -204,7 +204,7 @@ func (r *refusing) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64
 }
 
 // TestARefusedMoveIsNoUnknownID: the call fails if a reminder that exists is not moved, also for a reason with
-// the code of an invalid id. One that was deleted meanwhile is one of no reminder.
+// the code of an invalid id. One that was deleted in the meantime is one of no reminder.
 func TestARefusedMoveIsNoUnknownID(t *testing.T) {
 	t.Parallel()
 	var r refusing
