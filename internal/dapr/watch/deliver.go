@@ -137,14 +137,16 @@ func (s *Sink) loseTrigger(st *stream, t *trigger) {
 	s.hub.Report(t, o)
 }
 
-// Delete drops the triggers of a job that was deleted, or replaced by the given generation: an older trigger
-// that waits is not sent any more, and one that is with a stream does not go to another.
+// Delete drops the triggers of a job that was deleted, or replaced by the given generation: a trigger of
+// another one that waits is not sent any more, and one that is with a stream does not go to another.
+// Generations have no order, as timers from other stores keep theirs. If the job has been replaced again by
+// now, triggers of the new generation come again at once.
 func (s *Sink) Delete(ref job.Ref, generation uint64) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for t := range s.hub.Named(ref.Key().Name) {
 		switch {
-		case t.Channel().Key != ref.Channel() || t.Fire().Generation >= generation:
+		case t.Channel().Key != ref.Channel() || t.Fire().Generation == generation:
 		case t.Waiting():
 			s.hub.Report(t, gone)
 		default:

@@ -351,6 +351,12 @@ func TestDeletedJobsAreNotSent(t *testing.T) {
 		s.Delete(ref, 4)
 		e.want("x", rouse.Deferred)
 		e.none()
+		foreign := waiting
+		foreign.Generation = 1 << 50 // that a timer brought from another store
+		e.deliver(foreign)
+		s.Delete(ref, 4)
+		e.want("x", rouse.Deferred)
+		e.none()
 		newer := waiting
 		newer.Generation = 4
 		e.deliver(newer)
