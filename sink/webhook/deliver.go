@@ -125,8 +125,8 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 //
 // A receiver may close an idle connection while a request is on its way. If that connection ends before the
 // first byte of an answer, the request is sent once more, over a new connection. The receiver may then get it
-// twice, as after each failure, with the same fire id. If there is no new connection, for whatever reason, the
-// receiver may still have the request: the attempt has failed with the end of the first connection.
+// twice, as after each failure, with the same fire id. If there is no new connection, for whatever reason,
+// the receiver may still have the request: the attempt has failed with the end of the first connection.
 func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
 	kept := s.kept(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}

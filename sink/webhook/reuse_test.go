@@ -188,8 +188,8 @@ func TestSentOnceMoreIsOneDelivery(t *testing.T) {
 }
 
 // A request that is sent once more goes only where the rules and bounds let it go now. If it cannot go there,
-// the receiver may have it nevertheless, over the connection that ended: the attempt has failed, at a host that
-// was reached, and the next attempt is judged by itself.
+// the receiver may have it nevertheless, over the connection that ended: the attempt has failed, at a host
+// that was reached, and the next attempt is judged by itself.
 func TestSentOnceMoreObeysRules(t *testing.T) {
 	here, inside, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.2")
 	for name, c := range map[string]struct {

@@ -114,8 +114,9 @@ const maxUnmoved = 4 << 10
 
 // unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
 // them, preferably of one that a retry may help, and otherwise of one that exists. Ids of no reminder are no
-// error if others have moved: their new ids are in the answer alone, and another call could not move more. noID
-// has the places of those that cannot be ids: their code alone may also be that of a move that was refused.
+// error if others have moved: their new ids are in the answer alone, and another call could not move more.
+// noID has the places of those that cannot be ids: their code alone may also be that of a move that was
+// refused.
 func unmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]bool) error {
 	var first *reminderv1.SubscribeReminderResult
 	detail := &reminderv1.SubscribeReminderResponse{}

@@ -203,8 +203,8 @@ func (r *refusing) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64
 	return r.Timers.Relabel(ctx, key, ifRevision, target, labels)
 }
 
-// TestARefusedMoveIsNoUnknownID: the call fails if a reminder that exists is not moved, also for a reason with
-// the code of an invalid id. One that was deleted in the meantime is one of no reminder.
+// TestARefusedMoveIsNoUnknownID: the call fails if a reminder that exists is not moved, also for a reason
+// with the code of an invalid id. One that was deleted in the meantime is one of no reminder.
 func TestARefusedMoveIsNoUnknownID(t *testing.T) {
 	t.Parallel()
 	var r refusing
