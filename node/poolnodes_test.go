@@ -115,7 +115,7 @@ func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	poll.Until(t, "a worker has it", func() bool { g := views(n)[0].Groups; return len(g) == 1 && g[0].Held == 1 })
-	if _, err := c.Delete(ctx, "default", "deleted"); err != nil {
+	if _, err := c.Delete(ctx, "default", "call~deleted"); err != nil {
 		t.Fatal(err)
 	}
 	poll.Until(t, "the handler has ended", is(deleted))

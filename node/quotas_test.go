@@ -444,7 +444,7 @@ func (l *bounded) poolGroups(t *testing.T) trial {
 			t.Errorf("%d groups, of %d", len(first), most)
 		}
 		for _, key := range first {
-			if _, err := l.clients[0].Delete(t.Context(), "pool-groups", key); err != nil {
+			if _, err := l.clients[0].Delete(t.Context(), "pool-groups", "call~"+key); err != nil {
 				t.Fatal(err)
 			}
 		}

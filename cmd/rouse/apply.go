@@ -94,7 +94,7 @@ func (c *applyCmd) Run(a *app) error {
 		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.remote(func(s *client.Client) error {
-		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
+		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout, Key: a.cli.IdempotencyKey}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
 		err := p.run(calendars, timers)
 		return cmp.Or(err, p.result())

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,7 +161,8 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 			defer cancel()
 			if key := a.cli.IdempotencyKey; key != "" && c.Fire == "" { // each is a request of its own
-				ctx = client.WithIdempotencyKey(ctx, key+" "+fire)
+				sum := sha256.Sum256([]byte(key + " " + fire))
+				ctx = client.WithIdempotencyKey(ctx, hex.EncodeToString(sum[:]))
 			}
 			return do(ctx, s, name, fire)
 		}

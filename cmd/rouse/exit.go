@@ -169,7 +169,7 @@ func answered(err error) bool {
 // mistakes are parts of errors whose cure is on the command line.
 var mistakes = []struct{ part, cure string }{
 	{grpclink.NeedsTLS, "if the system does not trust its certificate, name its authority with --ca or ROUSE_CA, which turns TLS on as well"},
-	{grpclink.LacksTLS, "any of --ca, --client-cert and --client-key, or of their variables (ROUSE_CA), turns TLS on: leave them out"},
+	{grpclink.LacksTLS, "https:// turns TLS on, and so does any of --ca, --client-cert and --client-key, or of their variables (ROUSE_CA): leave them out"},
 	{grpclink.LacksGRPC, "a server has its API at port 7411 by default; 7412 is its admin port"},
 	{grpclink.Untrusted, "--ca or ROUSE_CA names the file with its authority"},
 	{"unknown service rouse.v1.Timers", "it speaks gRPC, but it is not the API: is this another port of rouse? The API is at 7411 by default"},

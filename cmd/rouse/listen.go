@@ -185,10 +185,13 @@ func (r *reception) now(arrived time.Time) time.Time {
 		ctx, cancel := context.WithTimeout(r.a.ctx, unreachable)
 		defer cancel()
 		clock, err := s.Clock(ctx)
+		if err != nil {
+			return err
+		}
 		if r.real = !clock.Virtual; !r.real {
 			arrived = clock.Now.Time()
 		}
-		return err
+		return nil
 	})
 	return arrived
 }

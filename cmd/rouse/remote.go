@@ -67,6 +67,7 @@ func giveUpUnreachable() grpc.UnaryClientInterceptor {
 		}
 		since.CompareAndSwap(nil, &began)
 		if first := since.Load(); cureOf(err) != "" || first != nil && time.Since(*first) > unreachable/2 {
+			since.Store(nil)
 			return client.Permanent(rouse.ErrorOf(rouse.ErrUnavailable.Error(), status.Convert(err).Message()))
 		}
 		return err

@@ -342,7 +342,7 @@ func TestABulkChangeIsMadeOnceWithAnIdempotencyKey(t *testing.T) {
 			t.Errorf("again: %+v, %v; want job %s", last, err, id)
 		}
 		r.Action = "pause"
-		if err := h.Bulk(ctx, r, func(timers.BulkProgress) error { return nil }); !errors.Is(err, rouse.ErrConflict) {
+		if err := h.Bulk(ctx, r, func(timers.BulkProgress) error { return nil }); !errors.Is(err, timers.ErrOtherRequest) {
 			t.Errorf("another request with the key: %v", err)
 		}
 		h.stop()

@@ -20,7 +20,7 @@ import (
 // createOps are the operations of this file.
 type createOps interface {
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
-	BindKey(ctx context.Context, namespace string, what ...any) error
+	DoOnce(ctx context.Context, namespace string, what []any, do func() error) error
 	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
 }
 
@@ -28,12 +28,7 @@ type createOps interface {
 // timer.
 func (s *service) put(ctx context.Context, puts []timers.Put, taken places) ([]timers.PutResult, error) {
 	defer s.writes.give(taken)
-	for i := range puts {
-		p := &puts[i]
-		if p.Key.Name == "" && p.Mode != timers.ReplaceOnly && p.IfRevision == 0 {
-			p.Key.Name = madeUpName()
-		}
-	}
+	nameNew(ctx, puts)
 	return s.timers.Put(ctx, puts)
 }
 

@@ -14,8 +14,8 @@ import (
 func TestForeignContentIsApart(t *testing.T) {
 	f := newFake()
 	s := serve(t, Options{Timers: f, Calls: NewCalls(aTarget)})
-	key := rouse.Key{Namespace: "default", Name: "x"}
-	f.history = append(f.history, rouse.Record{Namespace: "default", Name: "x", Ending: rouse.EndFired, Attempts: 1})
+	key := rouse.Key{Namespace: "default", Name: "call~x"}
+	f.history = append(f.history, rouse.Record{Namespace: "default", Name: "call~x", Ending: rouse.EndFired, Attempts: 1})
 	const octets = "application/octet-stream"
 	for _, c := range []struct{ given, want string }{
 		{"text/html", "text/html"},

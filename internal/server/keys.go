@@ -141,19 +141,21 @@ func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyReques
 }
 
 // createAccessKey makes an access key.
-func createAccessKey(ctx context.Context, s *service, g *access.Gate, key access.Key) (access.Key, string, error) {
-	if err := s.bind(ctx, access.KeysCreate, "", key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires); err != nil {
-		return access.Key{}, "", err
-	}
-	return g.Keys.Create(ctx, key)
+func createAccessKey(ctx context.Context, s *service, g *access.Gate, key access.Key) (made access.Key, text string, err error) {
+	err = s.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func() (err error) {
+		made, text, err = g.Keys.Create(ctx, key)
+		return err
+	})
+	return made, text, err
 }
 
 // rotateAccessKey gives an access key a new secret.
-func rotateAccessKey(ctx context.Context, s *service, g *access.Gate, id string, overlap time.Duration) (access.Key, string, error) {
-	if err := s.bind(ctx, access.KeysRotate, "", id, overlap); err != nil {
-		return access.Key{}, "", err
-	}
-	return g.Keys.Rotate(ctx, id, overlap)
+func rotateAccessKey(ctx context.Context, s *service, g *access.Gate, id string, overlap time.Duration) (key access.Key, text string, err error) {
+	err = s.timers.DoOnce(ctx, "", []any{access.KeysRotate, id, overlap}, func() (err error) {
+		key, text, err = g.Keys.Rotate(ctx, id, overlap)
+		return err
+	})
+	return key, text, err
 }
 
 func createdOr(k access.Key, text string, err error) (*rousev1.CreatedKey, error) {

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"strings"
 
@@ -59,35 +57,32 @@ func (c *call) keyed() (context.Context, error) {
 	return access.Repeatable(ctx, key), nil
 }
 
-// keyedName derives the name of a timer that is created with a key but without a name.
-func keyedName(key string) string {
-	sum := sha256.Sum256([]byte("rouse idempotency key\x00" + key))
-	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
-}
-
-// bind makes the key of a request, if it has one, the key of what this asks for, unless the caller may not do
-// that anyway.
-func (s *service) bind(ctx context.Context, v access.Verb, namespace string, what ...any) error {
-	if access.RepeatKey(ctx) == "" {
-		return nil
+// nameNew names timers without a name: by the key and the caller of a request that can be repeated, else by
+// chance.
+func nameNew(ctx context.Context, puts []timers.Put) {
+	for i := range puts {
+		p := &puts[i]
+		if p.Key.Name != "" || p.Mode == timers.ReplaceOnly || p.IfRevision != 0 {
+			continue
+		}
+		tag, ok := access.TagOf(ctx, p.Key.Namespace)
+		switch {
+		case !ok:
+			p.Key.Name = madeUpName()
+		case len(puts) == 1:
+			p.Key.Name = "key-" + string(tag)
+		default:
+			p.Key.Name = fmt.Sprintf("key-%s-%d", tag, i)
+		}
 	}
-	if err := s.control().Admit(ctx, v); err != nil {
-		return err
-	}
-	return s.timers.BindKey(ctx, namespace, append([]any{v}, what...)...)
 }
 
 // createOnce creates timers, or returns those that the same request with the same key created before: they
 // are kept as long as the key is.
 func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
-	key := access.RepeatKey(ctx)
+	nameNew(ctx, puts)
 	for i := range puts {
 		p := &puts[i]
-		if p.Key.Name == "" {
-			if p.Key.Name = keyedName(key); len(puts) > 1 {
-				p.Key.Name = keyedName(fmt.Sprintf("%s %d", key, i))
-			}
-		}
 		if p.Spec.Keep >= 0 { // negative is for ever
 			p.Spec.Keep = max(p.Spec.Keep, access.RepeatAge)
 		}

@@ -112,8 +112,7 @@ func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
-// asks is what the request asks for, to tell it from others with its Idempotency-Key. How long its client
-// waits is no part of it.
+// asks describes the request to the note of its Idempotency-Key.
 func (r *poolRequest) asks() []any {
 	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept, r.attempts, r.timeout}
 }
@@ -175,21 +174,20 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if err := s.control().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
 		return called{}, err
 	}
-	if err := s.timers.BindKey(ctx, r.namespace, asks...); err != nil {
-		return called{}, err
+	once := func(ctx context.Context, send func(context.Context) error) error {
+		return s.timers.DoOnce(ctx, r.namespace, asks, func() error { return send(access.Harmless(ctx)) }) // the id alone decides
 	}
-	ctx = access.Harmless(ctx) // the id alone decides
 	named := r.id != ""
 	if !named {
 		r.id = madeUpName()
 	}
-	out, err := sendAndWait(ctx, s, &r, target, named)
+	out, err := sendAndWait(ctx, s, &r, target, named, once)
 	out.id = r.id
 	return out, err
 }
 
 // sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
-func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool) (called, error) {
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool, once func(context.Context, func(context.Context) error) error) (called, error) {
 	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {
@@ -201,7 +199,10 @@ func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string,
 		w = calls.expect(key)
 		defer calls.leave(key, w)
 	}
-	err := s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	err := once(ctx, func(ctx context.Context) error {
+		return s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	})
+	ctx = access.Harmless(ctx)
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
 		t, err := s.timers.Get(access.AsSystem(ctx), key)
@@ -253,7 +254,9 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 		case <-w.ended:
 			out := calledOf(&w.record, w.answer)
 			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before the wait began, and be in the store
-				return s.became(ctx, key)
+				if kept, err := s.became(ctx, key); !errors.Is(err, rouse.ErrNotFound) {
+					return kept, err
+				}
 			}
 			return out, nil
 		case <-timer.C:
@@ -361,6 +364,8 @@ func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 		s.control().RedactRecords(ctx, key.Namespace, t.Spec.Target, t.Spec.Labels, page.Records)
 	}
 	switch {
+	case len(page.Records) > 0 && err != nil && page.Records[0].Ending == rouse.EndFired:
+		return called{}, fmt.Errorf("the answer of request %s is not kept any more: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
 	case len(page.Records) == 0 && err != nil:
 		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
 	case len(page.Records) == 0: // its record was deleted before its row

@@ -196,35 +196,35 @@ func TestIDsOfCallsAreTheirOwn(t *testing.T) {
 	want(t, send("POST", timersURL, `{"name":"x","schedule":"@after 1ms","target":"stream:core/1","payload":"hi","keep":"1h"}`), 201)
 	poll.Until(t, "it has ended", func() bool { return decoded[api.Timer](t, send("GET", timersURL+"/x", "")).State == "ended" })
 	for range 2 {
-		if got := call("1", "x", "hi", 202); got != "x" {
+		if got := call("1", "x", `"hi"`, 202); got != "x" {
 			t.Errorf("the id of an ended timer: %q", got)
 		}
 	}
 	if sent := decoded[api.Timer](t, send("GET", timersURL+"/call~x", "")); sent.Target != "stream:core/1" || sent.Generation == 0 {
 		t.Errorf("it was not sent: %+v", sent)
 	}
-	call("1", "x", "other", 409)
-	call("2", "x", "hi", 409)
-	call("1", "x", "hi", 409, "Content-Type", "text/plain")
+	call("1", "x", `"other"`, 409)
+	call("2", "x", `"hi"`, 409)
+	call("1", "x", `"hi"`, 409, "Content-Type", "text/plain")
 	want(t, send("POST", timersURL, `{"name":"call~y","schedule":"@every 1h","target":"stream:core/1"}`), 201)
-	call("1", "y", "hi", 409)
-	call("1", strings.Repeat("l", rouse.MaxName), "hi", 202)
-	call("1", strings.Repeat("l", rouse.MaxName), "other", 409)
-	call("1", strings.Repeat("l", rouse.MaxName+1), "hi", 422)
+	call("1", "y", `"hi"`, 409)
+	call("1", strings.Repeat("l", rouse.MaxName), `"hi"`, 202)
+	call("1", strings.Repeat("l", rouse.MaxName), `"other"`, 409)
+	call("1", strings.Repeat("l", rouse.MaxName+1), `"hi"`, 422)
 
-	first := call("1", "", "hi", 202, "Idempotency-Key", "k")
-	if again := call("1", "", "hi", 202, "Idempotency-Key", "k"); again != first || again == "" {
+	first := call("1", "", `"hi"`, 202, "Idempotency-Key", "k")
+	if again := call("1", "", `"hi"`, 202, "Idempotency-Key", "k"); again != first || again == "" {
 		t.Errorf("%q after %q", again, first)
 	}
-	if other := call("1", "", "hi", 202, "Idempotency-Key", "l"); other == first {
+	if other := call("1", "", `"hi"`, 202, "Idempotency-Key", "l"); other == first {
 		t.Error("another key is the same request")
 	}
 	if kept := decoded[api.Timer](t, send("GET", timersURL+"/call~"+first, "")).Keep; time.Duration(kept) < access.RepeatAge {
 		t.Errorf("its answer is kept for %v", kept)
 	}
-	call("1", "", "other", 422, "Idempotency-Key", "k")
-	call("2", "", "hi", 422, "Idempotency-Key", "k")
-	call("1", "z", "hi", 422, "Idempotency-Key", "k")
+	call("1", "", `"other"`, 422, "Idempotency-Key", "k")
+	call("2", "", `"hi"`, 422, "Idempotency-Key", "k")
+	call("1", "z", `"hi"`, 422, "Idempotency-Key", "k")
 	want(t, send("GET", timersURL+"/call~z", ""), 404)
 
 	if w := send("GET", "/v1/namespaces/ns/calls/"+first, ""); w.Code != 202 && w.Code != 200 {

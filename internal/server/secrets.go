@@ -129,11 +129,12 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 }
 
 // rotateSigningKeys gives a namespace a new signing key.
-func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) ([]SigningKey, error) {
-	if err := s.bind(ctx, access.SigningTurn, namespace, overlap); err != nil {
-		return nil, err
-	}
-	return ops.RotateSigningKeys(ctx, namespace, overlap)
+func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) (list []SigningKey, err error) {
+	err = s.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func() (err error) {
+		list, err = ops.RotateSigningKeys(ctx, namespace, overlap)
+		return err
+	})
+	return list, err
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {

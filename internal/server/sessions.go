@@ -59,10 +59,7 @@ func (s *service) rotateSessionKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.bind(ctx, access.SessionsRotate, ""); err != nil {
-		return err
-	}
-	return ops.RotateSessionKey(ctx)
+	return s.timers.DoOnce(ctx, "", []any{access.SessionsRotate}, func() error { return ops.RotateSessionKey(ctx) })
 }
 
 func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {

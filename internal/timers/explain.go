@@ -134,7 +134,8 @@ func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule)
 	if t.Paused { // those of the pause are skipped
 		var list []rouse.Coming
 		m := &schedulecache.Meter{Limit: maxLookSteps}
-		_ = ts.simulated(ctx, t, m, ts.Engine.Now(), rouse.Never, func(c rouse.Coming, _ *time.Location) bool {
+		now := ts.Engine.Now()
+		_ = ts.simulated(ctx, t, m, now, now, rouse.Never, func(c rouse.Coming, _ *time.Location) bool {
 			list = append(list, c)
 			return len(list) < explainNext
 		})

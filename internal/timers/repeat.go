@@ -127,16 +127,32 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 // ErrOtherRequest refuses a request whose key another one had.
 var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
 
-// BindKey makes the Idempotency-Key of a call, if it has one, the key of the request that asks for this. It
-// refuses the key of another request.
-func (ts *Timers) BindKey(ctx context.Context, namespace string, what ...any) error {
-	if access.RepeatKey(ctx) == "" {
-		return nil
+// DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
+// refuses the key of another call before. That a repetition is not done again is up to what is done.
+func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func() error) error {
+	o := asks(ctx, rouse.Key{Namespace: namespace}, what...)
+	if o == nil || o.whole == 0 {
+		return do()
+	}
+	if namespace != "" {
+		if err := rouse.CheckNamespace(namespace); err != nil {
+			return err
+		}
 	}
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
 	}
-	return asks(ctx, rouse.Key{Namespace: namespace}, what...).bind(ctx, ts)
+	rows, err := ts.store.Get(ctx, []rouse.Key{o.noteKey()})
+	if err != nil {
+		return err
+	}
+	if _, err := o.noteIn(ts, &rows[0]); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return o.bind(ctx, ts)
 }
 
 // bind leaves the note of a request whose mark is written later, or elsewhere.

@@ -44,8 +44,9 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return sim, err
 	}
+	now := ts.Engine.Now()
 	if from == 0 {
-		from = ts.Engine.Now()
+		from = now
 	}
 	if err := rouse.CheckRange(from, until); err != nil {
 		return sim, err
@@ -56,7 +57,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
 		return sim, err
 	}
-	if from >= ts.Engine.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
+	if from >= now && (q.DueUntil == 0 || q.DueUntil > until) {
 		q.DueUntil = until // timers that are next due after that do not fire before
 	}
 	bounded := q.DueUntil == until
@@ -69,7 +70,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	for span := firstSpan; first.Add(span) < until; span *= spanGrowth { // the limit may be reached by few timers
 		q.DueUntil = first.Add(span)
 		began := time.Now()
-		sim, err := ts.simulate(ctx, q, from, q.DueUntil, limit)
+		sim, err := ts.simulate(ctx, q, now, from, q.DueUntil, limit)
 		if err != nil || sim.More {
 			return sim, err
 		}
@@ -80,7 +81,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if bounded {
 		q.DueUntil = until
 	}
-	return ts.simulate(ctx, q, from, until, limit)
+	return ts.simulate(ctx, q, now, from, until, limit)
 }
 
 // A simulation first looks at a short part of its range, from the first row that is visible in it on, and at
@@ -92,12 +93,12 @@ const (
 )
 
 // simulate is Simulate for one range.
-func (ts *Timers) simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (sim Simulated, err error) {
+func (ts *Timers) simulate(ctx context.Context, q rouse.Query, now, from, until rouse.Instant, limit int) (sim Simulated, err error) {
 	var earliest latestFirst
 	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
 	err = ts.each(ctx, q, func(t *rouse.Timer) error {
 		sim.Timers++
-		err := ts.simulated(ctx, t, m, from, until, func(c rouse.Coming, zone *time.Location) bool {
+		err := ts.simulated(ctx, t, m, now, from, until, func(c rouse.Coming, zone *time.Location) bool {
 			if len(earliest) == limit {
 				sim.More = true
 				if c.At >= earliest[0].At {
@@ -128,7 +129,7 @@ func (ts *Timers) simulate(ctx context.Context, q rouse.Query, from, until rouse
 var errSpent = errors.New("no steps are left")
 
 // simulated calls yield for the due times of a timer in a range, until it returns false.
-func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
+func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, now, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
 	s, err := ts.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
 		if at := t.SentAt(t.Due); at >= from && at < until && !t.Paused {
@@ -139,7 +140,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	if err != nil {
 		return nil // a schedule that is no longer valid fires nothing
 	}
-	at, left, first := planned(t, ts.Engine.Now(), from)
+	at, left, first := planned(t, now, from)
 	zone := describe(s).Location
 	m.On(s)
 	for ; left > 0; left-- {
