@@ -160,8 +160,8 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	}
 }
 
-// findSizeLimit asks the broker how large requests may be, on a separate connection: while RabbitMQ is short of
-// memory or disk, it does not answer, and blocks the connection.
+// findSizeLimit asks the broker how large requests may be, on a separate connection: while RabbitMQ is short
+// of memory or disk, it does not answer, and blocks the connection.
 func (a *Caller) findSizeLimit(ctx context.Context) (limit int, err error) {
 	conn, err := a.c.dial(ctx, "size")
 	if err != nil {

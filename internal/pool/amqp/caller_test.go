@@ -233,8 +233,8 @@ func (h *harness) refuseLarge(broker *servers.Server) {
 	}
 }
 
-// keepConnection checks that the connection for requests lasts while the broker is short of memory, although the
-// question for the size limit gets no answer then.
+// keepConnection checks that the connection for requests lasts while the broker is short of memory, although
+// the question for the size limit gets no answer then.
 func (h *harness) keepConnection(broker *servers.Server) {
 	h.t.Helper()
 	const alarm = `{resource_limit, memory, node()}`

@@ -286,8 +286,8 @@ func (c *Controller) reason(headers amqp091.Table) string {
 	return reasonUnknown
 }
 
-// rescueMost is how many messages are fetched and handled over the HTTP API in one go. turnMost is how many are
-// fetched until the first one comes again.
+// rescueMost is how many messages are fetched and handled over the HTTP API in one go. turnMost is how many
+// are fetched until the first one comes again.
 const (
 	rescueMost = 100
 	turnMost   = 10 * rescueMost
@@ -332,8 +332,9 @@ type seen struct {
 
 // store handles messages that stay in their queue, and returns them in the order in which the queue has them
 // then. RabbitMQ puts a message that was fetched behind others that were requeued before, and in front of
-// those that never were: store fetches until the first one comes again, but handles no more than rescueMost. An error that concerns more than one
-// message ends it, with nothing to be removed: what was handled is handled again.
+// those that never were: store fetches until the first one comes again, but handles no more than rescueMost.
+// An error that concerns more than one message ends it, with nothing to be removed: what was handled is
+// handled again.
 func (r *rescue) store(ctx context.Context) (list []seen, large bool, failed error) {
 	for len(list) < turnMost {
 		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, true)

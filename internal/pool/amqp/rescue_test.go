@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -168,5 +170,58 @@ func TestMessagesWithoutProperties(t *testing.T) {
 		}
 		api.client.CloseIdleConnections()
 		server.Close()
+	}
+}
+
+// TestFetchedMessagesCanBePutBack checks, with RabbitMQ, that a message is the same after it was fetched and
+// published again, also one without properties.
+func TestFetchedMessagesCanBePutBack(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, slow)
+	api, err := newManagement(h.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.client.CloseIdleConnections()
+	messages := []amqp091.Publishing{{Body: []byte("bare")}, {Body: []byte("full"), Headers: amqp091.Table{"a": int64(1), "b": "x", "c": []any{"y"}},
+		ContentType: "text/plain", DeliveryMode: amqp091.Persistent, Priority: 3, CorrelationId: "c", ReplyTo: "r", Expiration: "60000", MessageId: "m",
+		Timestamp: time.Unix(1_700_000_000, 0), Type: "t", AppId: "a"}}
+	if err := h.try(func(ch *amqp091.Channel) error {
+		err := ch.ExchangeDeclare("x", amqp091.ExchangeFanout, true, false, false, false, nil)
+		if err == nil {
+			_, err = ch.QueueDeclare("q", true, false, false, false, amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum})
+		}
+		if err == nil {
+			err = ch.QueueBind("q", "", "x", false, nil)
+		}
+		for _, m := range messages {
+			if err == nil {
+				err = ch.Publish("x", "k", true, false, m)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var first [][sha256.Size]byte
+	for i := range 2 * len(messages) {
+		var d amqp091.Delivery
+		h.eventually("there is a message", func() bool {
+			var ok bool
+			if d, ok, err = api.get(t.Context(), h.vhost(), "q", false); err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		})
+		if want := messages[i%2]; string(d.Body) != string(want.Body) || d.RoutingKey != "k" || d.MessageId != want.MessageId || len(again(&d).Headers) != len(want.Headers) {
+			t.Errorf("it is fetched as %+v", d)
+		}
+		if first = append(first, fingerprint(&d)); i < 2 {
+			if err := api.publish(t.Context(), h.vhost(), "x", &d); err != nil {
+				t.Error(err)
+			}
+		} else if first[i] != first[i-2] {
+			t.Errorf("it is put back as %+v", d)
+		}
 	}
 }
