@@ -115,18 +115,19 @@ func SizeLimit(err *amqp091.Error) (limit int, ok bool) {
 
 // FindSizeLimit asks the broker for its limit for the bodies of messages, if it is less than most bytes; 0
 // means that it is not, or that the broker does not report it. It publishes a message to a queue that does
-// not exist, on a channel of its own, which RabbitMQ closes because of the size.
+// not exist, on a channel which RabbitMQ closes because of the size, and cuts the connection, which must have
+// no other use: a broker short of memory would not take the message, nor anything after it.
 func (c *Conn) FindSizeLimit(ctx context.Context, most int) (limit int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	var returns sync.WaitGroup
+	defer returns.Wait()
+	defer c.Cut()
 	p, err := c.NewPublisher(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var returns sync.WaitGroup
 	returns.Go(p.Run)
-	defer returns.Wait()
-	defer p.Close(ctx) //nolint:errcheck // it may have ended
 	s, err := p.Send("", "rouse-size-limit", false, amqp091.Publishing{Body: make([]byte, most)})
 	if err == nil {
 		err = s.Confirmed(ctx)

@@ -123,7 +123,7 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	defer cancel(nil)
 	parts.Go(func() { a.keepWarm(ctx, l) })
 	parts.Go(func() {
-		limit, err := conn.FindSizeLimit(ctx, rouse.MaxPayload)
+		limit, err := a.findSizeLimit(ctx)
 		if err != nil && ctx.Err() == nil {
 			a.c.log.Warn("it is unknown how large requests may be", "broker", a.c.host, "error", err)
 		}
@@ -158,6 +158,16 @@ func (a *Caller) session(ctx context.Context) (err error) {
 			return a.lost(l, context.Cause(ctx))
 		}
 	}
+}
+
+// findSizeLimit asks the broker how large requests may be, on a separate connection: while RabbitMQ is short
+// of memory or disk, it does not answer, and blocks the connection.
+func (a *Caller) findSizeLimit(ctx context.Context) (limit int, err error) {
+	conn, err := a.c.dial(ctx, "size")
+	if err != nil {
+		return 0, err
+	}
+	return conn.FindSizeLimit(ctx, rouse.MaxPayload)
 }
 
 // consume starts to consume answers on a channel with confirms.

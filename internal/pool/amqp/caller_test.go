@@ -232,3 +232,27 @@ func (h *harness) refuseLarge(broker *servers.Server) {
 		}
 	}
 }
+
+// keepConnection checks that the connection for requests lasts while the broker is short of memory, although
+// the question for the size limit gets no answer then.
+func (h *harness) keepConnection(broker *servers.Server) {
+	h.t.Helper()
+	const alarm = `{resource_limit, memory, node()}`
+	broker.Eval(`rabbit_alarm:set_alarm({` + alarm + `, []})`)
+	clearAlarm := sync.OnceFunc(func() { broker.Eval(`rabbit_alarm:clear_alarm(` + alarm + `)`) })
+	defer clearAlarm()
+	defer func(before time.Duration) { h.config.Timeout = before }(h.config.Timeout)
+	h.config.Timeout = time.Second
+	c := h.newCaller(h.url, pool.CallerOptions{})
+	h.eventually("the caller does not know the limit", func() bool {
+		return strings.Contains(h.log.String(), "it is unknown how large requests may be")
+	})
+	clearAlarm()
+	c.fires("alarm", "x")
+	c.want("alarm 0", rouse.Done, 0)
+	for line := range strings.Lines(h.log.String()) {
+		if strings.Contains(line, "requests of timers cannot be sent") && strings.Contains(line, "the connection broke") {
+			h.t.Error(line)
+		}
+	}
+}

@@ -1,8 +1,9 @@
 package amqp
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,12 +62,12 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 
 // rescueLetters answers dead letters up to one that is too large for a frame.
 func (c *Controller) rescueLetters(ctx context.Context, to *mailbox) error {
-	return c.rescue(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), func(d *amqp091.Delivery, large bool, done func() error) error {
+	return c.rescue(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), c.names.deadLetterExchange(), func(d *amqp091.Delivery, large bool) error {
 		l := to.letterOf(d)
 		if large {
 			l.keep, l.why = true, "it became too large for RabbitMQ's frames"
 		}
-		return to.answerFetched(ctx, l, done)
+		return to.answerFetched(ctx, l)
 	})
 }
 
@@ -285,54 +286,123 @@ func (c *Controller) reason(headers amqp091.Table) string {
 	return reasonUnknown
 }
 
-// rescueMost is how many messages are fetched over the HTTP API in one go.
-const rescueMost = 100
+// rescueMost is how many messages are fetched and handled over the HTTP API in one go. turnMost is how many
+// are fetched until the first one comes again.
+const (
+	rescueMost = 100
+	turnMost   = 10 * rescueMost
+)
 
 // rescue fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all that follow
-// each other and are too large for a frame have been handled. handle calls done to remove a message once it
-// is stored elsewhere.
-func (c *Controller) rescue(ctx context.Context, frame int, queue string, handle func(d *amqp091.Delivery, large bool, done func() error) error) error {
-	large := func(d *amqp091.Delivery) bool {
+// each other and are too large for a frame have been handled. handle stores a message elsewhere. A message is
+// removed only after that; one that could not be stored stays, and its error is returned at the end. exchange
+// is the one that fills the queue.
+func (c *Controller) rescue(ctx context.Context, frame int, queue, exchange string, handle func(d *amqp091.Delivery, large bool) error) error {
+	r := rescue{c: c, queue: queue, exchange: exchange, handle: handle}
+	r.large = func(d *amqp091.Delivery) bool {
 		m := again(d)
 		return !fits(&m, frame)
 	}
-	// remove removes a message that was requeued. RabbitMQ puts it behind others that were requeued before.
-	remove := func(d *amqp091.Delivery) error {
-		for range rescueMost {
-			first, ok, err := c.api.get(ctx, c.vhost, queue, false)
-			if err != nil || !ok || same(&first, d) {
-				return err
-			}
-			if err := handle(&first, large(&first), func() error { return nil }); err != nil {
-				return err
-			}
-		}
-		return fmt.Errorf("a message of %s is not among the first %d any more", queue, rescueMost)
-	}
 	found := false
-	for range rescueMost {
-		d, ok, err := c.api.get(ctx, c.vhost, queue, true)
-		if err != nil || !ok || found && !large(&d) {
+	for n := 0; n < rescueMost; {
+		list, large, err := r.store(ctx)
+		err = errors.Join(err, r.remove(ctx, list))
+		if err != nil || len(list) == 0 || found && !large {
 			return err
 		}
-		found = found || large(&d)
-		if err := handle(&d, large(&d), func() error { return remove(&d) }); err != nil {
+		found = found || large
+		n += len(list)
+	}
+	return nil
+}
+
+// rescue is a rescue of the messages of one queue.
+type rescue struct {
+	c               *Controller
+	queue, exchange string
+	handle          func(d *amqp091.Delivery, large bool) error
+	large           func(d *amqp091.Delivery) bool
+}
+
+// seen is a message that was fetched and is still in its queue.
+type seen struct {
+	mark   [sha256.Size]byte
+	stored bool
+}
+
+// store handles messages that stay in their queue, and returns them in the order in which the queue has them
+// then. RabbitMQ puts a message that was fetched behind others that were requeued before, and in front of
+// those that never were: store fetches until the first one comes again, but handles no more than rescueMost.
+// An error that concerns more than one message ends it, with nothing to be removed: what was handled is
+// handled again.
+func (r *rescue) store(ctx context.Context) (list []seen, large bool, failed error) {
+	for len(list) < turnMost {
+		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, true)
+		if err != nil {
+			return nil, large, err
+		}
+		if !ok {
+			break
+		}
+		s := seen{mark: fingerprint(&d)}
+		if len(list) > 0 && list[0].mark == s.mark {
+			list = append(list[1:], list[0])
+			break
+		}
+		if len(list) >= rescueMost {
+			list = append(list, s)
+			continue
+		}
+		err = r.handle(&d, r.large(&d))
+		if err != nil && (ctx.Err() != nil || !ownError(err)) {
+			return nil, large, err
+		}
+		s.stored = err == nil
+		large = large || r.large(&d)
+		list, failed = append(list, s), errors.Join(failed, err)
+	}
+	return list, large, failed
+}
+
+// remove removes the messages that are stored. One that it takes instead, as others have changed the queue,
+// is handled, or published again.
+func (r *rescue) remove(ctx context.Context, list []seen) error {
+	stored := map[[sha256.Size]byte]int{}
+	for _, s := range list {
+		if s.stored {
+			stored[s.mark]++
+		}
+	}
+	for _, s := range list {
+		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, !s.stored) // one that is not stored only makes room
+		if err != nil || !ok {
 			return err
+		}
+		mark := fingerprint(&d)
+		switch {
+		case !s.stored:
+		case stored[mark] > 0:
+			stored[mark]--
+		default:
+			if err := r.handle(&d, r.large(&d)); err != nil {
+				return errors.Join(err, r.c.api.publish(context.WithoutCancel(ctx), r.c.vhost, r.exchange, &d))
+			}
 		}
 	}
 	return nil
 }
 
-// same reports whether two deliveries are of one message, as far as can be seen.
-func same(a, b *amqp091.Delivery) bool {
-	m, n := again(a), again(b)
-	return a.CorrelationId == b.CorrelationId && a.MessageId == b.MessageId && a.ReplyTo == b.ReplyTo && a.RoutingKey == b.RoutingKey &&
-		bytes.Equal(a.Body, b.Body) && fieldSize(m.Headers) == fieldSize(n.Headers)
+// fingerprint is the same for the deliveries of one message, whose counts of deliveries differ.
+func fingerprint(d *amqp091.Delivery) [sha256.Size]byte {
+	m := again(d)
+	delete(m.Headers, "x-acquired-count")
+	text, _ := json.Marshal([]any{d.RoutingKey, m}) // of JSON values
+	return sha256.Sum256(text)
 }
 
-// answerFetched answers a letter that was fetched over the HTTP API; done removes it from its queue.
-func (b *mailbox) answerFetched(ctx context.Context, l letter, done func() error) error {
-	l.done = done
+// answerFetched answers a letter that was fetched over the HTTP API, and stays in its queue.
+func (b *mailbox) answerFetched(ctx context.Context, l letter) error {
+	l.done = func() error { return nil }
 	l.back = func() error { return fmt.Errorf("cannot store it: %w", l.failed) }
 	return b.answer(ctx, []letter{l})
 }

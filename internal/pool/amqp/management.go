@@ -218,6 +218,53 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 	return bound, nil
 }
 
+// properties are the properties of a message in the API.
+type properties struct {
+	Headers       object[map[string]any] `json:"headers,omitzero"`
+	ContentType   string                 `json:"content_type,omitempty"`
+	Encoding      string                 `json:"content_encoding,omitempty"`
+	DeliveryMode  uint8                  `json:"delivery_mode,omitempty"`
+	Priority      uint8                  `json:"priority,omitempty"`
+	CorrelationID string                 `json:"correlation_id,omitempty"`
+	ReplyTo       string                 `json:"reply_to,omitempty"`
+	Expiration    string                 `json:"expiration,omitempty"`
+	MessageID     string                 `json:"message_id,omitempty"`
+	Timestamp     int64                  `json:"timestamp,omitempty"`
+	Type          string                 `json:"type,omitempty"`
+	AppID         string                 `json:"app_id,omitempty"`
+}
+
+// object is an object of the API, which answers with an empty list instead of an empty object.
+type object[T any] struct{ value T }
+
+// UnmarshalJSON leaves the value as it is if the text is a list.
+func (o *object[T]) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte("[")) {
+		return nil
+	}
+	return json.Unmarshal(text, &o.value)
+}
+
+// MarshalJSON writes the value.
+func (o object[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) }
+
+// publish publishes a message that was fetched to an exchange.
+func (m *management) publish(ctx context.Context, vhost, exchange string, d *amqp091.Delivery) error {
+	p := properties{ContentType: d.ContentType, Encoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority,
+		CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageID: d.MessageId, Type: d.Type, AppID: d.AppId}
+	p.Headers.value = again(d).Headers
+	if !d.Timestamp.IsZero() {
+		p.Timestamp = d.Timestamp.Unix()
+	}
+	in := map[string]any{"properties": p, "routing_key": d.RoutingKey, "payload": d.Body, "payload_encoding": "base64"}
+	var out struct{ Routed bool }
+	err := m.call(ctx, http.MethodPost, "exchanges/"+url.PathEscape(vhost)+"/"+url.PathEscape(exchange)+"/publish", nil, in, &out)
+	if err == nil && !out.Routed {
+		err = fmt.Errorf("a message for %s was returned: there is no queue for it", exchange)
+	}
+	return err
+}
+
 // get fetches the first message of a queue, with the properties that it has when it is published again. With
 // back, it is requeued.
 func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
@@ -226,30 +273,17 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 		mode = "ack_requeue_true"
 	}
 	var list []struct {
-		Payload    string `json:"payload"`
-		Encoding   string `json:"payload_encoding"`
-		RoutingKey string `json:"routing_key"`
-		Properties struct {
-			Headers       map[string]any `json:"headers"`
-			ContentType   string         `json:"content_type"`
-			Encoding      string         `json:"content_encoding"`
-			DeliveryMode  uint8          `json:"delivery_mode"`
-			Priority      uint8          `json:"priority"`
-			CorrelationID string         `json:"correlation_id"`
-			ReplyTo       string         `json:"reply_to"`
-			Expiration    string         `json:"expiration"`
-			MessageID     string         `json:"message_id"`
-			Timestamp     int64          `json:"timestamp"`
-			Type          string         `json:"type"`
-			AppID         string         `json:"app_id"`
-		} `json:"properties"`
+		Payload    string             `json:"payload"`
+		Encoding   string             `json:"payload_encoding"`
+		RoutingKey string             `json:"routing_key"`
+		Properties object[properties] `json:"properties"`
 	}
 	in := map[string]any{"count": 1, "ackmode": mode, "encoding": "base64"}
 	if err := m.call(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in, &list); err != nil || len(list) == 0 {
 		return d, false, err
 	}
 	one := &list[0]
-	p := &one.Properties
+	p := &one.Properties.value
 	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding, DeliveryMode: p.DeliveryMode,
 		Priority: p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration, MessageId: p.MessageID,
 		Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
@@ -261,7 +295,7 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 			return d, false, fmt.Errorf("the payload of a message of %s: %w", queue, err)
 		}
 	}
-	d.Headers, _ = headerOf(p.Headers).(amqp091.Table)
+	d.Headers, _ = headerOf(p.Headers.value).(amqp091.Table)
 	return d, true, nil
 }
 

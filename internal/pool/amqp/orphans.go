@@ -113,20 +113,17 @@ func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *p
 
 // rescueOrphans gives up an orphan that is too large for a frame. Those before it are put behind it.
 func (c *Controller) rescueOrphans(ctx context.Context, out *publisher, to *mailbox) error {
-	return c.rescue(ctx, out.Conn.Config.FrameSize, c.names.orphans(), func(d *amqp091.Delivery, large bool, done func() error) error {
+	return c.rescue(ctx, out.Conn.Config.FrameSize, c.names.orphans(), c.names.orphanExchange(), func(d *amqp091.Delivery, large bool) error {
 		if large {
 			c.manager.Metrics().Orphan("refused", 0)
 			l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
-			return to.answerFetched(ctx, l, done)
+			return to.answerFetched(ctx, l)
 		}
 		returned, err := out.publish(ctx, c.names.orphanExchange(), d.RoutingKey, again(d))
 		if err == nil && returned {
 			err = errors.New("it was returned: there is no queue for orphans")
 		}
-		if err != nil {
-			return err
-		}
-		return done()
+		return err
 	})
 }
 

@@ -81,6 +81,7 @@ func TestBrokerIsRestarted(t *testing.T) {
 	h.pause = time.Hour // a worker that ends waits for a new session
 	h.start()
 	h.refuseLarge(broker) // here, as it changes a broker
+	h.keepConnection(broker)
 	h.durably("answers", "warm", "first")
 	h.answers("answers", "first")
 	h.durably("answers", "warm", "sleep 300ms 1", "sleep 300ms 2", "sleep 300ms 3")

@@ -85,7 +85,9 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		}
 		left = nil
 		for _, i := range alone { // after the others, which do not wait for it
-			errs[i] = p.publishAlone(ctx, q, messages[i])
+			if errs[i] = notSent(ctx); errs[i] == nil {
+				errs[i] = p.publishAlone(ctx, q, messages[i])
+			}
 		}
 	}
 	return errs
@@ -122,16 +124,18 @@ func (p *publishing) publish(ctx context.Context, q *Queue, out *amqplink.Publis
 }
 
 // publishAlone publishes a message on a channel of its own, so that only this message fails if RabbitMQ
-// closes the channel.
+// closes the channel. The end of ctx does not cut the opening and closing of the channel short, as that would
+// cut the connection, which others use.
 func (p *publishing) publishAlone(ctx context.Context, q *Queue, m queue.Message) error {
-	out, err := p.conn.NewPublisher(ctx)
+	lasting := context.WithoutCancel(ctx)
+	out, err := p.conn.NewPublisher(lasting)
 	if err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	var returns sync.WaitGroup
 	returns.Go(out.Run)
 	defer returns.Wait()
-	defer out.Close(ctx) //nolint:errcheck // it may have ended
+	defer out.Close(lasting) //nolint:errcheck // it may have ended
 	err = p.publish(ctx, q, out, []queue.Message{m})[0]
 	if limit, ok := out.TooLarge(); ok {
 		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit, len(m.Body))
@@ -142,22 +146,30 @@ func (p *publishing) publishAlone(ctx context.Context, q *Queue, m queue.Message
 	return err
 }
 
+// notSent returns the error of a message that is not sent because ctx has ended; nil if it has not.
+func notSent(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	return nil
+}
+
 // send publishes messages, and adds the errors of those that cannot be sent.
 func send(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
 	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
 	for i := range messages {
-		if broken == nil && ctx.Err() != nil {
-			broken = ctx.Err()
+		if broken == nil {
+			broken = notSent(ctx)
 		}
 		if broken != nil {
-			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnavailable, broken)
+			errs[i] = broken
 			continue
 		}
 		s, err := out.Send("", name, true, amqp091.Publishing{DeliveryMode: amqp091.Persistent,
 			ContentType: "application/octet-stream", MessageId: messages[i].ID, Body: messages[i].Body})
 		if err != nil {
-			broken = err
+			broken = fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err) // parts of it, and later messages, may have been sent
 			continue
 		}

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -77,6 +78,43 @@ func TestAQueueThatWasDeleted(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
+}
+
+// TestACancelledPublishEndsNothingElse checks that cancelling, at any moment, a message that is published by
+// itself leaves the session, which others publish on, as it is.
+func TestACancelledPublishEndsNothingElse(t *testing.T) {
+	q, err := Open(t.Context(), servers.RabbitMQ(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close() //nolint:errcheck // of a test
+	before, err := q.publisher.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := []queue.Message{{ID: "large", Body: make([]byte, 100_000)}, {ID: "another", Body: make([]byte, 100_000)}}
+	for round := range 20 {
+		q.limit.Store(50_000) // as if a larger one had been refused
+		ctx, cancel := context.WithCancel(t.Context())
+		if round == 0 {
+			cancel()
+		}
+		end := time.AfterFunc(time.Duration(round)*200*time.Microsecond, cancel)
+		for i, err := range q.Publish(ctx, large) {
+			if round == 0 && !errors.Is(err, queue.ErrUnavailable) ||
+				err != nil && !errors.Is(err, queue.ErrUnavailable) && !errors.Is(err, queue.ErrUnconfirmed) {
+				t.Errorf("round %d, message %d: %v", round, i, err)
+			}
+		}
+		end.Stop()
+		cancel()
+	}
+	if err := q.Publish(t.Context(), []queue.Message{{ID: "small"}})[0]; err != nil {
+		t.Error(err)
+	}
+	if after, err := q.publisher.get(t.Context()); err != nil || after != before {
+		t.Errorf("the session has ended, %v", err)
+	}
 }
 
 func TestAnAddressIsNotRepeatedInErrors(t *testing.T) {
