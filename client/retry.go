@@ -24,11 +24,14 @@ const keyHeader = "idempotency-key"
 // restart, and methods that are not retried otherwise are. A timer that is created is kept for a day after
 // its end.
 //
-// Make one call with each such context.
+// Make one call with each such context. An empty key takes the one of the context away.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	md = md.Copy()
 	md.Set(keyHeader, key)
+	if key == "" {
+		md.Delete(keyHeader)
+	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
 

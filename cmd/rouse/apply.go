@@ -94,7 +94,7 @@ func (c *applyCmd) Run(a *app) error {
 		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.remote(func(s *client.Client) error {
-		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout, Key: a.cli.IdempotencyKey}
+		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
 		err := p.run(calendars, timers)
 		return cmp.Or(err, p.result())
@@ -102,7 +102,7 @@ func (c *applyCmd) Run(a *app) error {
 }
 
 func (p *applying) run(calendars, timers []declared) error {
-	ctx := p.a.ctx
+	ctx := client.WithIdempotencyKey(p.a.ctx, "") // applying again changes nothing by itself, and one key is not for many calls
 	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ package declare
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -58,7 +56,6 @@ type Set struct {
 	Owner     string
 	DryRun    bool          // nothing is changed, and outcomes are what would be
 	Timeout   time.Duration // of each call
-	Key       string        // of the whole: each change has an Idempotency-Key of its own, made of it; empty: none
 
 	known map[string]known // the timers of the owner, as they were when they were read
 }
@@ -101,15 +98,6 @@ func (s *Set) call(ctx context.Context, do func(ctx context.Context) error) erro
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	return do(ctx)
-}
-
-// keyed returns the context of a change.
-func (s *Set) keyed(ctx context.Context, what ...any) context.Context {
-	if s.Key == "" {
-		return ctx
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", s.Key, what))
-	return client.WithIdempotencyKey(ctx, hex.EncodeToString(sum[:]))
 }
 
 // Has reports whether a timer of the owner was read, and is as it is declared.
@@ -166,7 +154,7 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 	}
 	var made rouse.Timer
 	err := s.call(ctx, func(ctx context.Context) (err error) {
-		made, err = s.Client.Create(s.keyed(ctx, o.Name), s.Namespace, o.Name, want)
+		made, err = s.Client.Create(ctx, s.Namespace, o.Name, want)
 		return err
 	})
 	if errors.Is(err, rouse.ErrExists) {
@@ -220,7 +208,7 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
 	revision := have.Revision
 	for attempt := 1; ; attempt++ {
-		err := s.call(s.keyed(ctx, have.Key.Name, revision), func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
+		err := s.call(ctx, func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
 		if !errors.Is(err, rouse.ErrConflict) {
 			return err
 		}
