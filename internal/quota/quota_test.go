@@ -264,12 +264,12 @@ func TestDraftsAreNotCountedForEach(t *testing.T) {
 		for i := range 10 {
 			n.write(t, fmt.Sprint(i))
 		}
-		want("written before the count", takeUp(1000, time.Hour), 1, 1000)
+		want("written before the count", takeUp(1000, time.Hour), 2, 1000) // one may be the regular one
 		time.Sleep(draftsFreshFor / 2)
 		for i := range 11 {
 			n.write(t, fmt.Sprint("new", i))
 		}
-		want("written after it", takeUp(11, time.Millisecond), 1, 10)
+		want("written after it", takeUp(11, time.Millisecond), 2, 10)
 		want("too many", takeUp(1000, time.Millisecond), 0, 0)
 		time.Sleep(draftsFreshFor)
 		n.put(t, rouse.Quotas{Timers: 21})

@@ -79,7 +79,7 @@ func TestARepeatedCreateFindsItsTimer(t *testing.T) {
 	for _, header := range [][]string{nil, {"Idempotency-Key", "l"}} { // another request
 		w := send("POST", timersURL, named, header...)
 		want(t, w, 409)
-		if p := decoded[api.Problem](t, w); p.Code != "already_exists" || !strings.Contains(p.Detail, "scheduled, of generation") {
+		if p := decoded[api.Problem](t, w); p.Code != "already_exists" || !strings.Contains(p.Detail, "(scheduled)") {
 			t.Errorf("%v: %+v", header, p)
 		}
 	}

@@ -303,7 +303,7 @@ func taker(ctx context.Context, ts *Timers, key rouse.Key) string {
 	case t.Over():
 		return fmt.Sprintf(" (ended, kept until %v)", t.Visible)
 	}
-	return fmt.Sprintf(" (%v, of generation %d)", t.State(), t.Generation)
+	return fmt.Sprintf(" (%v)", t.State())
 }
 
 // conflicting returns the error for a row with another revision than the caller expects.
