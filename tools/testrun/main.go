@@ -2,7 +2,8 @@
 // more, alone, when nothing else runs: a machine that others use, too, makes some tests fail once. A test
 // that fails again fails the run, and so does what a test on its own cannot prove to be good: a package that
 // does not build, a process that ended before its tests did (a panic, a timeout, an exit), a data race, a
-// TestMain that fails, and more failures than -reruns.
+// TestMain that fails, and more failures than -reruns. A package whose process the race detector ended by a
+// fault of its own ("ThreadSanitizer: CHECK failed") runs once more as a whole.
 //
 //	testrun [-go GO] [-reruns N] -- 'FLAGS PACKAGES' …
 //
@@ -86,9 +87,12 @@ type rerun struct {
 func (r *runner) runAgain(tests []rerun) {
 	for _, t := range tests {
 		fmt.Fprintf(r.out, "once more, alone: %s\n", t)
-		flags := append(t.flags[:len(t.flags):len(t.flags)], "-count=1", "-run=^"+t.test+"$")
+		flags := append(t.flags[:len(t.flags):len(t.flags)], "-count=1")
+		if t.test != "" {
+			flags = append(flags, "-run=^"+t.test+"$")
+		}
 		result := r.runTests(flags, []string{t.path})
-		if result.passed && result.tests == 1 {
+		if result.passed && (t.test == "" || result.tests == 1) {
 			r.failedOnce = append(r.failedOnce, t.String())
 		} else {
 			r.failed = append(r.failed, t.String()+" (twice)")

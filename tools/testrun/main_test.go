@@ -30,6 +30,12 @@ func TestWhatARunForgives(t *testing.T) {
 			"failed: example/p TestOnce (twice)",
 			"why it failed",
 		},
+		"detector": {
+			`func TestA(t *testing.T) { if first() { println("ThreadSanitizer: CHECK failed: a.cpp:1"); os.Exit(66) } }
+			func TestB(t *testing.T) {}`,
+			"failed once: example/p",
+			"once more, alone: example/p\n",
+		},
 		"many": {
 			`func TestA(t *testing.T) { t.Error("no") }
 			func TestB(t *testing.T) { t.Error("no") }
@@ -74,7 +80,7 @@ func TestWhatARunForgives(t *testing.T) {
 			if strings.TrimSpace(ends) != c.ends || !strings.Contains(before, c.has) || strings.Contains(before, "silent") {
 				t.Errorf("it ends with %q, and before that prints:\n%s", ends, before)
 			}
-			if good != (name == "once") {
+			if good != (name == "once" || name == "detector") {
 				t.Errorf("the run is good: %v", good)
 			}
 		})

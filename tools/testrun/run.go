@@ -12,10 +12,11 @@ import (
 	"strings"
 )
 
-// failure is a test that ran to its end and failed.
+// failure is a test that ran to its end and failed, or a whole package, if test is empty, which the race
+// detector ended by a fault of its own.
 type failure struct{ path, test string }
 
-func (f failure) String() string { return f.path + " " + f.test }
+func (f failure) String() string { return strings.TrimSpace(f.path + " " + f.test) }
 
 // results are those of one go test.
 type results struct {
@@ -70,6 +71,7 @@ type suite struct {
 	failed []string                    // tests, none of which is part of another one
 	ended  bool                        // the process has run all its tests
 	race   bool
+	fault  bool // the race detector has found one in itself, and ended the process
 }
 
 func (p *parser) parseEvents(lines io.Reader) {
@@ -124,6 +126,7 @@ func (p *parser) applyEvent(e *event) {
 // addOutput keeps what a test prints until it is known whether that is of interest.
 func (s *suite) addOutput(e *event) {
 	s.race = s.race || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
+	s.fault = s.fault || strings.HasPrefix(e.Output, "ThreadSanitizer: CHECK failed")
 	s.ended = s.ended || e.Test == "" && (e.Output == "FAIL\n" || e.Output == "PASS\n")
 	if strings.HasPrefix(e.Output, "=== ") {
 		return
@@ -193,6 +196,10 @@ func (p *parser) endPackage(e *event, s *suite) {
 		fmt.Fprintf(p.out, "%s %s did not end:\n%s", e.Package, test, s.output[test])
 	}
 	fmt.Fprint(p.out, output)
+	if s.fault && !s.race {
+		p.failures = append(p.failures, failure{path: e.Package})
+		return
+	}
 	if why != "" {
 		p.broken = append(p.broken, e.Package+" "+why)
 	}
