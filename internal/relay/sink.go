@@ -95,7 +95,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		allowances[i] = p.Allowance
 		m := queue.Message{ID: messageID(&fires[i]), Body: p.encode()}
 		if err := m.Check(); err != nil { // it would be too large the next time as well
-			settle(i, unfit(err))
+			settle(i, rejectUnfit(err))
 			continue
 		}
 		messages, index = append(messages, m), append(index, i)
@@ -112,7 +112,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 			case err == nil:
 				settle(i, rouse.Outcome{Verdict: rouse.Accepted, After: allowances[i], Detail: "queued"})
 			case errors.Is(err, queue.ErrRefused): // nor is that an obstacle for others
-				settle(i, unfit(err))
+				settle(i, rejectUnfit(err))
 			case patience.Err() == nil && (errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrUnavailable)):
 				messages[left], index[left] = messages[n], i
 				left++
@@ -141,8 +141,8 @@ func (s *Sink) parcel(f *rouse.Fire) parcel {
 	return p
 }
 
-// unfit returns the outcome of a fire that the queue would never accept.
-func unfit(err error) rouse.Outcome {
+// rejectUnfit returns the outcome of a fire that the queue would never accept.
+func rejectUnfit(err error) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten("cannot be queued: "+err.Error(), rouse.MaxDetail)}
 }
 

@@ -174,20 +174,17 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	if err := s.control().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
 		return called{}, err
 	}
-	once := func(ctx context.Context, send func(context.Context) error) error {
-		return s.timers.DoOnce(ctx, r.namespace, asks, func() error { return send(access.Harmless(ctx)) }) // the id alone decides
-	}
 	named := r.id != ""
 	if !named {
 		r.id = madeUpName()
 	}
-	out, err := sendAndWait(ctx, s, &r, target, named, once)
+	out, err := sendAndWait(ctx, s, &r, target, named, asks)
 	out.id = r.id
 	return out, err
 }
 
 // sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
-func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool, once func(context.Context, func(context.Context) error) error) (called, error) {
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool, asks []any) (called, error) {
 	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {
@@ -199,10 +196,11 @@ func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string,
 		w = calls.expect(key)
 		defer calls.leave(key, w)
 	}
-	err := once(ctx, func(ctx context.Context) error {
-		return s.send(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	harmless := access.Harmless(ctx) // the id alone decides
+	err := s.timers.DoOnce(ctx, r.namespace, asks, func() error {
+		return s.send(harmless, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	})
-	ctx = access.Harmless(ctx)
+	ctx = harmless
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
 		t, err := s.timers.Get(access.AsSystem(ctx), key)

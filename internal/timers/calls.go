@@ -248,7 +248,7 @@ func (m *mergedCalls) canJoin(c *call) bool {
 func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err error) {
 	if c.asks != nil {
 		if was, err := c.asks.among(c.ctx, c.ts, m.marks); err != nil || was != nil {
-			c.res = there(c.ctx, c.ts, m.key, err)
+			c.res = readRepeated(c.ctx, c.ts, m.key, err)
 			return true, c.res.Err
 		}
 	}

@@ -460,7 +460,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 				return edited{}, err
 			}
 		}
-		out, err := o.write(ctx, ts, w)
+		out, err := o.writeWithNote(ctx, ts, w)
 		if err != nil {
 			return edited{}, err
 		}

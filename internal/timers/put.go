@@ -68,7 +68,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 		return nil, err
 	}
 	if !only {
-		described(ctx, puts)
+		hashPuts(ctx, puts)
 	}
 	results = make([]PutResult, len(puts))
 	defer notePuts(ctx, results)
@@ -285,17 +285,17 @@ func notApplied(ctx context.Context, ts *Timers, p *Put, r engine.Written, alone
 	}
 	if o := p.request(ctx); o != nil {
 		if was, err := o.done(ctx, ts, p.Key); err != nil || was != nil {
-			return there(ctx, ts, p.Key, err)
+			return readRepeated(ctx, ts, p.Key, err)
 		}
 	}
 	if alone {
-		err = fmt.Errorf("timer %q%s: %w", p.Key.Name, taker(ctx, ts, p.Key), rouse.ErrExists)
+		err = fmt.Errorf("timer %q%s: %w", p.Key.Name, describeTaker(ctx, ts, p.Key), rouse.ErrExists)
 	}
 	return PutResult{Err: err}
 }
 
-// taker tells by what a name is taken, as far as the caller may read that.
-func taker(ctx context.Context, ts *Timers, key rouse.Key) string {
+// describeTaker tells by what a name is taken, as far as the caller may read that.
+func describeTaker(ctx context.Context, ts *Timers, key rouse.Key) string {
 	t, err := ts.Get(ctx, key)
 	switch {
 	case err != nil:

@@ -152,11 +152,11 @@ func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do f
 	if err := do(); err != nil {
 		return err
 	}
-	return o.bind(ctx, ts)
+	return o.leaveNote(ctx, ts)
 }
 
-// bind leaves the note of a request whose mark is written later, or elsewhere.
-func (o *once) bind(ctx context.Context, ts *Timers) error {
+// leaveNote leaves the note of a request whose mark is written later, or elsewhere.
+func (o *once) leaveNote(ctx context.Context, ts *Timers) error {
 	if o == nil || o.whole == 0 {
 		return nil
 	}
@@ -192,9 +192,9 @@ func (o *once) noteWrite(ts *Timers) (*engine.Write, error) {
 	return &engine.Write{Change: rouse.Change{Key: n.key, If: n.revision, To: &row}}, err
 }
 
-// write makes a write of the request, which has its mark, and leaves its note in the same step. That another
-// request with the key has left one in the meantime changes nothing: neither was repeated.
-func (o *once) write(ctx context.Context, ts *Timers, w *engine.Write) (engine.Written, error) {
+// writeWithNote makes a write of the request, which has its mark, and leaves its note in the same step. That
+// another request with the key has left one in the meantime changes nothing: neither was repeated.
+func (o *once) writeWithNote(ctx context.Context, ts *Timers, w *engine.Write) (engine.Written, error) {
 	note, err := o.noteWrite(ts)
 	if err != nil {
 		return engine.Written{}, err
@@ -285,8 +285,8 @@ func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// described fills in what puts with an Idempotency-Key ask for, each and together.
-func described(ctx context.Context, puts []Put) {
+// hashPuts fills in what puts with an Idempotency-Key ask for, each and together.
+func hashPuts(ctx context.Context, puts []Put) {
 	if access.RepeatKey(ctx) == "" {
 		return
 	}
@@ -336,7 +336,7 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 		o := p.request(ctx)
 		was, err := o.among(ctx, ts, &rows[j])
 		if err != nil || was != nil {
-			*res = there(ctx, ts, p.Key, err)
+			*res = readRepeated(ctx, ts, p.Key, err)
 			continue
 		}
 		if err := o.leave(ts, &items[j].Change, res.Timer.Bucket); err != nil {
@@ -360,8 +360,8 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 // errGoneSince is of a timer that is not there when its request is repeated.
 var errGoneSince = errors.New("the timer has ended or was deleted since")
 
-// there is the result of a put that was made before: the timer as it is now.
-func there(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
+// readRepeated is the result of a put that was made before: the timer as it is now.
+func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
 	if err != nil {
 		return PutResult{Err: err}
 	}

@@ -70,20 +70,7 @@ func serveGuarded(t *testing.T, store rouse.Store, more ...node.Option) *guarded
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx) }()
-	conn, err := grpc.NewClient(n.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		conn.Close()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	conn := runNode(t, n)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	traffic := openapitest.New()
@@ -680,4 +667,24 @@ func TestFollowersOfEverythingGetTheirs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// runNode runs a node until the end of the test, and returns a connection to it.
+func runNode(t *testing.T, n *node.Node) *grpc.ClientConn {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	conn, err := grpc.NewClient(n.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
 }

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
@@ -372,21 +370,7 @@ func TestRepeatedCallsOnAnotherNode(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-				ended := make(chan error, 1)
-				go func() { ended <- n.Run(ctx) }()
-				conn, err := grpc.NewClient(n.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					conn.Close()
-					cancel()
-					if err := <-ended; err != nil {
-						t.Error(err)
-					}
-				})
-				nodes = append(nodes, &asker{t, n.Addr(), conn, "", methods})
+				nodes = append(nodes, &asker{t, n.Addr(), runNode(t, n), "", methods})
 			}
 			repeatThem(t, nodes[0], nodes[1], func(c *repeatedCall) bool { return c.alone })
 		})

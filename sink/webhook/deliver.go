@@ -138,7 +138,7 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 	var ended error // of the connection that was idle
 	if c != nil {
 		began := time.Now()
-		if ended = s.converse(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
+		if ended = s.sendAndRead(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
 			return true, ended
 		}
 		if s.draining.Load() {
@@ -151,12 +151,12 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 		}
 		return false, err
 	}
-	return true, s.converse(ctx, c, r, deadline, bodyTime, a)
+	return true, s.sendAndRead(ctx, c, r, deadline, bodyTime, a)
 }
 
-// converse sends a request over a connection, reads the answer, and keeps or closes the connection. When ctx
-// ends, it closes it.
-func (s *Sink) converse(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
+// sendAndRead sends a request over a connection, reads the answer, and keeps or closes the connection. When
+// ctx ends, it closes it.
+func (s *Sink) sendAndRead(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
 	again, err := c.exchange(r, deadline, bodyTime, func(resp *http.Response) bool { return a.read(&s.opts, resp) })
 	if unwatch() && again {

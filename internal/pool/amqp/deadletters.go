@@ -305,8 +305,8 @@ func (c *Controller) rescue(ctx context.Context, frame int, queue, exchange stri
 	}
 	found := false
 	for n := 0; n < rescueMost; {
-		list, large, err := r.store(ctx)
-		err = errors.Join(err, r.remove(ctx, list))
+		list, large, err := r.storeTurn(ctx)
+		err = errors.Join(err, r.removeStored(ctx, list))
 		if err != nil || len(list) == 0 || found && !large {
 			return err
 		}
@@ -330,12 +330,12 @@ type seen struct {
 	stored bool
 }
 
-// store handles messages that stay in their queue, and returns them in the order in which the queue has them
-// then. RabbitMQ puts a message that was fetched behind others that were requeued before, and in front of
-// those that never were: store fetches until the first one comes again, but handles no more than rescueMost.
-// An error that concerns more than one message ends it, with nothing to be removed: what was handled is
-// handled again.
-func (r *rescue) store(ctx context.Context) (list []seen, large bool, failed error) {
+// storeTurn handles messages that stay in their queue, and returns them in the order in which the queue has
+// them then. RabbitMQ puts a message that was fetched behind others that were requeued before, and in front
+// of those that never were: storeTurn fetches until the first one comes again, but handles no more than
+// rescueMost. An error that concerns more than one message ends it, with nothing to be removed: what was
+// handled is handled again.
+func (r *rescue) storeTurn(ctx context.Context) (list []seen, large bool, failed error) {
 	for len(list) < turnMost {
 		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, true)
 		if err != nil {
@@ -344,7 +344,7 @@ func (r *rescue) store(ctx context.Context) (list []seen, large bool, failed err
 		if !ok {
 			break
 		}
-		s := seen{mark: fingerprint(&d)}
+		s := seen{mark: fingerprintOf(&d)}
 		if len(list) > 0 && list[0].mark == s.mark {
 			list = append(list[1:], list[0])
 			break
@@ -364,9 +364,9 @@ func (r *rescue) store(ctx context.Context) (list []seen, large bool, failed err
 	return list, large, failed
 }
 
-// remove removes the messages that are stored. One that it takes instead, as others have changed the queue,
-// is handled, or published again.
-func (r *rescue) remove(ctx context.Context, list []seen) error {
+// removeStored removes the messages that are stored. One that it takes instead, as others have changed the
+// queue, is handled, or published again.
+func (r *rescue) removeStored(ctx context.Context, list []seen) error {
 	stored := map[[sha256.Size]byte]int{}
 	for _, s := range list {
 		if s.stored {
@@ -378,7 +378,7 @@ func (r *rescue) remove(ctx context.Context, list []seen) error {
 		if err != nil || !ok {
 			return err
 		}
-		mark := fingerprint(&d)
+		mark := fingerprintOf(&d)
 		switch {
 		case !s.stored:
 		case stored[mark] > 0:
@@ -392,8 +392,8 @@ func (r *rescue) remove(ctx context.Context, list []seen) error {
 	return nil
 }
 
-// fingerprint is the same for the deliveries of one message, whose counts of deliveries differ.
-func fingerprint(d *amqp091.Delivery) [sha256.Size]byte {
+// fingerprintOf is the same for the deliveries of one message, whose counts of deliveries differ.
+func fingerprintOf(d *amqp091.Delivery) [sha256.Size]byte {
 	m := again(d)
 	delete(m.Headers, "x-acquired-count")
 	text, _ := json.Marshal([]any{d.RoutingKey, m}) // of JSON values

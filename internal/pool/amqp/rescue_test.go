@@ -145,7 +145,7 @@ func TestRescueHandlesWhatCameBetween(t *testing.T) {
 	defer api.client.CloseIdleConnections()
 	r := rescue{c: &Controller{api: api, vhost: "v"}, queue: "q", exchange: "x",
 		handle: func(*amqp091.Delivery, bool) error { return amqplink.ErrBroken }, large: func(*amqp091.Delivery) bool { return true }}
-	if err := r.remove(t.Context(), []seen{{stored: true}}); err == nil {
+	if err := r.removeStored(t.Context(), []seen{{stored: true}}); err == nil {
 		t.Error("it does not fail")
 	}
 	if !slices.Equal(q.fresh, []string{"large a"}) {
@@ -216,7 +216,7 @@ func TestFetchedMessagesCanBePutBack(t *testing.T) {
 		if want := messages[i%2]; string(d.Body) != string(want.Body) || d.RoutingKey != "k" || d.MessageId != want.MessageId || len(again(&d).Headers) != len(want.Headers) {
 			t.Errorf("it is fetched as %+v", d)
 		}
-		if first = append(first, fingerprint(&d)); i < 2 {
+		if first = append(first, fingerprintOf(&d)); i < 2 {
 			if err := api.publish(t.Context(), h.vhost(), "x", &d); err != nil {
 				t.Error(err)
 			}

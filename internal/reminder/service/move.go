@@ -102,7 +102,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 		res.ReminderId[i] = o.ReminderId
 		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code, Error: o.Error}
 	}
-	if err := unmoved(res.Results, noID); err != nil {
+	if err := errorOfUnmoved(res.Results, noID); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -112,12 +112,12 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 // header.
 const maxUnmoved = 4 << 10
 
-// unmoved returns the error of a call that could not move all reminders, or nil. It has the code of one of
-// them, preferably of one that a retry may help, and otherwise of one that exists. Ids of no reminder are no
-// error if others have moved: their new ids are in the answer alone, and another call could not move more.
-// noID has the places of those that cannot be ids: their code alone may also be that of a move that was
+// errorOfUnmoved returns the error of a call that could not move all reminders, or nil. It has the code of
+// one of them, preferably of one that a retry may help, and otherwise of one that exists. Ids of no reminder
+// are no error if others have moved: their new ids are in the answer alone, and another call could not move
+// more. noID has the places of those that cannot be ids: their code alone may also be that of a move that was
 // refused.
-func unmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]bool) error {
+func errorOfUnmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]bool) error {
 	var first *reminderv1.SubscribeReminderResult
 	detail := &reminderv1.SubscribeReminderResponse{}
 	failed, unknown, best := 0, 0, 0

@@ -249,7 +249,7 @@ func (c *channel) ended(err *amqp091.Error) {
 		for _, tag := range slices.Sorted(maps.Keys(pending)) {
 			list = append(list, pending[tag])
 		}
-		c.l.p.uses.Go(func() { c.l.isolate(c.key, list) })
+		c.l.p.uses.Go(func() { c.l.publishSingly(c.key, list) })
 		return
 	}
 	o := explain(err)

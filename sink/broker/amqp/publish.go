@@ -109,9 +109,9 @@ func (c *channel) publish(ctx context.Context, m *sent) error {
 	return nil
 }
 
-// isolate publishes messages again, one at a time: RabbitMQ closed a channel because of one of them, and does
-// not report which. A message that was alone on such a channel is the refused one.
-func (l *link) isolate(key channelKey, list []*sent) {
+// publishSingly publishes messages again, one at a time: RabbitMQ closed a channel because of one of them,
+// and does not report which. A message that was alone on such a channel is the refused one.
+func (l *link) publishSingly(key channelKey, list []*sent) {
 	var c *channel
 	for _, m := range list {
 		if m.flight.Settled(m.i) {
