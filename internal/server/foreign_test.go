@@ -83,3 +83,19 @@ func TestEveryAnswerIsApart(t *testing.T) {
 		t.Errorf("%d paths answer with a page", pages)
 	}
 }
+
+// TestAnAnswerThatIsNotKeptIsNotFound: a request that was answered, and whose row is gone, has no empty
+// answer.
+func TestAnAnswerThatIsNotKeptIsNotFound(t *testing.T) {
+	f := newFake()
+	s := serve(t, Options{Timers: f, Calls: NewCalls(aTarget)})
+	f.history = append(f.history, rouse.Record{Namespace: "default", Name: "call~x", Ending: rouse.EndFired, Attempts: 1})
+	resp, err := http.Get("http://" + s.addr + "/v1/namespaces/default/calls/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("it is answered %s", resp.Status)
+	}
+}
