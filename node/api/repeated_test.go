@@ -280,7 +280,7 @@ func (a *asker) state(subject string) string {
 }
 
 // ofWaits is what changes of a timer while an occurrence waits for a subscriber.
-var ofWaits = regexp.MustCompile(`"(revision":\d+|visible":"[^"]*"|waits":\[[^]]*\])`)
+var ofWaits = regexp.MustCompile(`"(revision":\d+|visible":"[^"]*"|waits":\[[^]]*\]),?`)
 
 // repeatThem makes the calls of the table through each door on one node, and their repetitions on another.
 func repeatThem(t *testing.T, one, two *asker, skip func(c *repeatedCall) bool) {
