@@ -280,10 +280,18 @@ func earliest(planned walls, first, last rouse.Date, clock int64) (int64, bool) 
 	return best, best < dayMillis
 }
 
+// nextWithin is Next with a budget, if the schedule may need one.
+func nextWithin(times rouse.Schedule, after rouse.Instant, b *budget) (rouse.Instant, bool) {
+	if t, ok := times.(elapsedTimes); ok {
+		return t.nextWithin(after, b)
+	}
+	return times.Next(after)
+}
+
 // counting returns the first time after the given one of a schedule of instants, on days that count.
 func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
 	for b.spend() {
-		at, ok := times.Next(after)
+		at, ok := nextWithin(times, after, b)
 		if !ok || at >= bound {
 			return 0, false
 		}

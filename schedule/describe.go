@@ -25,7 +25,7 @@ func (s *Schedule) Describe() string {
 			z.rule = dstRule{}
 		}
 	case *rrule:
-		if t.rule != nil && t.rule.freq < daily {
+		if t.elapsed != nil || z.rule == (dstRule{gapShift, repeatFirst}) { // the same for rules
 			z.rule = dstRule{}
 		}
 	}

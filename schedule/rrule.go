@@ -2,8 +2,10 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -36,19 +38,20 @@ import (
 //     December 30 can be due.
 //   - BYSECOND=60 is refused, as no clock of rouse shows leap seconds.
 //
-// The times are local, and become instants by the dst rule as cron's fixed times do. So by default a time
-// that a change of the clocks skips is due at the end of the gap, and times that fall together are due once;
-// the RFC would have it later by the gap's length, which is dst "shift". A time that is shown twice is due in
-// the first pass, as in the RFC. Rules of hours, minutes and seconds without a dst rule of their own follow
-// real time instead, as cron's wildcards do: by the letter of the RFC they would be silent for an hour each
-// autumn. Give dst "first" to have that.
+// The times are local, and become instants as the RFC has it: one that a change of the clocks skips is due
+// later by the gap's length, which is dst "shift", and one that is shown twice in the first pass. Rules of
+// hours, minutes and seconds count elapsed time instead, unless dst says otherwise: by the letter of the RFC
+// they would be silent for an hour each autumn. Give dst "first" to have that.
 type rrule struct {
 	text   string // that follows "rrule:"
 	rule   *recur // nil: only dates
+	until  int64  // UNTIL, if it was given in UTC, else 0
 	dates  []int64
 	except []int64 // taken out of rule and dates
 	days   []int64 // whole days taken out
 	zone   zone
+
+	elapsed *elapsed // what rule is, if it follows elapsed time
 
 	real instants // further times that were given in UTC or in the time of another zone
 }
@@ -85,9 +88,9 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 		if parts, f = splitRule(set.rule); f != nil {
 			return nil, refuse(expr, f.wrong, f.cure)
 		}
-		if parts.freq < daily && (o.DST == "" || o.DST == "vixie") {
-			r.zone.rule = realTime
-		}
+	}
+	if o.DST == "" { // RFC 5545, section 3.3.5
+		r.zone.rule = dstRule{gapShift, repeatFirst}
 	}
 	begin, err := r.begin(expr, set.start, parts.freq, o)
 	if err != nil {
@@ -97,6 +100,14 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 	case set.rule != "":
 		if r.rule, f = parts.recur(begin, r.zone); f != nil {
 			return nil, refuse(expr, f.wrong, f.cure)
+		}
+		if parts.freq < daily && r.zone.loc != time.UTC && (o.DST == "" || o.DST == "vixie") {
+			if r.elapsed, f = parts.elapse(r.rule, r.zone); f != nil {
+				return nil, refuse(expr, f.wrong, f.cure)
+			}
+		}
+		if parts.until.utc {
+			r.until = parts.until.wall
 		}
 	case set.start.name != "":
 		r.dates = append(r.dates, begin.wall)
@@ -183,7 +194,11 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 			}
 		}
 		for _, at := range at {
-			r.except = append(r.except, at+r.zone.span(at).offset)
+			s := r.zone.span(at)
+			r.except = append(r.except, at+s.offset)
+			if before := r.zone.span(s.begin - 1); s.begin != math.MinInt64 && at+before.offset < s.begin+s.offset {
+				r.except = append(r.except, at+before.offset) // a time that the clocks skip, and that is due then
+			}
 		}
 	}
 	slices.Sort(r.days)
@@ -263,6 +278,11 @@ func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool
 	}
 	next, ok = r.real.Next(after)
 	b := budget{left: most - 1}
+	if r.elapsed != nil {
+		if due, found := (elapsedTimes{r}).nextWithin(after, &b); found && (!ok || due < next) {
+			next, ok = due, true
+		}
+	}
 	if due, found := r.zone.due(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found && (!ok || due < next) {
 		next, ok = due, true
 	}
@@ -275,6 +295,9 @@ func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool
 // sources returns the sources of the set.
 func (r *rrule) sources() []source {
 	s := []source{{zone: r.zone, local: r.wallFrom}}
+	if r.elapsed != nil {
+		s = append(s, source{zone: r.zone, real: elapsedTimes{r}})
+	}
 	if len(r.real) > 0 {
 		s = append(s, source{zone: r.zone, real: r.real})
 	}
@@ -296,8 +319,8 @@ func (r *rrule) wallFrom(from int64, b *budget) (int64, bool) {
 func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 	for {
 		l.n++ // it may be taken out, one after another
-		if ok = false; r.rule != nil {
-			next, ok = r.rule.next(wall, l)
+		if ok = false; r.rule != nil && r.elapsed == nil {
+			next, ok = r.nextOfRule(wall, l)
 		}
 		if i, _ := slices.BinarySearch(r.dates, wall); i < len(r.dates) && (!ok || r.dates[i] < next) {
 			next, ok = r.dates[i], true
@@ -312,6 +335,20 @@ func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 		if day := floorDiv(next, secondsADay); contains(r.days, day) {
 			wall = (day + 1) * secondsADay
 		}
+	}
+}
+
+// nextOfRule returns the first local time of the rule that is not before wall.
+func (r *rrule) nextOfRule(wall int64, l *looks) (next int64, ok bool) {
+	for {
+		next, ok = r.rule.next(wall, l)
+		if !ok || r.until == 0 || next < r.rule.last-maxShift {
+			return next, ok
+		}
+		if at, n := r.zone.instants(next); n == 0 || at[0] <= r.until || !l.take() {
+			return next, ok
+		}
+		wall = next + 1 // the clocks skip it, and it is due after UNTIL
 	}
 }
 

@@ -267,19 +267,21 @@ func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
 	r.prepare(&l)
 	f := p.never(r, &l)
 	if p.count != 0 && f == nil {
-		if last, ok := r.nth(p.count, &l); ok {
+		if last, _, ok := r.nth(p.count, r.begin, &l); ok {
 			r.last = last
 		}
 	}
 	switch {
 	case l.out():
-		return nil, &fault{fmt.Sprintf("takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
-			"use UNTIL instead of COUNT, a smaller COUNT, or parts that meet more often"}
+		return nil, tooManyLooks
 	case f != nil:
 		return nil, f
 	}
 	return r, nil
 }
+
+var tooManyLooks = &fault{fmt.Sprintf("takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
+	"use UNTIL instead of COUNT, a smaller COUNT, or parts that meet more often"}
 
 // setDays sets the parts that are about days, with the begin's values for those that are missing.
 func (p *ruleParts) setDays(d *dayRule, begin int64) {

@@ -1,8 +1,10 @@
 package schedule_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,11 +219,26 @@ func TestRRuleNext(t *testing.T) {
 		{"leap day on a Monday", "rrule:DTSTART=20970301T000000;FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO", schedule.Options{}, "2097-03-01T00:00:00Z", "2112-02-29T00:00:00Z 2140-02-29T00:00:00Z"},
 		{"to the end of the calendar", "rrule:DTSTART=99970101T000000;FREQ=YEARLY", schedule.Options{}, "9996-01-01T00:00:00Z", "9997-01-01T00:00:00Z 9998-01-01T00:00:00Z end"},
 
-		{"a time in the gap is due at its end", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{}, "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00 2026-03-30T02:30:00+02:00"},
-		{"as the RFC has it", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{DST: "shift"}, "2026-03-28T12:00:00Z", "2026-03-29T03:30:00+02:00 2026-03-30T02:30:00+02:00"},
+		{"a time in the gap is due later by its length", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{}, "2026-03-28T12:00:00Z", "2026-03-29T03:30:00+02:00 2026-03-30T02:30:00+02:00"},
+		{"or at its end", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{DST: "vixie"}, "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00 2026-03-30T02:30:00+02:00"},
+		{"EXDATE in UTC takes out a time in the gap", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30 EXDATE:20260329T013000Z", schedule.Options{}, "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00"},
+		{"and so does its local time", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30 EXDATE:20260329T023000", schedule.Options{}, "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00"},
+		{"UNTIL in UTC is before a time in the gap", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30;UNTIL=20260329T011500Z", schedule.Options{}, "2026-03-27T12:00:00Z", "2026-03-28T02:30:00+01:00 end"},
+		{"or at it", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30;UNTIL=20260329T013000Z", schedule.Options{}, "2026-03-27T12:00:00Z", "2026-03-28T02:30:00+01:00 2026-03-29T03:30:00+02:00 end"},
+		{"UNTIL in UTC is in the middle of what comes together", berlin + "FREQ=DAILY;BYHOUR=2,3;BYMINUTE=10,40;UNTIL=20260329T011500Z", schedule.Options{}, "2026-03-28T12:00:00Z", "2026-03-29T03:10:00+02:00 end"},
 		{"or not at all", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{DST: "skip"}, "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00"},
 		{"times that fall together are due once", berlin + "FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30", schedule.Options{}, "2026-03-28T12:00:00Z",
 			"2026-03-29T03:00:00+02:00 2026-03-29T03:30:00+02:00 2026-03-30T02:00:00+02:00"},
+		{"COUNT of hours counts elapsed time in autumn", "rrule:DTSTART;TZID=Europe/Stockholm:20271031T000000 RRULE:FREQ=HOURLY;COUNT=5", schedule.Options{}, "2027-10-01T00:00:00Z",
+			"2027-10-30T22:00:00Z 2027-10-30T23:00:00Z 2027-10-31T00:00:00Z 2027-10-31T01:00:00Z 2027-10-31T02:00:00Z end"},
+		{"and in spring", "rrule:DTSTART;TZID=Europe/Stockholm:20270328T003000 RRULE:FREQ=MINUTELY;INTERVAL=45;COUNT=7", schedule.Options{}, "2027-03-01T00:00:00Z",
+			"2027-03-27T23:30:00Z 2027-03-28T00:15:00Z 2027-03-28T01:00:00Z 2027-03-28T01:45:00Z 2027-03-28T02:30:00Z 2027-03-28T03:15:00Z 2027-03-28T04:00:00Z end"},
+		{"a begin in the gap", "rrule:DTSTART;TZID=Europe/Stockholm:20270328T024500 RRULE:FREQ=MINUTELY;COUNT=2", schedule.Options{}, "2027-03-01T00:00:00Z",
+			"2027-03-28T01:45:00Z 2027-03-28T01:46:00Z end"},
+		{"UNTIL of hours in local time that comes twice", "rrule:DTSTART;TZID=Europe/Stockholm:20271031T000000 RRULE:FREQ=HOURLY;UNTIL=20271031T020000", schedule.Options{}, "2027-10-01T00:00:00Z",
+			"2027-10-30T22:00:00Z 2027-10-30T23:00:00Z 2027-10-31T00:00:00Z 2027-10-31T01:00:00Z end"},
+		{"further times of a rule of hours", "rrule:DTSTART;TZID=Europe/Stockholm:20270328T003000 RRULE:FREQ=HOURLY;COUNT=1 RDATE:20270328T024500", schedule.Options{}, "2027-03-01T00:00:00Z",
+			"2027-03-27T23:30:00Z 2027-03-28T01:45:00Z end"},
 		{"a time that comes twice is due in the first pass", berlin + "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", schedule.Options{}, "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00 2026-10-26T02:30:00+01:00"},
 		{"hours follow real time", berlin + "FREQ=HOURLY;BYMINUTE=30", schedule.Options{}, "2026-10-24T23:45:00Z",
 			"2026-10-25T02:30:00+02:00 2026-10-25T02:30:00+01:00 2026-10-25T03:30:00+01:00"},
@@ -231,9 +248,9 @@ func TestRRuleNext(t *testing.T) {
 		{"no hour twice in Sydney", "rrule:DTSTART;TZID=Australia/Sydney:20261003T230000 RRULE:FREQ=HOURLY", schedule.Options{}, "2026-10-03T14:30:00Z",
 			"2026-10-04T01:00:00+10:00 2026-10-04T03:00:00+11:00 2026-10-04T04:00:00+11:00"},
 		{"the day that Apia left out", "rrule:DTSTART;TZID=Pacific/Apia:20111201T123000 RRULE:FREQ=DAILY", schedule.Options{}, "2011-12-29T00:00:00Z",
-			"2011-12-29T12:30:00-10:00 2011-12-31T00:00:00+14:00 2011-12-31T12:30:00+14:00"},
+			"2011-12-29T12:30:00-10:00 2011-12-31T12:30:00+14:00 2012-01-01T12:30:00+14:00"},
 		{"half an hour on Lord Howe", "rrule:DTSTART;TZID=Australia/Lord_Howe:20260101T021500 RRULE:FREQ=WEEKLY;BYDAY=SU", schedule.Options{}, "2026-10-01T00:00:00Z",
-			"2026-10-04T02:30:00+11:00 2026-10-11T02:15:00+11:00"},
+			"2026-10-04T02:45:00+11:00 2026-10-11T02:15:00+11:00"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := schedule.Parse(c.expr, c.o)
@@ -276,7 +293,7 @@ func TestRRuleAsCron(t *testing.T) {
 				"59 23 * DEC MON-WED": "FREQ=DAILY;BYMONTH=12;BYDAY=MO,TU,WE;BYHOUR=23;BYMINUTE=59",
 			} {
 				o := schedule.Options{Timezone: zone, DST: dst}
-				a, err := schedule.Parse(cron, o)
+				a, err := schedule.Parse(cron, schedule.Options{Timezone: zone, DST: cmp.Or(dst, "shift")})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -293,6 +310,67 @@ func TestRRuleAsCron(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRulesOfHoursFollowElapsedTime compares rules of hours, minutes and seconds with all multiples of their
+// interval after the begin at which the clocks show what the other parts ask for.
+func TestRulesOfHoursFollowElapsedTime(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	list := func(low, high, n int) (values []int, text string) {
+		for range n {
+			values = append(values, low+random.IntN(high-low+1))
+		}
+		return values, strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ","), "[]")
+	}
+	zones := []string{"Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Africa/Cairo", "America/Santiago", "Africa/Casablanca", "Pacific/Apia", "UTC"}
+	compared := 0
+	for range 600 {
+		zone := zones[random.IntN(len(zones))]
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := []time.Duration{time.Hour, time.Minute}[random.IntN(2)]
+		interval := 1 + random.IntN(90)
+		begin := time.Date(2011, time.Month(1+random.IntN(12)), 1+random.IntN(28), random.IntN(24), random.IntN(60), random.IntN(2)*30, 0, loc)
+		freq := map[time.Duration]string{time.Hour: "HOURLY", time.Minute: "MINUTELY"}[unit]
+		expr := fmt.Sprintf("rrule:DTSTART;TZID=%s:%s RRULE:FREQ=%s;INTERVAL=%d", zone, begin.Format("20060102T150405"), freq, interval)
+		var hours, months, days []int
+		var part string
+		if random.IntN(2) == 0 {
+			hours, part = list(0, 23, 1+random.IntN(4))
+			expr += ";BYHOUR=" + part
+		}
+		if random.IntN(4) == 0 {
+			months, part = list(1, 12, 1+random.IntN(3))
+			expr += ";BYMONTH=" + part
+		}
+		if random.IntN(4) == 0 {
+			days, part = list(1, 31, 1+random.IntN(6))
+			expr += ";BYMONTHDAY=" + part
+		}
+		s, err := schedule.Parse(expr, schedule.Options{})
+		if err != nil {
+			continue // such as one that never meets its hours
+		}
+		at, step := begin, unit*time.Duration(interval)
+		last := rouse.At(begin) - 1
+		for n := 0; n < 200 && at.Year() < 2013; at = at.Add(step) {
+			if hours != nil && !slices.Contains(hours, at.Hour()) || months != nil && !slices.Contains(months, int(at.Month())) || days != nil && !slices.Contains(days, at.Day()) {
+				continue
+			}
+			next, ok := s.Next(last)
+			if !ok || next != rouse.At(at) {
+				t.Fatalf("%s: after %v comes %v, %v; want %v", expr, last, next, ok, rouse.At(at))
+			}
+			last = next
+			n++
+			compared++
+		}
+	}
+	if compared < 10_000 {
+		t.Errorf("only %d times were compared", compared)
 	}
 }
 

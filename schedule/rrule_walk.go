@@ -338,22 +338,26 @@ func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	return at, behind, ok
 }
 
-// nth returns the n-th time of the rule, from 1; ok is false if there are fewer.
-func (r *recur) nth(n int64, l *looks) (wall int64, ok bool) {
+// nth returns the n-th time of the rule that is not before from, from 1. If there are fewer, ok is false, and
+// left tells how many are missing.
+func (r *recur) nth(n, from int64, l *looks) (wall, left int64, ok bool) {
+	wall = max(from, r.begin)
 	if r.positions != nil {
-		for wall = r.begin; ; wall++ {
-			if wall, ok = r.next(wall, l); !ok || n == 1 {
-				return wall, ok
+		for ; ; wall++ {
+			if wall, ok = r.next(wall, l); !ok {
+				return 0, n, false
 			}
-			n--
+			if n--; n == 0 {
+				return wall, 0, true
+			}
 		}
 	}
-	day := floorDiv(r.begin, secondsADay)
-	from := mod(r.begin, secondsADay) // only the first day is not whole
+	day := floorDiv(wall, secondsADay)
+	from = mod(wall, secondsADay) // only the first day is not whole
 	for m := monthAt(day); ; m = m.next() {
 		var days uint64
 		if m, days, ok = r.nextDays(m, day, r.end(m.first*secondsADay), l); !ok {
-			return 0, false
+			return 0, n, false
 		}
 		for ; days != 0; days &= days - 1 {
 			d := m.first + int64(bits.TrailingZeros64(days)) - 1
@@ -365,9 +369,11 @@ func (r *recur) nth(n int64, l *looks) (wall int64, ok bool) {
 				continue
 			}
 			for at, ok := r.timeOf(d, from, l); ok; at, ok = r.timeOf(d, at+1, l) {
+				if wall = d*secondsADay + at; wall > r.last {
+					return 0, n, false
+				}
 				if n--; n == 0 {
-					wall = d*secondsADay + at
-					return wall, wall <= r.last
+					return wall, 0, true
 				}
 			}
 		}
