@@ -38,6 +38,7 @@ type dialect struct {
 	and     bool // a day must match both day fields, whatever they are
 	unless  bool // one of the two day fields must be '?', and only one
 	blank   bool // '?' means '*' in a day field
+	monday  bool // '*' as day of the week counts from Monday, which matters with a step
 	lastDay bool // L alone as day of the week is Saturday
 }
 
@@ -61,7 +62,7 @@ var (
 	}
 	spring = &dialect{
 		prefix: "spring:", fields: "spring has 6: second, minute, hour, day of month, month, day of week",
-		example: "spring:0 30 2 * * MON-FRI", weekday: &weekday0, odd: true, and: true, blank: true,
+		example: "spring:0 30 2 * * MON-FRI", weekday: &weekday0, odd: true, and: true, blank: true, monday: true,
 	}
 )
 

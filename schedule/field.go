@@ -162,6 +162,9 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 	from, to, ranged := strings.Cut(base, "-")
 	switch {
 	case base == "*":
+		if d.monday && f == &weekday0 {
+			lo, hi = 1, 7
+		}
 	case ranged:
 		if lo, err = f.value(text, from, d); err != nil {
 			return 0, 0, 0, err

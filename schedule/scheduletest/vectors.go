@@ -1,0 +1,139 @@
+// Package scheduletest compares schedules with the answers of the libraries whose dialects they have, which tools/oracles has asked.
+package scheduletest
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Answer is what a library said about an expression.
+type Answer struct {
+	Expr    string
+	Zone    *time.Location
+	Start   time.Time
+	Times   []time.Time // the first after Start
+	Refused string      // why it is refused instead
+}
+
+// enough is how many answers of a file have to be times.
+const enough = 2000
+
+// CompareAnswers compares the answers of a file with the schedules that parse returns. differs returns why another
+// answer is right on purpose, as docs/moving-in.md has it, or an empty text.
+func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error), differs func(*Answer) string) {
+	t.Helper()
+	t.Parallel()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	same, reasons := 0, map[string]int{}
+	scan := bufio.NewScanner(f)
+	for scan.Scan() {
+		if strings.HasPrefix(scan.Text(), "# ") {
+			continue
+		}
+		a, err := readAnswer(scan.Text())
+		if err != nil {
+			t.Fatalf("%q: %v", scan.Text(), err)
+		}
+		s, err := parse(a)
+		if got, wrong := a.wrong(s, err); !wrong {
+			same++
+		} else if why := differs(a); why != "" {
+			reasons[why]++
+		} else {
+			t.Errorf("%s in %v after %v is\n  %s\nthe library has\n  %s%v", a.Expr, a.Zone, a.Start, got, a.Refused, a.Times)
+		}
+	}
+	if err := scan.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if same < enough {
+		t.Errorf("only %d answers are the same; others differ on purpose: %v", same, reasons)
+	}
+	t.Logf("%d answers are the same; others differ on purpose: %v", same, reasons)
+}
+
+// wrong reports whether a schedule, or the error of its expression, is not as the answer, and what it is.
+func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
+	if err != nil { // what has no time at all is refused, too
+		return err.Error(), a.Refused == "" && len(a.Times) > 0
+	}
+	if a.Refused != "" {
+		return "accepted", true
+	}
+	var times []string
+	after := rouse.At(a.Start)
+	for i := range max(1, len(a.Times)) {
+		next, ok := s.Next(after)
+		if wrong = wrong || ok != (i < len(a.Times)) || ok && !next.Time().Equal(a.Times[i]); !ok {
+			break
+		}
+		times = append(times, next.String())
+		after = next
+	}
+	return strings.Join(times, " "), wrong
+}
+
+// readAnswer reads a line of a file: expression, zone, start and times, each of which but the first is the number of seconds
+// after the one before.
+func readAnswer(line string) (*Answer, error) {
+	parts := strings.Split(line, "|")
+	if len(parts) != 4 {
+		return nil, strconv.ErrSyntax
+	}
+	a := &Answer{Expr: parts[0]}
+	var err error
+	if a.Zone, err = time.LoadLocation(parts[1]); err != nil {
+		return nil, err
+	}
+	if a.Start, err = time.Parse(time.RFC3339, parts[2]); err != nil {
+		return nil, err
+	}
+	if why, ok := strings.CutPrefix(parts[3], "refused"); ok {
+		a.Refused = "refused" + why
+		return a, nil
+	}
+	for i, word := range strings.Fields(parts[3]) {
+		var at time.Time
+		if i == 0 {
+			at, err = time.Parse(time.RFC3339, word)
+		} else {
+			var seconds int
+			seconds, err = strconv.Atoi(word)
+			at = a.Times[i-1].Add(time.Duration(seconds) * time.Second)
+		}
+		if err != nil {
+			return nil, err
+		}
+		a.Times = append(a.Times, at)
+	}
+	return a, nil
+}
+
+// ChangesClocks reports whether the clocks change between the day before the start and the day after the last time: what local
+// times mean then is each library's own.
+func (a *Answer) ChangesClocks() bool {
+	end := a.Start
+	if n := len(a.Times); n > 0 {
+		end = a.Times[n-1]
+	}
+	for at := a.Start.Add(-24 * time.Hour); ; {
+		_, change := at.In(a.Zone).ZoneBounds()
+		if change.IsZero() || change.After(end.Add(24*time.Hour)) {
+			return false
+		}
+		if change.After(at) {
+			return true
+		}
+		at = at.Add(24 * time.Hour)
+	}
+}

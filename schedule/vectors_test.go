@@ -1,0 +1,37 @@
+package schedule_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/schedule/scheduletest"
+)
+
+// TestAnswersOfLibraries compares the dialects with the libraries that they are named after.
+func TestAnswersOfLibraries(t *testing.T) {
+	for name, d := range map[string]struct {
+		prefix  string
+		differs func(*scheduletest.Answer) string
+	}{
+		"spring": {"spring:", func(a *scheduletest.Answer) string {
+			switch f := strings.Fields(a.Expr); {
+			case a.ChangesClocks():
+				return "changes of the clocks"
+			case strings.Contains(f[3], "31W"):
+				return "31W in months that end with a Sunday"
+			case strings.Contains(f[5], "SUN-SUN"), strings.Contains(f[5], "0-0"), strings.Contains(f[5], "7-7"):
+				return "ranges from Sunday to Sunday"
+			}
+			return ""
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parse := func(a *scheduletest.Answer) (rouse.Schedule, error) {
+				return schedule.Parse(d.prefix+a.Expr, schedule.Options{Timezone: a.Zone.String()})
+			}
+			scheduletest.CompareAnswers(t, "testdata/oracles/"+name+".txt", parse, d.differs)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+// Command oracles asks the libraries that dialects of schedules are named after what is due when, and writes their answers as vectors, which
+// the tests of the package schedule compare with its own. The libraries are installed at pinned versions in a temporary folder, from
+// where the machine gets its packages.
+//
+//	oracles [-out DIR] [NAME…]
+//
+// Without names it asks all. The questions are the same each time, so that what changes in the files is what changed in the libraries.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"embed"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed ask
+var programs embed.FS
+
+// oracle is a library, and what it is asked. Its program in ask/NAME is started by a file "run" in a folder of its own; it reads lines
+// "expression|zone|start", and prints for each one the times, or why it refuses the expression after "refused".
+type oracle struct {
+	name    string
+	version string
+	expr    func(*rand.Rand) string
+}
+
+var oracles = []oracle{
+	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.expr},
+}
+
+const asked = 2600
+
+func main() {
+	out := flag.String("out", "../schedule/testdata/oracles", "where the vectors are written")
+	flag.Parse()
+	for i := range oracles {
+		o := &oracles[i]
+		if flag.NArg() > 0 && !slices.Contains(flag.Args(), o.name) {
+			continue
+		}
+		if err := o.write(filepath.Join(*out, o.name+".txt"), uint64(i)); err != nil {
+			fmt.Fprintf(os.Stderr, "oracles: %s: %v\n", o.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// write asks the library, and writes its answers to a file.
+func (o *oracle) write(file string, seed uint64) error {
+	dir, err := os.MkdirTemp("", "oracle")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	files, err := programs.ReadDir("ask/" + o.name)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := programs.ReadFile("ask/" + o.name + "/" + f.Name())
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name()), text, 0o700); err != nil {
+			return err
+		}
+	}
+	list := questions(asked, seed, o.expr)
+	var in, answers bytes.Buffer
+	for _, q := range list {
+		fmt.Fprintf(&in, "%s|%s|%s\n", q.expr, q.zone, q.start.Format(time.RFC3339))
+	}
+	cmd := exec.Command("./run")
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, &in, &answers, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	lines := []string{"# " + o.version + ": expression, zone, start, the first time after it and by how many seconds the next ones are later, or why it is refused."}
+	scan := bufio.NewScanner(&answers)
+	for _, q := range list {
+		if !scan.Scan() {
+			return cmp.Or(scan.Err(), fmt.Errorf("%d of %d questions were answered", len(lines)-1, len(list)))
+		}
+		answer, err := shorten(scan.Text())
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.expr, err)
+		}
+		lines = append(lines, fmt.Sprintf("%s|%s|%s|%s", q.expr, q.zone, q.start.Format(time.RFC3339), answer))
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+}
+
+// shorten returns an answer with the distances of its times after the first.
+func shorten(answer string) (string, error) {
+	if strings.HasPrefix(answer, "refused") {
+		return answer, nil
+	}
+	words := strings.Fields(answer)
+	var before time.Time
+	for i, word := range words {
+		at, err := time.Parse(time.RFC3339, word)
+		if err != nil {
+			return "", err
+		}
+		if words[i] = at.UTC().Format(time.RFC3339); i > 0 {
+			words[i] = fmt.Sprintf("%+d", at.Unix()-before.Unix())
+		}
+		before = at
+	}
+	return strings.Join(words, " "), nil
+}
