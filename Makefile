@@ -182,6 +182,11 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
+.PHONY: oracles
+oracles: ## asks the libraries that dialects are named after again, and shows what changed: make oracles ONLY=spring
+	$(GO) -C tools run ./oracles $(ONLY)
+	git diff --stat schedule/testdata/oracles
+
 .PHONY: attack
 attack: build servers ## the tests of all threats in docs/security.md, in full, and fuzzing of their packages: make attack ONLY=node FUZZTIME=1m
 	scripts/attack $(ONLY)

@@ -85,7 +85,10 @@ func (j *cronJob) entry(number int, o *Options) Entry {
 		s.Timezone = ""
 		e.note("the intervals are counted from the creation of this timer, not from that of the CronJob.")
 	default:
-		s.Schedule = strings.ReplaceAll(s.Schedule, "?", "*")
+		s.Schedule = robfigSchedule(s.Schedule)
+		if !strings.HasPrefix(s.Schedule, "@") {
+			s.DST = "skip,both"
+		}
 		if s.Timezone == "" {
 			s.Timezone = o.Timezone
 			e.note("it names no time zone: Kubernetes uses that of its controller, this timer %s.", zoneName(o))
@@ -104,6 +107,35 @@ func (j *cronJob) entry(number int, o *Options) Entry {
 		s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(*d)*time.Second
 	}
 	return e
+}
+
+// robfigSchedule returns cron as rouse has it for an expression of github.com/robfig/cron, which Kubernetes
+// uses. There a day has to match both fields if one of them has a plain star anywhere in its list, and one of
+// them if not: a star with a step is a range. The days of a week end with Saturday.
+func robfigSchedule(expr string) string {
+	f := strings.Fields(strings.ReplaceAll(expr, "?", "*"))
+	if len(f) != 5 {
+		return expr
+	}
+	f[2], f[4] = robfigDays(f[2], "1", "31"), robfigDays(f[4], "0", "6")
+	return strings.Join(f, " ")
+}
+
+func robfigDays(field, first, last string) string {
+	var items []string
+	for item := range strings.SplitSeq(field, ",") {
+		base, step, stepped := strings.Cut(item, "/")
+		switch {
+		case base == "*" && (!stepped || step == "1"):
+			return "*"
+		case base == "*":
+			item = first + "-" + last + "/" + step
+		case stepped && !strings.Contains(base, "-"):
+			item = base + "-" + last + "/" + step
+		}
+		items = append(items, item)
+	}
+	return strings.Join(items, ",")
 }
 
 func zoneName(o *Options) string {

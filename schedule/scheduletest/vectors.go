@@ -1,4 +1,5 @@
-// Package scheduletest compares schedules with the answers of the libraries whose dialects they have, which tools/oracles has asked.
+// Package scheduletest compares schedules with the answers of the libraries whose dialects they have, which
+// tools/oracles has asked.
 package scheduletest
 
 import (
@@ -24,8 +25,8 @@ type Answer struct {
 // enough is how many answers of a file have to be times.
 const enough = 2000
 
-// CompareAnswers compares the answers of a file with the schedules that parse returns. differs returns why another
-// answer is right on purpose, as docs/moving-in.md has it, or an empty text.
+// CompareAnswers compares the answers of a file with the schedules that parse returns. differs returns why
+// another answer is right on purpose, as docs/moving-in.md has it, or an empty text.
 func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error), differs func(*Answer) string) {
 	t.Helper()
 	t.Parallel()
@@ -83,8 +84,8 @@ func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
 	return strings.Join(times, " "), wrong
 }
 
-// readAnswer reads a line of a file: expression, zone, start and times, each of which but the first is the number of seconds
-// after the one before.
+// readAnswer reads a line of a file: expression, zone, start and times, each of which but the first is the
+// number of seconds after the one before.
 func readAnswer(line string) (*Answer, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) != 4 {
@@ -119,8 +120,8 @@ func readAnswer(line string) (*Answer, error) {
 	return a, nil
 }
 
-// ChangesClocks reports whether the clocks change between the day before the start and the day after the last time: what local
-// times mean then is each library's own.
+// ChangesClocks reports whether the clocks change between the day before the start and the day after the last
+// time: what local times mean then is each library's own.
 func (a *Answer) ChangesClocks() bool {
 	end := a.Start
 	if n := len(a.Times); n > 0 {

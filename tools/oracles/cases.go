@@ -42,7 +42,8 @@ var (
 	weekday  = part{low: 0, high: 6, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 )
 
-// questions makes n questions, the same ones each time. Two thirds start before a change of the clocks, if the zone has one.
+// questions makes n questions, the same ones each time. Two thirds start before a change of the clocks, if
+// the zone has one.
 func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 	random := rand.New(rand.NewPCG(seed, 1))
 	list := make([]question, n)
