@@ -46,6 +46,7 @@ var rules = []struct {
 	{"internal/poll", "a mechanism of tests: waits until a condition holds; knows time only", nil},
 	{"internal/unset", "a mechanism of tests: finds fields that are not set; knows no type", nil},
 	{"internal/cutstore", "a store for tests of nodes that crash", []string{".", "store/mem"}},
+	{"internal/oracletest", "tests only: compares schedules with the answers of other libraries", []string{"."}},
 	{"internal/hub/hubtest", "the other ends of streams, for tests of what serves them", []string{".", "api/rouse/v1", "sink/sinktest"}},
 	{"schedule", "pure: text to times", []string{"."}},
 	{"internal/claim", "strategies are gates over any store", []string{floor, "."}},

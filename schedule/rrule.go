@@ -40,7 +40,7 @@ import (
 //
 // The times are local, and become instants as the RFC has it: one that a change of the clocks skips is due
 // later by the gap's length, which is dst "shift", and one that is shown twice in the first pass. Rules of
-// hours, minutes and seconds count elapsed time instead, unless dst says otherwise: by the letter of the RFC
+// hours, minutes and seconds count elapsed time instead, unless dst is set: by the letter of the RFC
 // they would be silent for an hour each autumn. Give dst "first" to have that.
 type rrule struct {
 	text   string // that follows "rrule:"

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/oracletest"
 	"github.com/rousehq/rouse/schedule"
-	"github.com/rousehq/rouse/schedule/scheduletest"
 )
 
 var sundays = regexp.MustCompile(`(SUN|0|7)-(SUN|0|7)`)
@@ -16,9 +16,9 @@ var sundays = regexp.MustCompile(`(SUN|0|7)-(SUN|0|7)`)
 func TestAnswersOfLibraries(t *testing.T) {
 	for name, d := range map[string]struct {
 		prefix  string
-		differs func(*scheduletest.Answer) string
+		differs func(*oracletest.Answer) string
 	}{
-		"spring": {"spring:", func(a *scheduletest.Answer) string {
+		"spring": {"spring:", func(a *oracletest.Answer) string {
 			switch f := strings.Fields(a.Expr); {
 			case a.ChangesClocks():
 				return "changes of the clocks"
@@ -31,10 +31,10 @@ func TestAnswersOfLibraries(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parse := func(a *scheduletest.Answer) (rouse.Schedule, error) {
+			parse := func(a *oracletest.Answer) (rouse.Schedule, error) {
 				return schedule.Parse(d.prefix+a.Expr, schedule.Options{Timezone: a.Zone.String()})
 			}
-			scheduletest.CompareAnswers(t, "testdata/oracles/"+name+".txt", parse, d.differs)
+			oracletest.CompareAnswers(t, "testdata/oracles/"+name+".txt", parse, d.differs)
 		})
 	}
 }

@@ -6,20 +6,20 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/foreign"
+	"github.com/rousehq/rouse/internal/oracletest"
 	"github.com/rousehq/rouse/schedule"
-	"github.com/rousehq/rouse/schedule/scheduletest"
 )
 
 // TestAnswersOfLibraries compares the schedules that imports make with what the sources' own libraries have.
 func TestAnswersOfLibraries(t *testing.T) {
 	for _, c := range []struct {
 		library, kind string
-		file          func(*scheduletest.Answer) string
-		differs       func(*scheduletest.Answer) string
+		file          func(*oracletest.Answer) string
+		differs       func(*oracletest.Answer) string
 	}{
-		{"robfig", "k8s-cronjob", func(a *scheduletest.Answer) string {
+		{"robfig", "k8s-cronjob", func(a *oracletest.Answer) string {
 			return fmt.Sprintf(`{"kind": "CronJob", "metadata": {"name": "a"}, "spec": {"schedule": %q, "timeZone": %q}}`, a.Expr, a.Zone)
-		}, func(a *scheduletest.Answer) string {
+		}, func(a *oracletest.Answer) string {
 			if a.ChangesClocks() { // the library leaves out days on which clocks change at midnight, or by half an hour
 				return "changes of the clocks"
 			}
@@ -27,14 +27,14 @@ func TestAnswersOfLibraries(t *testing.T) {
 		}},
 	} {
 		t.Run(c.library, func(t *testing.T) {
-			parse := func(a *scheduletest.Answer) (rouse.Schedule, error) {
+			parse := func(a *oracletest.Answer) (rouse.Schedule, error) {
 				entries, _, err := foreign.Read(c.kind, []byte(c.file(a)), foreign.Options{Target: "https://run.example.com/{name}"})
 				if err != nil || len(entries) != 1 || entries[0].Err != nil {
 					return nil, fmt.Errorf("%v %+v", err, entries)
 				}
 				return schedule.Compile(&entries[0].Spec, rouse.ScheduleInput{})
 			}
-			scheduletest.CompareAnswers(t, "../../schedule/testdata/oracles/"+c.library+".txt", parse, c.differs)
+			oracletest.CompareAnswers(t, "../../schedule/testdata/oracles/"+c.library+".txt", parse, c.differs)
 		})
 	}
 }

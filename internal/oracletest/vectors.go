@@ -1,6 +1,6 @@
-// Package scheduletest compares schedules with the answers of the libraries whose dialects they have, which
+// Package oracletest compares schedules with the answers of the libraries whose dialects they have, which
 // tools/oracles has asked.
-package scheduletest
+package oracletest
 
 import (
 	"bufio"
@@ -13,13 +13,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Answer is what a library said about an expression.
+// Answer is what a library has for an expression.
 type Answer struct {
 	Expr    string
 	Zone    *time.Location
-	Start   time.Time
-	Times   []time.Time // the first after Start
-	Refused string      // why it is refused instead
+	Start   rouse.Instant
+	Times   []rouse.Instant // the first after Start
+	Refused string          // why it is refused instead
 }
 
 // enough is how many answers of a file have to be times.
@@ -72,10 +72,10 @@ func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
 		return "accepted", true
 	}
 	var times []string
-	after := rouse.At(a.Start)
+	after := a.Start
 	for i := range max(1, len(a.Times)) {
 		next, ok := s.Next(after)
-		if wrong = wrong || ok != (i < len(a.Times)) || ok && !next.Time().Equal(a.Times[i]); !ok {
+		if wrong = wrong || ok != (i < len(a.Times)) || ok && next != a.Times[i]; !ok {
 			break
 		}
 		times = append(times, next.String())
@@ -96,7 +96,7 @@ func readAnswer(line string) (*Answer, error) {
 	if a.Zone, err = time.LoadLocation(parts[1]); err != nil {
 		return nil, err
 	}
-	if a.Start, err = time.Parse(time.RFC3339, parts[2]); err != nil {
+	if a.Start, err = rouse.ParseInstant(parts[2]); err != nil {
 		return nil, err
 	}
 	if why, ok := strings.CutPrefix(parts[3], "refused"); ok {
@@ -104,9 +104,9 @@ func readAnswer(line string) (*Answer, error) {
 		return a, nil
 	}
 	for i, word := range strings.Fields(parts[3]) {
-		var at time.Time
+		var at rouse.Instant
 		if i == 0 {
-			at, err = time.Parse(time.RFC3339, word)
+			at, err = rouse.ParseInstant(word)
 		} else {
 			var seconds int
 			seconds, err = strconv.Atoi(word)
@@ -127,9 +127,9 @@ func (a *Answer) ChangesClocks() bool {
 	if n := len(a.Times); n > 0 {
 		end = a.Times[n-1]
 	}
-	for at := a.Start.Add(-24 * time.Hour); ; {
+	for at := a.Start.Time().Add(-24 * time.Hour); ; {
 		_, change := at.In(a.Zone).ZoneBounds()
-		if change.IsZero() || change.After(end.Add(24*time.Hour)) {
+		if change.IsZero() || change.After(end.Time().Add(24*time.Hour)) {
 			return false
 		}
 		if change.After(at) {
