@@ -10,6 +10,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
+var nameStep = regexp.MustCompile(`[A-Z]{3}/`)
+
 var sundays = regexp.MustCompile(`(SUN|0|7)-(SUN|0|7)`)
 
 // TestAnswersOfLibraries compares the dialects with the libraries that they are named after.
@@ -18,6 +20,17 @@ func TestAnswersOfLibraries(t *testing.T) {
 		prefix  string
 		differs func(*oracletest.Answer) string
 	}{
+		"quartz": {"quartz:", func(a *oracletest.Answer) string {
+			switch {
+			case nameStep.MatchString(a.Expr):
+				return "steps after names"
+			case strings.Contains(a.Expr, "W "):
+				return "times of a day with W"
+			case a.ChangesClocks():
+				return "changes of the clocks"
+			}
+			return ""
+		}},
 		"spring": {"spring:", func(a *oracletest.Answer) string {
 			switch f := strings.Fields(a.Expr); {
 			case a.ChangesClocks():

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"encoding/xml"
+	"regexp"
 	"strings"
 	"time"
 
@@ -56,6 +57,8 @@ type quartzTrigger struct {
 	Count      int    `xml:"repeat-count"`
 	Every      int64  `xml:"repeat-interval"` // milliseconds
 }
+
+var stepsAfterNames = regexp.MustCompile(`(?i)[a-z]{3}/`)
 
 func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 	var data quartzData
@@ -151,9 +154,15 @@ func (t *quartzTrigger) when(e *Entry, o *Options) error {
 		*at.to = rouse.Reached(parsed)
 	}
 	if t.Expression != "" {
-		s.Schedule, s.Timezone = "quartz:"+t.Expression, t.Zone
+		s.Schedule, s.Timezone, s.DST = "quartz:"+t.Expression, t.Zone, "skip,second" // as Quartz does at fixed hours
 		if s.Timezone == "" {
 			s.Timezone = o.Timezone
+		}
+		if stepsAfterNames.MatchString(t.Expression) {
+			e.note("Quartz ignores a step after names, as in MON-FRI/2; here it counts.")
+		}
+		if strings.Contains(t.Expression, "W ") {
+			e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
 		}
 		return nil
 	}

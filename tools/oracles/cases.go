@@ -23,6 +23,8 @@ type grammar struct {
 	fields []part
 	odd    bool // days with L, W and #
 	blank  string
+	unless bool // one of the day fields is '?'
+	wraps  bool // ranges may run over the end of their field
 }
 
 // part is the range of a field, and the names of its values from the first on.
@@ -39,6 +41,8 @@ var (
 	hours    = part{low: 0, high: 23}
 	monthday = part{low: 1, high: 31, monthday: true}
 	months   = part{low: 1, high: 12, names: strings.Fields("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC")}
+	sunday1  = part{low: 1, high: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
+	years    = part{low: 2026, high: 2031}
 	weekday  = part{low: 0, high: 6, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 )
 
@@ -65,8 +69,16 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 // expr returns a random expression.
 func (g grammar) expr(random *rand.Rand) string {
 	var texts []string
+	unset := random.IntN(2) == 0
 	for _, p := range g.fields {
+		if g.unless && (unset && p.monthday || !unset && p.weekday) {
+			texts = append(texts, "?")
+			continue
+		}
 		texts = append(texts, g.field(p, random))
+	}
+	if g.unless && random.IntN(2) == 0 {
+		texts = append(texts, g.field(years, random))
 	}
 	return strings.Join(texts, " ")
 }
@@ -81,7 +93,7 @@ func (g grammar) field(p part, random *rand.Rand) string {
 	}
 	var items []string
 	for range []int{1, 1, 1, 1, 2, 3}[random.IntN(6)] {
-		items = append(items, p.item(random))
+		items = append(items, g.item(p, random))
 	}
 	return strings.Join(items, ",")
 }
@@ -95,7 +107,7 @@ func (p part) show(v int, random *rand.Rand) string {
 	return fmt.Sprint(v)
 }
 
-func (p part) item(random *rand.Rand) string {
+func (g grammar) item(p part, random *rand.Rand) string {
 	step := func(text string) string {
 		if random.IntN(3) == 0 {
 			return fmt.Sprintf("%s/%d", text, 1+random.IntN(1+(p.high-p.low)/2))
@@ -107,7 +119,13 @@ func (p part) item(random *rand.Rand) string {
 		return step("*")
 	case 2:
 		a, b := p.value(random), p.value(random)
-		return step(fmt.Sprintf("%s-%s", p.show(min(a, b), random), p.show(max(a, b), random)))
+		if !g.wraps || p.low == years.low || random.IntN(3) > 0 {
+			a, b = min(a, b), max(a, b)
+		}
+		if p.names != nil && random.IntN(2) == 0 {
+			return step(p.names[a-p.low] + "-" + p.names[b-p.low])
+		}
+		return step(fmt.Sprintf("%d-%d", a, b))
 	case 3:
 		return step(fmt.Sprint(p.value(random)))
 	}

@@ -39,6 +39,7 @@ type oracle struct {
 
 var oracles = []oracle{
 	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.expr},
+	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.expr},
 	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.expr},
 }
 
