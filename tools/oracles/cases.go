@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,8 +47,8 @@ var (
 	weekday  = part{low: 0, high: 6, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 )
 
-// questions makes n questions, the same ones each time. Two thirds start before a change of the clocks, if
-// the zone has one.
+// questions makes n questions with random expressions, the same ones each time. Two thirds start before a
+// change of the clocks, if the zone has one.
 func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 	random := rand.New(rand.NewPCG(seed, 1))
 	list := make([]question, n)
@@ -65,6 +66,8 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 	}
 	return list
 }
+
+func (g grammar) questions(n int, seed uint64) []question { return questions(n, seed, g.expr) }
 
 // expr returns a random expression.
 func (g grammar) expr(random *rand.Rand) string {
@@ -138,4 +141,101 @@ func (g grammar) oddDay(p part, random *rand.Rand) string {
 	}
 	day := p.show(p.value(random), random)
 	return []string{day + "L", fmt.Sprintf("%s#%d", day, 1+random.IntN(5))}[random.IntN(2)]
+}
+
+// rules makes questions with recurrence rules of RFC 5545 that begin shortly before the start. Those of hours
+// and below are in UTC: the library computes them on the wall.
+func rules(n int, seed uint64) []question {
+	random := rand.New(rand.NewPCG(seed, 2))
+	list := questions(n, seed, func(*rand.Rand) string { return "" })
+	for i := range list {
+		q := &list[i]
+		freq := []string{"YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY"}[random.IntN(6)]
+		if freq == "HOURLY" || freq == "MINUTELY" {
+			q.zone = "UTC"
+		}
+		loc, err := time.LoadLocation(q.zone)
+		if err != nil {
+			panic(err)
+		}
+		ago := map[string]int{"HOURLY": 30, "MINUTELY": 1}[freq]
+		if ago == 0 {
+			ago = 400
+		}
+		begin := q.start.In(loc).Add(-time.Duration(random.IntN(ago*86400)) * time.Second).Truncate(time.Minute)
+		zone := ";TZID=" + q.zone + ":"
+		if q.zone == "UTC" {
+			zone = ":"
+		}
+		q.expr = "DTSTART" + zone + begin.Format("20060102T150405")
+		if q.zone == "UTC" {
+			q.expr += "Z"
+		}
+		q.expr += " RRULE:FREQ=" + freq
+		if random.IntN(2) == 0 {
+			q.expr += fmt.Sprintf(";INTERVAL=%d", 1+random.IntN(5))
+		}
+		add := func(name string, low, high, most int) {
+			var values []string
+			for range 1 + random.IntN(most) {
+				v := low + random.IntN(high-low+1)
+				if low < 0 && v == 0 {
+					v = 1
+				}
+				if s := fmt.Sprint(v); !slices.Contains(values, s) {
+					values = append(values, s)
+				}
+			}
+			q.expr += ";" + name + "=" + strings.Join(values, ",")
+		}
+		some := func(in int) bool { return random.IntN(in) == 0 }
+		if some(3) {
+			add("BYMONTH", 1, 12, 4)
+		}
+		if freq == "YEARLY" && some(5) {
+			add("BYWEEKNO", -53, 53, 3)
+		}
+		if (freq == "YEARLY" || freq == "HOURLY" || freq == "MINUTELY") && some(6) {
+			add("BYYEARDAY", -366, 366, 6)
+		}
+		if freq != "WEEKLY" && some(3) {
+			add("BYMONTHDAY", -31, 31, 4)
+		}
+		if some(3) {
+			var days []string
+			for _, day := range strings.Fields("MO TU WE TH FR SA SU") {
+				if some(3) {
+					if (freq == "MONTHLY" || freq == "YEARLY" && !strings.Contains(q.expr, "BYWEEKNO")) && some(2) {
+						day = fmt.Sprint([]int{1, 2, 3, 4, -1, -2}[random.IntN(6)]) + day
+					}
+					days = append(days, day)
+				}
+			}
+			if days != nil {
+				q.expr += ";BYDAY=" + strings.Join(days, ",")
+			}
+		}
+		if some(2) {
+			add("BYHOUR", 0, 23, 4)
+		}
+		if some(3) {
+			add("BYMINUTE", 0, 59, 3)
+		}
+		if strings.Contains(q.expr, ";BY") && some(6) {
+			add("BYSETPOS", -4, 4, 2)
+		}
+		if some(4) {
+			q.expr += ";WKST=" + strings.Fields("MO SU SA")[random.IntN(3)]
+		}
+		// Each rule has an end: the library looks for the next time up to the year 9999.
+		if days := 3 * 365; freq == "HOURLY" || freq == "MINUTELY" || strings.Contains(q.expr, "BYSETPOS") || strings.Count(q.expr, ";BY") > 1 || random.IntN(3) > 0 {
+			if freq == "HOURLY" || freq == "MINUTELY" {
+				days = 20
+			}
+			q.expr += ";UNTIL=" + q.start.Add(time.Duration(random.IntN(days*86400))*time.Second).Format("20060102T150405Z")
+		} else {
+			q.expr += fmt.Sprintf(";COUNT=%d", 1+random.IntN(500))
+		}
+	}
+	return list
 }

@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,13 +33,14 @@ var programs embed.FS
 type oracle struct {
 	name    string
 	version string
-	expr    func(*rand.Rand) string
+	ask     func(n int, seed uint64) []question
 }
 
 var oracles = []oracle{
-	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.expr},
-	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.expr},
-	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.expr},
+	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.questions},
+	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
+	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
+	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
 }
 
 const asked = 2600
@@ -79,7 +79,7 @@ func (o *oracle) write(file string) error {
 			return err
 		}
 	}
-	list := questions(asked, uint64(crc32.ChecksumIEEE([]byte(o.name))), o.expr)
+	list := o.ask(asked, uint64(crc32.ChecksumIEEE([]byte(o.name))))
 	var in, answers bytes.Buffer
 	for _, q := range list {
 		fmt.Fprintf(&in, "%s|%s|%s\n", q.expr, q.zone, q.start.Format(time.RFC3339))
