@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -274,5 +275,14 @@ func (w *Webhook) check(add func(field, value, wrong, cure string)) {
 	}
 	if w.Accept != 0 && (w.Accept < time.Second || w.Accept > 7*24*time.Hour) {
 		add("webhook.accept", w.Accept.String(), "is out of bounds", "use 1s to 168h0m0s")
+	}
+	if len(w.RetryOn) > MaxRetryOn {
+		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)), fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
+		return
+	}
+	for _, status := range w.RetryOn {
+		if n, err := strconv.Atoi(status); status != "3xx" && status != "4xx" && (err != nil || n < 300 || n > 499 || n == 410) {
+			add("webhook.retry_on", status, "is no permanent failure of a callback", "use 3xx, 4xx, or a status from 300 to 499 other than 410, which ends the timer")
+		}
 	}
 }

@@ -41,6 +41,7 @@ const (
 	partTrace                // Trace
 	partExpect               // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
 	partPauses               // PausedAt, Pauses
+	partRetryOn              // Webhook.RetryOn
 	partAll      = 1<<iota - 1
 )
 
@@ -143,6 +144,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partTrace, t.Trace != nil)
 	has(partExpect, s.Expect.Any() || t.Succeeded != 0 || t.ExpectFrom != 0 || t.Overdue != 0 || t.Notice != 0)
 	has(partPauses, !plain)
+	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -269,6 +271,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 			b = binary.AppendVarint(binary.AppendVarint(b, int64(p.From)), int64(p.To))
 		}
 	}
+	if parts&partRetryOn != 0 {
+		b = codec.AppendTexts(b, s.Webhook.RetryOn)
+	}
 	return b
 }
 
@@ -350,6 +355,9 @@ func (t *Timer) readParts(d *decoder) {
 				t.Pauses[i] = Span{Instant(d.Varint()), Instant(d.Varint())}
 			}
 		}
+	}
+	if parts&partRetryOn != 0 {
+		s.Webhook.RetryOn = d.Texts()
 	}
 }
 

@@ -29,6 +29,7 @@ func drawTimer(t *rapid.T) Timer {
 	}
 	if h := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "headers"); len(h) > 0 {
 		tm.Spec.Webhook.Headers = h
+		tm.Spec.Webhook.RetryOn = []string{"404", "3xx"}
 	}
 	tm.Lost = rapid.Uint32Max(MaxLost).Draw(t, "lost")
 	if rapid.Bool().Draw(t, "parts") {

@@ -11,15 +11,15 @@ import (
 
 // forms are the forms in which this version writes rows and records, each with the formats of the stores that
 // were raised with it: a program opens no store with a newer format than it knows, so it meets no forms that
-// it does not know. A new form is a new line, in which every format is greater. A migration of PostgreSQL
-// then begins with "-- compatible:" and its own number, unless rows without the new part have the form of
-// before.
+// it does not know. Once these formats are released, a new form is a new line, in which every format is
+// greater. A migration of PostgreSQL then begins with "-- compatible:" and its own number, unless rows
+// without the new part have the form of before.
 var forms = []struct {
 	body, record                    int
 	parts                           uint64
 	postgres, redis, sqlite, pebble int
 }{
-	{body: 2, record: 4, parts: 0x7fff, postgres: 7, redis: 2, sqlite: 3, pebble: 4},
+	{body: 2, record: 4, parts: 0xffff, postgres: 7, redis: 2, sqlite: 3, pebble: 4},
 }
 
 func TestFormsBelongToFormatsOfStores(t *testing.T) {

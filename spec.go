@@ -1,6 +1,8 @@
 package rouse
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,6 +56,22 @@ type Webhook struct {
 	Structured bool              // CloudEvents structured mode instead of binary mode
 	Batch      uint32            // up to so many fires to one URL in one request (CloudEvents batch); 0 and 1 are single requests
 	Accept     time.Duration     // how long after a 202 the receiver may take to report; default 10 min
+	RetryOn    []string          // statuses that are retried though they are permanent failures otherwise: "404", "3xx", "4xx"
+}
+
+// Any reports whether a member is set.
+func (w *Webhook) Any() bool {
+	return w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 || len(w.RetryOn) > 0
+}
+
+// MaxRetryOn is the largest number of entries of a Webhook.RetryOn.
+const MaxRetryOn = 16
+
+// Retries reports whether a status that is a permanent failure otherwise is to be retried. 410 is not: it
+// ends the timer.
+func (w *Webhook) Retries(code int) bool {
+	class, status := strconv.Itoa(code/100)+"xx", strconv.Itoa(code)
+	return len(w.RetryOn) > 0 && slices.ContainsFunc(w.RetryOn, func(s string) bool { return s == status || s == class })
 }
 
 // DefaultAccept is how long a receiver that answered 202 may take when the timer does not say.

@@ -67,7 +67,7 @@ func newSpec(s *rouse.Spec) Spec {
 	if s.Priority != 0 {
 		o.Priority = s.Priority.String()
 	}
-	if s := &s.Webhook; len(s.Method) > 0 || len(s.Headers) > 0 || s.Structured || s.Batch != 0 || s.Accept != 0 {
+	if s := &s.Webhook; len(s.Method) > 0 || len(s.Headers) > 0 || s.Structured || s.Batch != 0 || s.Accept != 0 || len(s.RetryOn) > 0 {
 		o.Webhook = new(Webhook)
 		*o.Webhook = newWebhook(s)
 	}
@@ -160,6 +160,7 @@ func newWebhook(s *rouse.Webhook) Webhook {
 		Structured: s.Structured,
 		Batch:      s.Batch,
 		Accept:     Duration(s.Accept),
+		RetryOn:    s.RetryOn,
 	}
 	return o
 }
@@ -171,6 +172,7 @@ func (o *Webhook) to(s *rouse.Webhook, f *rouse.Invalid) {
 	s.Structured = o.Structured
 	s.Batch = o.Batch
 	s.Accept = time.Duration(o.Accept)
+	s.RetryOn = o.RetryOn
 }
 
 // newExpect returns the form of s.

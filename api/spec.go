@@ -95,6 +95,7 @@ type Webhook struct {
 	Structured bool              `json:"structured,omitzero"`                  // CloudEvents structured mode
 	Batch      uint32            `json:"batch,omitzero" schema:"maximum=1000"` // up to so many fires in one request
 	Accept     Duration          `json:"accept,omitzero"`
+	RetryOn    []string          `json:"retry_on,omitempty" schema:"maxItems=16"` // permanent failures that are retried: statuses such as 404, or 3xx, 4xx
 }
 
 const (

@@ -47,7 +47,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 		return rouse.Refuse("target", spec.Target, wrong, cure)
 	}
 	w := &spec.Webhook
-	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+	if w.Any() {
 		return rouse.Refuse("webhook", "", "has no meaning for a target at a broker",
 			"leave it out; for an event as JSON put ?mode=structured at the end of the target")
 	}

@@ -161,7 +161,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 		return err
 	}
 	w := &spec.Webhook
-	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+	if w.Any() {
 		return rouse.Refuse("webhook", "", "has no meaning for a stream target", "leave it out, or give an http or https target")
 	}
 	return nil

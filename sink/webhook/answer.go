@@ -96,12 +96,12 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 		}
 	case code == http.StatusGone:
 		o.Verdict = rouse.Gone
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
+		o.Verdict = rouse.Failed
+		o.After, note = parseRetryAfter(retryAfter, now)
 	case code/100 == 3:
 		o.Verdict = rouse.Rejected
 		note = ", and redirects are not followed"
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
-		o.Verdict = rouse.Failed
-		o.After, note = parseRetryAfter(retryAfter, now)
 	default:
 		o.Verdict = rouse.Rejected
 	}

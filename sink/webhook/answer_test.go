@@ -34,6 +34,25 @@ func TestMeaningOfStatus(t *testing.T) {
 	}
 }
 
+func TestStatusesToRetry(t *testing.T) {
+	for _, c := range []struct {
+		code  int
+		retry []string
+		want  rouse.Verdict
+	}{
+		{404, []string{"401", "404"}, rouse.Failed}, {403, []string{"401", "404"}, rouse.Rejected},
+		{302, []string{"3xx"}, rouse.Failed}, {302, []string{"4xx"}, rouse.Rejected}, {422, []string{"4xx"}, rouse.Failed},
+		{410, []string{"4xx"}, rouse.Gone}, {204, []string{"3xx", "4xx"}, rouse.Done}, {503, []string{"404"}, rouse.Failed},
+	} {
+		w := newWire(t, webhook.Options{}, receiver.Options{Answer: receiver.Status(c.code)})
+		f := w.fire()
+		f.Spec.Webhook.RetryOn = c.retry
+		if o := w.send(f)[0]; o.Verdict != c.want {
+			t.Errorf("%d with %q: %v, want %v", c.code, c.retry, o.Verdict, c.want)
+		}
+	}
+}
+
 func TestAccepted(t *testing.T) {
 	w := newWire(t, webhook.Options{}, receiver.Options{Answer: receiver.Status(202)})
 	f := w.fire()

@@ -30,7 +30,7 @@ func newSpec(s *rouse.Spec) *Spec {
 	if s := &s.Retry; s.Attempts != 0 || s.Interval != 0 || s.Factor != 0 || s.Max != 0 || s.Jitter != 0 || s.Timeout != 0 || s.GiveUp != 0 {
 		o.Retry = newRetry(s)
 	}
-	if s := &s.Webhook; len(s.Method) > 0 || len(s.Headers) > 0 || s.Structured || s.Batch != 0 || s.Accept != 0 {
+	if s := &s.Webhook; len(s.Method) > 0 || len(s.Headers) > 0 || s.Structured || s.Batch != 0 || s.Accept != 0 || len(s.RetryOn) > 0 {
 		o.Webhook = newWebhook(s)
 	}
 	if s := &s.Calendar; len(s.Off) > 0 || len(s.Only) > 0 || s.Shift != 0 {
@@ -180,6 +180,7 @@ func newWebhook(s *rouse.Webhook) *Webhook {
 		Structured: s.Structured,
 		Batch:      s.Batch,
 		Accept:     DurationToProto(s.Accept),
+		RetryOn:    s.RetryOn,
 	}
 	return o
 }
@@ -191,6 +192,7 @@ func (o *Webhook) to(s *rouse.Webhook, f *rouse.Invalid) {
 	s.Structured = o.Structured
 	s.Batch = o.Batch
 	s.Accept = duration(f, "webhook.accept", o.Accept)
+	s.RetryOn = o.RetryOn
 }
 
 // newExpect returns the form of s.

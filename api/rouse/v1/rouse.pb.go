@@ -5167,6 +5167,7 @@ type Webhook struct {
 	Structured    bool                   `protobuf:"varint,3,opt,name=structured,proto3" json:"structured,omitempty"`
 	Batch         uint32                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`
 	Accept        *durationpb.Duration   `protobuf:"bytes,5,opt,name=accept,proto3" json:"accept,omitempty"`
+	RetryOn       []string               `protobuf:"bytes,6,rep,name=retry_on,json=retryOn,proto3" json:"retry_on,omitempty"` // permanent failures that are retried: statuses such as 404, or 3xx, 4xx
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5232,6 +5233,13 @@ func (x *Webhook) GetBatch() uint32 {
 func (x *Webhook) GetAccept() *durationpb.Duration {
 	if x != nil {
 		return x.Accept
+	}
+	return nil
+}
+
+func (x *Webhook) GetRetryOn() []string {
+	if x != nil {
+		return x.RetryOn
 	}
 	return nil
 }
@@ -13012,7 +13020,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06jitter\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x123\n" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x16\n" +
 	"\x06factor\x18\x06 \x01(\x01R\x06factor\x122\n" +
-	"\agive_up\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06giveUp\"\x80\x02\n" +
+	"\agive_up\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06giveUp\"\x9b\x02\n" +
 	"\aWebhook\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x128\n" +
 	"\aheaders\x18\x02 \x03(\v2\x1e.rouse.v1.Webhook.HeadersEntryR\aheaders\x12\x1e\n" +
@@ -13020,7 +13028,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"structured\x18\x03 \x01(\bR\n" +
 	"structured\x12\x14\n" +
 	"\x05batch\x18\x04 \x01(\rR\x05batch\x121\n" +
-	"\x06accept\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06accept\x1a:\n" +
+	"\x06accept\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06accept\x12\x19\n" +
+	"\bretry_on\x18\x06 \x03(\tR\aretryOn\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcb\x02\n" +

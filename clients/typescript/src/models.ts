@@ -53,6 +53,8 @@ export interface Webhook {
   /** Up to so many fires in one request. */
   batch?: number | undefined;
   accept?: Duration | undefined;
+  /** Permanent failures that are retried: statuses such as 404, or 3xx, 4xx. */
+  retry_on?: string[] | undefined;
 }
 
 /** By when a recurring timer has to succeed: an occurrence of it has to end as fired. */

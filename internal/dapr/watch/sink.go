@@ -91,7 +91,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	}
 	w := &spec.Webhook
 	switch {
-	case w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0:
+	case w.Any():
 		return rouse.Refuse("webhook", "", "does not go with a target of Dapr's", "leave it out")
 	case spec.Retry.Timeout != 0:
 		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a target of Dapr's: a trigger is its stream's until it is answered", "leave it out")

@@ -114,7 +114,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 // CheckOptions refuses options that have no meaning for a pool, with any transport.
 func CheckOptions(spec *rouse.Spec) error {
 	w := &spec.Webhook
-	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+	if w.Any() {
 		return rouse.Refuse("webhook", "", "has no meaning for a pool", "leave it out, or give an http or https target")
 	}
 	return nil

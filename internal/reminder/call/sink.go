@@ -176,7 +176,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	if err := convert.Check(spec); err != nil {
 		return err
 	}
-	if w := &spec.Webhook; w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+	if w := &spec.Webhook; w.Any() {
 		return rouse.Refuse("webhook", "", "does not go with a reminder", "leave it out")
 	}
 	if spec.Retry.Timeout != 0 {

@@ -104,6 +104,8 @@ class Webhook:
     batch: Optional[int] = None
     """Up to so many fires in one request."""
     accept: Optional[Union[timedelta, str]] = None
+    retry_on: Optional[list[str]] = None
+    """Permanent failures that are retried: statuses such as 404, or 3xx, 4xx."""
 
 
 @dataclass

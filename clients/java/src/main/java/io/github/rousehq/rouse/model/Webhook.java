@@ -3,6 +3,7 @@
 package io.github.rousehq.rouse.model;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 
 import org.jspecify.annotations.Nullable;
@@ -15,13 +16,15 @@ import org.jspecify.annotations.Nullable;
  * @param structured CloudEvents structured mode.
  * @param batch Up to so many fires in one request.
  * @param accept its accept
+ * @param retryOn Permanent failures that are retried: statuses such as 404, or 3xx, 4xx.
  */
 public record Webhook(
         Webhook.@Nullable Method method,
         Map<String, String> headers,
         @Nullable Boolean structured,
         @Nullable Long batch,
-        @Nullable Duration accept) {
+        @Nullable Duration accept,
+        List<String> retryOn) {
 
     /** What method can be. */
     public enum Method {
@@ -54,6 +57,7 @@ public record Webhook(
     /** Checks and copies the members. */
     public Webhook {
         headers = Values.copy(headers);
+        retryOn = Values.copy(retryOn);
     }
 
     /** Returns a builder of Webhook. */
@@ -69,6 +73,7 @@ public record Webhook(
         copy.structured = structured;
         copy.batch = batch;
         copy.accept = accept;
+        copy.retryOn = retryOn;
         return copy;
     }
 
@@ -79,6 +84,7 @@ public record Webhook(
         private @Nullable Boolean structured;
         private @Nullable Long batch;
         private @Nullable Duration accept;
+        private List<String> retryOn = List.of();
 
         private Builder() {
         }
@@ -113,9 +119,15 @@ public record Webhook(
             return this;
         }
 
+        /** Permanent failures that are retried: statuses such as 404, or 3xx, 4xx. */
+        public Builder retryOn(List<String> retryOn) {
+            this.retryOn = retryOn;
+            return this;
+        }
+
         /** Returns the Webhook. */
         public Webhook build() {
-            return new Webhook(method, headers, structured, batch, accept);
+            return new Webhook(method, headers, structured, batch, accept, retryOn);
         }
     }
 }
