@@ -281,7 +281,7 @@ func (w *Webhook) check(add func(field, value, wrong, cure string)) {
 		return
 	}
 	for _, status := range w.RetryOn {
-		if n, err := strconv.Atoi(status); status != "3xx" && status != "4xx" && (err != nil || n < 300 || n > 499 || n == 410) {
+		if n, _ := strconv.Atoi(status); status != "3xx" && status != "4xx" && (strconv.Itoa(n) != status || n < 300 || n > 499 || n == 410) {
 			add("webhook.retry_on", status, "is no permanent failure of a callback", "use 3xx, 4xx, or a status from 300 to 499 other than 410, which ends the timer")
 		}
 	}

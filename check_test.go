@@ -51,7 +51,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"criticality", func(s *Spec) { s.Criticality = MaxCriticality + 1 }},
 		{"webhook.accept", func(s *Spec) { s.Webhook.Accept = time.Millisecond }},
 		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = []string{"404", "410"} }},
-		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = []string{"5xx"} }},
+		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = []string{"5xx", "+404"} }},
 		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = slices.Repeat([]string{"404"}, MaxRetryOn+1) }},
 	} {
 		s := Spec{Schedule: "* * * * *", Target: "https://example.com/"}
