@@ -148,3 +148,39 @@ func unfold(data string) func(yield func(text string, line int) bool) {
 		}
 	}
 }
+
+// FilterICalendar returns an iCalendar file without the events that keep does not want, by their SUMMARY,
+// DESCRIPTION and CATEGORIES, each on a line and as plain text, and how many it left out. Files of public
+// holidays mark there which days are only observances. What is no iCalendar file is returned as it is.
+func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, left int) {
+	var event []byte
+	for line := range bytes.Lines(data) {
+		word := strings.ToUpper(strings.TrimSpace(string(line[:min(len(line), 32)])))
+		if event == nil && word != "BEGIN:VEVENT" {
+			kept = append(kept, line...)
+			continue
+		}
+		if event = append(event, line...); word != "END:VEVENT" {
+			continue
+		}
+		if keep(eventText(event)) {
+			kept = append(kept, event...)
+		} else {
+			left++
+		}
+		event = nil
+	}
+	return append(kept, event...), left
+}
+
+// eventText returns what an event says of itself.
+func eventText(event []byte) string {
+	var text strings.Builder
+	for line := range unfold(string(event)) {
+		switch p, _ := parseProperty(line); p.name {
+		case "SUMMARY", "DESCRIPTION", "CATEGORIES":
+			text.WriteString(plainText(p.value) + "\n")
+		}
+	}
+	return text.String()
+}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/schedule"
 )
 
 // calendarCmd groups the commands for calendars.
@@ -71,6 +73,9 @@ func (c *calendarListCmd) Run(a *app) error {
 type calendarPutCmd struct {
 	Name string `arg:"" help:"Name of the calendar."`
 	File string `arg:"" help:"An iCalendar file (.ics), or one of JSON as get --json prints it; - is stdin."`
+
+	Only    []string `help:"Only events of an iCalendar file with this text in SUMMARY, DESCRIPTION or CATEGORIES; can be repeated." placeholder:"TEXT" sep:"none"`
+	Without []string `help:"No events of an iCalendar file with such a text; can be repeated." placeholder:"TEXT" sep:"none"`
 }
 
 func (calendarPutCmd) Help() string {
@@ -81,6 +86,7 @@ and rouse jobs get calendar-NAME why.
 Examples:
 
     rouse calendar put holidays holidays.ics
+    rouse calendar put holidays holidays.ics --without observance
     rouse calendar put closed closed.json
     rouse calendar get holidays --json | rouse calendar put holidays - --namespace billing`
 }
@@ -99,7 +105,13 @@ func (c *calendarPutCmd) Run(a *app) error {
 	}
 	var days []rouse.Day
 	ical := isICalendar(c.File, body)
-	if !ical {
+	switch {
+	case ical && len(c.Only)+len(c.Without) > 0:
+		body = c.filter(a, body)
+	case ical:
+	case len(c.Only)+len(c.Without) > 0:
+		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from", "leave these flags out, or give an iCalendar file")
+	default:
 		if days, err = c.days(body); err != nil {
 			return err
 		}
@@ -151,6 +163,18 @@ func isICalendar(name string, body []byte) bool {
 	head := bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), " \t\r\n")
 	const begin = "BEGIN:VCALENDAR"
 	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
+}
+
+// filter leaves out the events that --only and --without do not want.
+func (c *calendarPutCmd) filter(a *app, body []byte) []byte {
+	within := func(list []string, text string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })
+	}
+	body, left := schedule.FilterICalendar(body, func(text string) bool {
+		return (len(c.Only) == 0 || within(c.Only, text)) && !within(c.Without, text)
+	})
+	a.note("%s left out by --only and --without", some(uint64(left), "event"))
+	return body
 }
 
 // days parses the output of get --json. Only the days count: the name comes from the command line.
