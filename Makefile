@@ -187,6 +187,10 @@ oracles: ## asks the libraries that dialects are named after again, and shows wh
 	$(GO) -C tools run ./oracles $(ONLY)
 	git diff --stat schedule/testdata/oracles
 
+.PHONY: measure
+measure: ## prints how large the code is, and how well its parts can be found and changed
+	$(GO) -C tools run ./measure ..
+
 .PHONY: attack
 attack: build servers ## the tests of all threats in docs/security.md, in full, and fuzzing of their packages: make attack ONLY=node FUZZTIME=1m
 	scripts/attack $(ONLY)
