@@ -13,6 +13,10 @@ const RepeatAge = 24 * time.Hour
 // NoteName begins the names of the notes of Idempotency-Keys: rows of the namespaces of their requests.
 const NoteName = "\x01asked/"
 
+// MarkFire ends the fires of the rows next to timers, dead letters and occurrences that have which requests
+// with an Idempotency-Key changed them; no fire id has a control character.
+const MarkFire = "\x01asked"
+
 // Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
 // request changes keeps the tag, in the same commit, so that a repetition of the request finds it there and
 // changes nothing. Tags do not tell the keys.

@@ -29,11 +29,8 @@ import (
 // maxMarks bounds the marks of one row: a key is valid for access.RepeatAge, or until so many further ones.
 const maxMarks = 64
 
-// markSuffix ends the fires of rows of marks; no fire id has a control character.
-const markSuffix = "\x01asked"
-
 func markKey(key rouse.Key) rouse.Key {
-	key.Fire += markSuffix
+	key.Fire += access.MarkFire
 	return key
 }
 
