@@ -282,12 +282,14 @@ func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// hashPuts fills in what puts with an Idempotency-Key ask for, each and together.
+// hashPuts fills in what puts with an Idempotency-Key ask for, each and together. A row has one mark of a key: so
+// of puts with one name, those that differ from the first one are refused, and the others have its answer.
 func hashPuts(ctx context.Context, puts []Put) {
 	if access.RepeatKey(ctx) == "" {
 		return
 	}
 	h := fnv.New64a()
+	named := make(map[rouse.Key]*Put, len(puts))
 	for i := range puts {
 		p := &puts[i]
 		if p.whole != 0 { // of a call that is tried again
@@ -295,10 +297,25 @@ func hashPuts(ctx context.Context, puts []Put) {
 		}
 		p.asks = contents(&rouse.Timer{Spec: p.Spec})
 		fmt.Fprintf(h, "%q %d %d %q\x00", p.Key.Name, p.Mode, p.IfRevision, p.asks)
+		switch first := named[p.Key]; {
+		case first == nil:
+			named[p.Key] = p
+		default:
+			p.clashes = p.Mode != first.Mode || p.IfRevision != first.IfRevision || p.asks != first.asks
+		}
 	}
 	for i := range puts {
 		puts[i].whole = h.Sum64()
 	}
+}
+
+// clashing refuses a put that clashes.
+func clashing(p *Put) error {
+	err := rouse.ErrConflict
+	if p.Mode == CreateOnly && p.IfRevision == 0 {
+		err = rouse.ErrExists
+	}
+	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w", p.Key.Name, err)
 }
 
 // asks returns the request of a put; nil if its caller does not repeat it.
