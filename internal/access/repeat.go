@@ -48,6 +48,15 @@ func Harmless(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatKey{}, "")
 }
 
+type doneKey struct{}
+
+// CarriedOut returns the context of a request that was carried out before.
+func CarriedOut(ctx context.Context) context.Context { return context.WithValue(ctx, doneKey{}, true) }
+
+// WasCarriedOut reports whether a context is one of CarriedOut: what the request has changed may have been
+// changed again since, and not have its tag any more.
+func WasCarriedOut(ctx context.Context) bool { return ctx.Value(doneKey{}) != nil }
+
 // RepeatKey returns the key of a request; "" if it has none.
 func RepeatKey(ctx context.Context) string {
 	key, _ := ctx.Value(repeatKey{}).(string)

@@ -125,11 +125,12 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
 
 // DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
-// refuses the key of another call before. That a repetition is not done again is up to what is done.
-func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func() error) error {
+// refuses the key of another call before. That a repetition is not done again is up to what is done, which has
+// a context of access.CarriedOut if the first call has left its note.
+func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error {
 	o := asks(ctx, rouse.Key{Namespace: namespace}, what...)
 	if o == nil || o.whole == 0 {
-		return do()
+		return do(ctx)
 	}
 	if namespace != "" {
 		if err := rouse.CheckNamespace(namespace); err != nil {
@@ -143,10 +144,14 @@ func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do f
 	if err != nil {
 		return err
 	}
-	if _, err := o.noteIn(ts, &rows[0]); err != nil {
+	n, err := o.noteIn(ts, &rows[0])
+	if err != nil {
 		return err
 	}
-	if err := do(); err != nil {
+	if n.At != 0 {
+		return do(access.CarriedOut(ctx))
+	}
+	if err := do(ctx); err != nil {
 		return err
 	}
 	return o.leaveNote(ctx, ts)
