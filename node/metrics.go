@@ -173,6 +173,8 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_expectations_overdue",
 		Help: "Timers that have not succeeded in the time in which they are expected to."}, count(rouse.StateOverdue)))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_notes",
+		Help: "Rows of the store that are no timers: of Idempotency-Keys, jobs, calendars, settings and audit events."}, count(rouse.StateNote)))
 	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
 			ConstLabels: prometheus.Labels{"state": st.String()}}, count(st)))

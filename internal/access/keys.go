@@ -134,6 +134,9 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	if asked {
 		id = string(tag[:idLength])
 	}
+	if WasCarriedOut(ctx) {
+		return Key{}, "", madeBefore(id)
+	}
 	text, hash := newSecret(id)
 	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(), Secrets: []Secret{{Hash: hash, Created: now}}}
 	if p := From(ctx); p != nil {
@@ -144,11 +147,17 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	}
 	switch err := k.kind.Write(ctx, Change{id, s, rouse.NoRow}); {
 	case asked && errors.Is(err, rouse.ErrConflict):
-		return Key{}, "", fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
+		return Key{}, "", madeBefore(id)
 	case err != nil:
 		return Key{}, "", err
 	}
 	return s.key(id), text, nil
+}
+
+// madeBefore refuses to make a key again.
+func madeBefore(id string) error {
+	return fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: "+
+		"revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
 }
 
 // checkRoom refuses a key of a tenant that has its share of all keys. Keys that another node makes count
@@ -188,7 +197,7 @@ func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Ke
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	tag, asked := TagOf(ctx, "")
-	if asked && s.Asked == tag && len(s.Secrets) > 0 && now.Sub(s.Secrets[0].Created) < RepeatAge {
+	if WasCarriedOut(ctx) || asked && s.Asked == tag && len(s.Secrets) > 0 && now.Sub(s.Secrets[0].Created) < RepeatAge {
 		return Key{}, "", fmt.Errorf("the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
 	}
 	s.Asked = tag

@@ -13,6 +13,10 @@ const RepeatAge = 24 * time.Hour
 // NoteName begins the names of the notes of Idempotency-Keys: rows of the namespaces of their requests.
 const NoteName = "\x01asked/"
 
+// MarkFire ends the fires of the rows next to timers, dead letters and occurrences that have which requests
+// with an Idempotency-Key changed them; no fire id has a control character.
+const MarkFire = "\x01asked"
+
 // Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
 // request changes keeps the tag, in the same commit, so that a repetition of the request finds it there and
 // changes nothing. Tags do not tell the keys.
@@ -43,6 +47,15 @@ func Harmless(ctx context.Context) context.Context {
 	}
 	return context.WithValue(ctx, repeatKey{}, "")
 }
+
+type doneKey struct{}
+
+// CarriedOut returns the context of a request that was carried out before.
+func CarriedOut(ctx context.Context) context.Context { return context.WithValue(ctx, doneKey{}, true) }
+
+// WasCarriedOut reports whether a context is one of CarriedOut: what the request has changed may have been
+// changed again since, and not have its tag any more.
+func WasCarriedOut(ctx context.Context) bool { return ctx.Value(doneKey{}) != nil }
 
 // RepeatKey returns the key of a request; "" if it has none.
 func RepeatKey(ctx context.Context) string {

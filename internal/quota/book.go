@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -170,9 +171,9 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets, with its records: if they are more
-// than one call can delete, it has to be repeated. Nodes that have not seen that yet may still take a timer
-// for it: then it exists again, and stays.
+// Delete deletes a namespace that has no timers, calendars and secrets, with its records and with what requests
+// have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have not seen
+// that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err
@@ -181,7 +182,8 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.clear(ctx, name); err != nil {
+	until := time.Now().Add(deleteFor)
+	if err := b.clear(ctx, name, until); err != nil {
 		return err
 	}
 	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil {
@@ -193,15 +195,15 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 		settle += 2 * access.RefreshEvery
 	}
 	backoff.Sleep(ctx, settle)
-	if err := b.clear(ctx, name); err != nil {
+	if err := b.clear(ctx, name, until); err != nil {
 		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated}, If: rouse.NoRow})
 		if errors.Is(again, rouse.ErrConflict) { // it was created again
 			again = nil
 		}
 		return cmp.Or(again, err)
 	}
-	if err := b.removeJobs(ctx, name); err != nil || is.Quotas.Bytes == 0 {
-		return err
+	if is.Quotas.Bytes == 0 {
+		return nil
 	}
 	return b.sizes.kind.Write(ctx, access.Change{Name: name, If: rouse.AnyRevision})
 }
@@ -209,12 +211,16 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 // takenAfter is how long a write that was admitted before a namespace was deleted may take.
 const takenAfter = 100 * time.Millisecond
 
-// clear refuses to delete a namespace that is not empty, and deletes the records of one that is.
-func (b *Book) clear(ctx context.Context, name string) error {
+// clear refuses to delete a namespace that is not empty, and clears one that is, until a time. What it has
+// deleted stays deleted if it fails.
+func (b *Book) clear(ctx context.Context, name string, until time.Time) error {
 	if err := b.empty(ctx, name); err != nil {
 		return err
 	}
-	return b.deleteRecords(ctx, name)
+	if err := b.deleteRecords(ctx, name, until); err != nil {
+		return err
+	}
+	return b.deleteLeft(ctx, name, until)
 }
 
 // empty refuses to delete a namespace that has timers, or something that the next one of its name would find.
@@ -230,16 +236,23 @@ func (b *Book) empty(ctx context.Context, name string) error {
 }
 
 const (
-	// deleteFor is how long one call deletes records.
+	// deleteFor is how long one call deletes what a namespace has left.
 	deleteFor = 15 * time.Second
 	// recordPage is how many records are read at a time, to find the names that have some.
 	recordPage = 1000
+	// leftPage is how many rows are deleted in one commit.
+	leftPage = 500
 )
 
-// deleteRecords deletes the records of a namespace without timers, which gets no more of them. What it has
-// deleted stays deleted if it fails.
-func (b *Book) deleteRecords(ctx context.Context, name string) error {
-	for began := time.Now(); ; {
+// errMoreLeft refuses to delete a namespace that has left more than one call deletes.
+func errMoreLeft(name, what string) error {
+	return &rouse.RetryAfter{Err: fmt.Errorf("namespace %q has more %s than are deleted in %v; delete it again to go on: %w",
+		name, what, deleteFor, rouse.ErrOverloaded), After: time.Second}
+}
+
+// deleteRecords deletes the records of a namespace without timers, which gets no more of them.
+func (b *Book) deleteRecords(ctx context.Context, name string, until time.Time) error {
+	for {
 		page, err := b.store.Records(ctx, rouse.RecordQuery{Namespace: name, Limit: recordPage})
 		if err != nil {
 			return rouse.Unavailable(err)
@@ -253,9 +266,8 @@ func (b *Book) deleteRecords(ctx context.Context, name string) error {
 			if deleted[timer] {
 				continue
 			}
-			if time.Since(began) > deleteFor {
-				return &rouse.RetryAfter{Err: fmt.Errorf("namespace %q has more records than are deleted in %v; delete it again to go on: %w",
-					name, deleteFor, rouse.ErrOverloaded), After: time.Second}
+			if time.Now().After(until) {
+				return errMoreLeft(name, "records")
 			}
 			if _, err := b.store.TrimTimer(ctx, name, timer, 0); err != nil {
 				return rouse.Unavailable(err)
@@ -265,32 +277,40 @@ func (b *Book) deleteRecords(ctx context.Context, name string) error {
 	}
 }
 
-// removeJobs removes the jobs of a namespace that was deleted, and the notes of the requests for them.
-// Without timers they have nothing to do.
-func (b *Book) removeJobs(ctx context.Context, name string) error {
-	notes := rouse.Query{Namespace: name, Prefix: access.NoteName, States: []rouse.State{rouse.StateNote}, Limit: 500}
-	if err := b.remove(ctx, rouse.JobQuery(name, "", 500)); err != nil {
-		return err
-	}
-	return b.remove(ctx, notes)
-}
-
-// remove removes the rows of a query.
-func (b *Book) remove(ctx context.Context, q rouse.Query) error {
+// deleteLeft deletes what requests have left in a namespace without timers: jobs, which have nothing to do, and
+// what tells that a request with an Idempotency-Key was carried out. The next namespace with the name would
+// answer such a request as this one did. What will be a record of an attempt that is under way stays.
+func (b *Book) deleteLeft(ctx context.Context, name string, until time.Time) error {
+	q := rouse.Query{Namespace: name, States: []rouse.State{rouse.StateNote}, Limit: leftPage}
 	for {
 		page, err := b.store.List(ctx, q)
 		if err != nil {
 			return rouse.Unavailable(err)
 		}
-		changes := make([]rouse.Change, len(page.Rows))
+		var changes []rouse.Change
 		for i := range page.Rows {
-			changes[i] = rouse.Change{Key: page.Rows[i].Key, If: page.Rows[i].Revision}
+			if key := page.Rows[i].Key; isLeft(key) {
+				changes = append(changes, rouse.Change{Key: key, If: page.Rows[i].Revision})
+			}
 		}
-		if _, err := b.store.Apply(ctx, changes); err != nil || page.Next == nil {
-			return err
+		if len(changes) > 0 && time.Now().After(until) {
+			return errMoreLeft(name, "jobs and Idempotency-Keys")
+		}
+		if len(changes) > 0 {
+			if _, err := b.store.Apply(ctx, changes); err != nil {
+				return rouse.Unavailable(err)
+			}
+		}
+		if page.Next == nil {
+			return nil
 		}
 		q.After = *page.Next
 	}
+}
+
+// isLeft reports whether a key is of a row that a request has left.
+func isLeft(key rouse.Key) bool {
+	return rouse.IsJob(key) || strings.HasPrefix(key.Name, access.NoteName) || strings.HasSuffix(key.Fire, access.MarkFire)
 }
 
 // left refuses to delete a namespace that has something which the next one of its name would find.

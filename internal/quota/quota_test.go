@@ -343,6 +343,78 @@ func TestADeletedNamespaceLeavesNoRecords(t *testing.T) {
 	})
 }
 
+// slowApply is a store that takes long to delete, and the most rows that it was asked to delete at a time.
+type slowApply struct {
+	rouse.Store
+	most int
+}
+
+func (s *slowApply) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if len(changes) > 1 {
+		s.most = max(s.most, len(changes))
+		time.Sleep(5 * time.Second)
+	}
+	return s.Store.Apply(ctx, changes)
+}
+
+// TestADeletedNamespaceLeavesNoKeys: the next one of its name carries out requests with keys that requests of
+// before had. One call deletes as many rows as it has time for, some in each commit, and the next one goes on.
+func TestADeletedNamespaceLeavesNoKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowApply{Store: mem.New()}
+		n := newNode(t, store, "a")
+		n.put(t, rouse.Quotas{})
+		kept := rouse.CutLater(&rouse.Timer{Key: rouse.Key{Namespace: "acme", Name: "sent"}}, rouse.Occurrence{Due: 1}, 2, rouse.CauseDeleted, "")
+		put := func(row rouse.Row) {
+			t.Helper()
+			if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keyed := func(namespace string, i int) {
+			t.Helper()
+			for _, key := range []rouse.Key{{Namespace: namespace, Name: fmt.Sprint(access.NoteName, i)},
+				{Namespace: namespace, Name: fmt.Sprint("timer", i), Fire: access.MarkFire},
+				{Namespace: namespace, Name: "dead", Fire: fmt.Sprint("f", i, access.MarkFire)}} {
+				put(rouse.Row{Key: key, State: rouse.StateNote, Visible: rouse.Never, Due: rouse.Never, Body: []byte("[]")})
+			}
+		}
+		const many = 1000
+		for i := range many {
+			keyed("acme", i)
+		}
+		keyed("other", 1)
+		put(kept.Row())
+		rows := func(namespace string) int64 {
+			t.Helper()
+			left, err := store.Count(t.Context(), rouse.Query{Namespace: namespace, States: []rouse.State{rouse.StateNote}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return left
+		}
+		err := n.Delete(t.Context(), "acme")
+		if left := rows("acme"); !errors.Is(err, rouse.ErrOverloaded) || !n.Exists("acme") || left == 1 || left > 2*many {
+			t.Fatalf("more than one call deletes: %v, %d rows are left", err, left)
+		}
+		go func() { // a request that was admitted before
+			for n.Exists("acme") {
+				time.Sleep(time.Millisecond)
+			}
+			keyed("acme", many)
+		}()
+		for errors.Is(err, rouse.ErrOverloaded) {
+			err = n.Delete(t.Context(), "acme")
+		}
+		if err != nil || n.Exists("acme") || rows("acme") != 1 || rows("other") != 3 {
+			t.Errorf("%v; %d rows are left, want that of an attempt under way; %d of another namespace", err, rows("acme"), rows("other"))
+		}
+		if store.most > leftPage {
+			t.Errorf("%d rows were deleted in one commit", store.most)
+		}
+	})
+}
+
 // counting counts the calls of a store: all, those of Count, and the lists of the namespace acme.
 type counting struct {
 	rouse.Store

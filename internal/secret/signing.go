@@ -309,6 +309,9 @@ func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Du
 		return nil, 0, fmt.Errorf("%w; with an overlap of 0s the new key replaces them", err)
 	}
 	now := s.opts.Now()
+	if access.WasCarriedOut(ctx) {
+		return nil, 0, errRepeated
+	}
 	tag, asked := access.TagOf(ctx, namespace)
 	for _, k := range keys {
 		switch {

@@ -20,7 +20,7 @@ import (
 // createOps are the operations of this file.
 type createOps interface {
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
-	DoOnce(ctx context.Context, namespace string, what []any, do func() error) error
+	DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error
 	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
 }
 

@@ -313,7 +313,9 @@ func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from r
 	return rouse.Preview{Words: "every minute", Location: zone, Next: upcoming(from, count)}, nil
 }
 
-func (f *fake) DoOnce(_ context.Context, _ string, _ []any, do func() error) error { return do() }
+func (f *fake) DoOnce(ctx context.Context, _ string, _ []any, do func(context.Context) error) error {
+	return do(ctx)
+}
 
 func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error) {
 	err := f.lock()

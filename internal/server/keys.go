@@ -142,7 +142,7 @@ func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyReques
 
 // createAccessKey makes an access key.
 func createAccessKey(ctx context.Context, s *service, g *access.Gate, key access.Key) (made access.Key, text string, err error) {
-	err = s.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func() (err error) {
+	err = s.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func(ctx context.Context) (err error) {
 		made, text, err = g.Keys.Create(ctx, key)
 		return err
 	})
@@ -151,7 +151,7 @@ func createAccessKey(ctx context.Context, s *service, g *access.Gate, key access
 
 // rotateAccessKey gives an access key a new secret.
 func rotateAccessKey(ctx context.Context, s *service, g *access.Gate, id string, overlap time.Duration) (key access.Key, text string, err error) {
-	err = s.timers.DoOnce(ctx, "", []any{access.KeysRotate, id, overlap}, func() (err error) {
+	err = s.timers.DoOnce(ctx, "", []any{access.KeysRotate, id, overlap}, func(ctx context.Context) (err error) {
 		key, text, err = g.Keys.Rotate(ctx, id, overlap)
 		return err
 	})

@@ -116,6 +116,32 @@ func TestAnotherKeyIsAnotherRequest(t *testing.T) {
 	want(t, send("POST", timersURL, body), 409)
 }
 
+// TestANameTwiceInABatchWithAKey: the same timer twice is one request, and another one with its name clashes
+// with it, also when the request is repeated.
+func TestANameTwiceInABatchWithAKey(t *testing.T) {
+	for mode, code := range map[string]string{"create_only": "already_exists", "create_or_replace": "conflict"} {
+		t.Run(mode, func(t *testing.T) {
+			send := serveEngine(t, mem.New()).sender(t)
+			body := `{"mode": "` + mode + `", "timers": [{"name": "a", "schedule": "@after 1h", "target": "stream:x"},
+				{"name": "a", "schedule": "@after 2h", "target": "stream:x"}, {"name": "a", "schedule": "@after 1h", "target": "stream:x"}]}`
+			for range 2 {
+				w := send("POST", timersURL+":batchCreate", body, "Idempotency-Key", "k")
+				want(t, w, 200)
+				is := decoded[api.BatchCreated](t, w).Created
+				if len(is) != 3 || is[0].Problem != nil || is[2].Problem != nil {
+					t.Fatalf("%+v", is)
+				}
+				if p := is[1].Problem; p == nil || p.Code != code || !strings.Contains(p.Detail, "of this request, with another spec") {
+					t.Errorf("another timer with the name: %+v", p)
+				}
+				if got := decoded[api.Timer](t, send("GET", timersURL+"/a", "")); got.Spec.Schedule != "@after 1h" {
+					t.Errorf("schedule %s", got.Spec.Schedule)
+				}
+			}
+		})
+	}
+}
+
 // TestKeysOverGRPC: the metadata is what the header is over HTTP.
 func TestKeysOverGRPC(t *testing.T) {
 	c := serveEngine(t, mem.New()).timers()

@@ -197,7 +197,7 @@ func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string,
 		defer calls.leave(key, w)
 	}
 	harmless := access.Harmless(ctx) // the id alone decides
-	err := s.timers.DoOnce(ctx, r.namespace, asks, func() error {
+	err := s.timers.DoOnce(ctx, r.namespace, asks, func(context.Context) error {
 		return s.send(harmless, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	})
 	ctx = harmless

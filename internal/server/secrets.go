@@ -130,7 +130,7 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 
 // rotateSigningKeys gives a namespace a new signing key.
 func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) (list []SigningKey, err error) {
-	err = s.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func() (err error) {
+	err = s.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func(ctx context.Context) (err error) {
 		list, err = ops.RotateSigningKeys(ctx, namespace, overlap)
 		return err
 	})

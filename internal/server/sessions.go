@@ -59,7 +59,7 @@ func (s *service) rotateSessionKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.timers.DoOnce(ctx, "", []any{access.SessionsRotate}, func() error { return ops.RotateSessionKey(ctx) })
+	return s.timers.DoOnce(ctx, "", []any{access.SessionsRotate}, ops.RotateSessionKey)
 }
 
 func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {

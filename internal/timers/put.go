@@ -33,6 +33,7 @@ type Put struct {
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
 	Restart    bool   // an existing timer starts over, even if its due times are the same
 	asks       string // what the put is, to tell it from others with the same Idempotency-Key
+	clashes    bool   // an earlier put of a call with such a key has its name, and differs
 	whole      uint64 // hash of all puts of the call, with such a key; 0: it leaves no note
 	tries      int    // how often the timer came or went while it was written
 	Validate   bool   // it is only checked, and nothing is written; of all puts of a call or none
@@ -82,6 +83,10 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	var rewrites []int
 	now := ts.Engine.Latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
+		if puts[i].clashes {
+			results[i] = PutResult{Err: clashing(&puts[i])}
+			continue
+		}
 		var row *rouse.Row
 		if existing != nil && existing[i].Revision != 0 {
 			row = &existing[i]

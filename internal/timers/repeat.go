@@ -29,11 +29,8 @@ import (
 // maxMarks bounds the marks of one row: a key is valid for access.RepeatAge, or until so many further ones.
 const maxMarks = 64
 
-// markSuffix ends the fires of rows of marks; no fire id has a control character.
-const markSuffix = "\x01asked"
-
 func markKey(key rouse.Key) rouse.Key {
-	key.Fire += markSuffix
+	key.Fire += access.MarkFire
 	return key
 }
 
@@ -128,11 +125,12 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
 
 // DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
-// refuses the key of another call before. That a repetition is not done again is up to what is done.
-func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func() error) error {
+// refuses the key of another call before. That a repetition is not done again is up to what is done, which has
+// a context of access.CarriedOut if the first call has left its note.
+func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error {
 	o := asks(ctx, rouse.Key{Namespace: namespace}, what...)
 	if o == nil || o.whole == 0 {
-		return do()
+		return do(ctx)
 	}
 	if namespace != "" {
 		if err := rouse.CheckNamespace(namespace); err != nil {
@@ -146,10 +144,14 @@ func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do f
 	if err != nil {
 		return err
 	}
-	if _, err := o.noteIn(ts, &rows[0]); err != nil {
+	n, err := o.noteIn(ts, &rows[0])
+	if err != nil {
 		return err
 	}
-	if err := do(); err != nil {
+	if n.At != 0 {
+		return do(access.CarriedOut(ctx))
+	}
+	if err := do(ctx); err != nil {
 		return err
 	}
 	return o.leaveNote(ctx, ts)
@@ -285,12 +287,14 @@ func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// hashPuts fills in what puts with an Idempotency-Key ask for, each and together.
+// hashPuts fills in what puts with an Idempotency-Key ask for, each and together. A row has one mark of a key: so
+// of puts with one name, those that differ from the first one are refused, and the others have its answer.
 func hashPuts(ctx context.Context, puts []Put) {
 	if access.RepeatKey(ctx) == "" {
 		return
 	}
 	h := fnv.New64a()
+	named := make(map[rouse.Key]*Put, len(puts))
 	for i := range puts {
 		p := &puts[i]
 		if p.whole != 0 { // of a call that is tried again
@@ -298,10 +302,25 @@ func hashPuts(ctx context.Context, puts []Put) {
 		}
 		p.asks = contents(&rouse.Timer{Spec: p.Spec})
 		fmt.Fprintf(h, "%q %d %d %q\x00", p.Key.Name, p.Mode, p.IfRevision, p.asks)
+		switch first := named[p.Key]; {
+		case first == nil:
+			named[p.Key] = p
+		default:
+			p.clashes = p.Mode != first.Mode || p.IfRevision != first.IfRevision || p.asks != first.asks
+		}
 	}
 	for i := range puts {
 		puts[i].whole = h.Sum64()
 	}
+}
+
+// clashing refuses a put that clashes.
+func clashing(p *Put) error {
+	err := rouse.ErrConflict
+	if p.Mode == CreateOnly && p.IfRevision == 0 {
+		err = rouse.ErrExists
+	}
+	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w", p.Key.Name, err)
 }
 
 // asks returns the request of a put; nil if its caller does not repeat it.

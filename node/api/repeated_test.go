@@ -376,3 +376,39 @@ func TestRepeatedCallsOnAnotherNode(t *testing.T) {
 		})
 	}
 }
+
+// TestARotationIsRepeatedAfterAnother: of what was rotated again since, and of a key that was revoked, nothing has
+// the first request's mark any more; its Idempotency-Key shows that it was carried out.
+func TestARotationIsRepeatedAfterAnother(t *testing.T) {
+	g := serveGuarded(t, nil, withEverything, func(c *node.Config) { c.Store = "pebble:" + t.TempDir() })
+	ask := func(path, body, key string) (int, string) {
+		t.Helper()
+		return g.http("POST", path, body, "Authorization", "Bearer "+g.admin, "Accept", "application/json", "Idempotency-Key", key)
+	}
+	const made = `{"name": "ci", "grants": [{"role": "worker", "namespaces": ["own"]}]}`
+	code, text := ask("/v1/keys", made, "make")
+	id := regexp.MustCompile(`"id":\s*"([^"]*)"`).FindStringSubmatch(text)
+	if code != 200 || id == nil {
+		t.Fatal(code, text)
+	}
+	for path, repeated := range map[string]int{"/v1/keys/" + id[1] + ":rotate": 409, "/v1/namespaces/own/signing-keys:rotate": 200} {
+		last := ""
+		for i, key := range []string{"one", "two", "one", "two"} {
+			code, text := ask(path, `{"overlap": "0s"}`, key+path)
+			switch {
+			case i < 2:
+				if last = text; code != 200 {
+					t.Errorf("%s with the key %s: %d %s", path, key, code, text)
+				}
+			case code != repeated, code == 200 && text != last:
+				t.Errorf("%s repeated with the key %s: %d %s", path, key, code, text)
+			}
+		}
+	}
+	if code, text := g.http("DELETE", "/v1/keys/"+id[1], "", "Authorization", "Bearer "+g.admin); code != 204 {
+		t.Fatal(code, text)
+	}
+	if code, text := ask("/v1/keys", made, "make"); code != 409 || !strings.Contains(text, id[1]) {
+		t.Errorf("a key that was revoked is made again: %d %s", code, text)
+	}
+}
