@@ -214,6 +214,14 @@ func TestExplain(t *testing.T) {
 		if codes := codesOf(x); !slices.Contains(codes, "dead") {
 			t.Errorf("reasons %v", codes)
 		}
+		h.put("kept", "@after 1s", func(p *timers.Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, 24*time.Hour })
+		time.Sleep(time.Minute)
+		h.sink.obstruct("its circuit is open")
+		say("kept", 0, "dead", "503")
+		x, _ = h.Explain(ctx, key("kept"), 0)
+		if codes := codesOf(x); !slices.Equal(codes, []string{"dead", "ended", "dead"}) {
+			t.Errorf("reasons %v of an ended timer, want how it ended first, and no obstacle", codes)
+		}
 		if _, err := h.Explain(ctx, key("absent"), 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("absent: %v", err)
 		}

@@ -31,6 +31,7 @@ type recorder struct {
 	arrivals []arrival
 	answer   func(ctx context.Context, f rouse.Fire) rouse.Outcome // may block; nil means Done
 	lane     func(ns string, s *rouse.Spec) rouse.Lane
+	obstacle string
 }
 
 func (r *recorder) Check(*rouse.Spec) error { return nil }
@@ -61,6 +62,19 @@ func (r *recorder) answers(f func(ctx context.Context, f rouse.Fire) rouse.Outco
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = f
+}
+
+// obstruct sets what holds up all targets.
+func (r *recorder) obstruct(by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.obstacle = by
+}
+
+func (r *recorder) Obstacle(string, *rouse.Spec) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.obstacle
 }
 
 func (r *recorder) got() []arrival {
