@@ -42,17 +42,18 @@ func (l *Lags) Quantile(part float64) time.Duration {
 	return 0
 }
 
-// Attempted is an attempt that ended.
+// Attempted is an attempt that ended. One that was accepted is told a second time, with its outcome, as soon
+// as that is known.
 type Attempted struct {
 	Verdict Verdict
 	First   bool          // it was the first of its fire, and was made
 	Lag     time.Duration // of a first one
 }
 
-// Judged reports what the verdict is about the target: neither if it was not asked.
+// Judged reports what the verdict is about the target: neither if it was not asked, or will report later.
 func (a *Attempted) Judged() (ok, failed bool) {
 	switch a.Verdict {
-	case Done, Accepted:
+	case Done:
 		return true, false
 	case Failed, Rejected, Gone:
 		return false, true

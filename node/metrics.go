@@ -189,6 +189,7 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 		Attempted: m.recent.Count,
 		Created:   func(n int) { m.recent.Created(m.now(), n) },
 		Reported:  m.reported,
+		Concluded: m.countOutcome,
 		Recorded:  m.recorded,
 		Committed: func(changes int, took time.Duration, err error) {
 			m.commitSize.Observe(float64(changes))
@@ -265,6 +266,15 @@ func (m *metrics) recorded(records []rouse.Record) {
 }
 
 func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+	m.countOutcome(t, o)
+	if t != nil {
+		m.sink(t.Spec.Target).took.Observe(took.Seconds())
+	}
+}
+
+// countOutcome counts an attempt's outcome; t is nil if its row has changed. One that was accepted is counted
+// as accepted, and by its outcome as soon as that is known.
+func (m *metrics) countOutcome(t *rouse.Timer, o rouse.Outcome) {
 	if o.Verdict == rouse.Done {
 		m.done.Add(1)
 	}
@@ -272,7 +282,6 @@ func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) 
 		return
 	}
 	s := m.sink(t.Spec.Target)
-	s.took.Observe(took.Seconds())
 	if int(o.Verdict) < len(s.attempts) && s.attempts[o.Verdict] != nil {
 		s.attempts[o.Verdict].Inc()
 	}

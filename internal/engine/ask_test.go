@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -45,8 +46,21 @@ func TestSimulateTellsWhatWouldFire(t *testing.T) {
 		if err != nil || !slices.Equal(names(s), []string{"hourly@2h0m0s"}) {
 			t.Errorf("a later range: %v, %v", names(s), err)
 		}
+		h.put("paused later", "@every 1m")
+		time.Sleep(90 * time.Second)
+		if _, err := h.Pause(t.Context(), key("paused later"), "", rouse.At(from.Add(5*time.Minute-time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		s, err = h.Simulate(t.Context(), rouse.Query{Namespace: "n", Name: "paused later"}, rouse.At(from), rouse.At(from.Add(7*time.Minute)), 100)
+		if want := []string{"paused later@1m0s", "paused later@5m0s", "paused later@6m0s"}; err != nil || !slices.Equal(names(s), want) {
+			t.Errorf("a range in which a pause begins and ends: %v, %v, want %v", names(s), err, want)
+		}
+		if _, err := h.Delete(t.Context(), key("paused later"), 0); err != nil {
+			t.Fatal(err)
+		}
 		fired := len(h.sink.got())
-		time.Sleep(3*time.Hour - time.Second)
+		time.Sleep(3*time.Hour - 150*time.Second - time.Second)
 		var got []string
 		for _, a := range h.sink.got()[fired:] {
 			got = append(got, fmt.Sprintf("%s@%v", a.Name, a.Due.Time().Sub(from).Truncate(time.Second)))
@@ -214,6 +228,14 @@ func TestExplain(t *testing.T) {
 		if codes := codesOf(x); !slices.Contains(codes, "dead") {
 			t.Errorf("reasons %v", codes)
 		}
+		h.put("kept", "@after 1s", func(p *timers.Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, 24*time.Hour })
+		time.Sleep(time.Minute)
+		h.sink.obstruct("its circuit is open")
+		say("kept", 0, "dead", "503")
+		x, _ = h.Explain(ctx, key("kept"), 0)
+		if codes := codesOf(x); !slices.Equal(codes, []string{"dead", "ended", "dead"}) {
+			t.Errorf("reasons %v of an ended timer, want how it ended first, and no obstacle", codes)
+		}
 		if _, err := h.Explain(ctx, key("absent"), 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("absent: %v", err)
 		}
@@ -349,6 +371,35 @@ func TestCalendarsMoveTheirTimers(t *testing.T) {
 		}
 		if _, err := h.Calendar(ctx, "n", "off"); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("after the delete: %v", err)
+		}
+	})
+}
+
+// slowList is a store whose lists take a while.
+type slowList struct{ rouse.Store }
+
+func (s slowList) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+	time.Sleep(100 * time.Millisecond)
+	return s.Store.List(ctx, q)
+}
+
+// TestSimulateOfNow: a simulation from now on is of one moment, however long its parts take. From a moment
+// that has passed it would list what was skipped since.
+func TestSimulateOfNow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour)
+		h := start(t, slowList{mem.New()}, &recorder{}, timers.Options{})
+		h.put("skipped", "0 * * * *")
+		if _, err := h.Skip(t.Context(), key("skipped"), 5, "not now"); err != nil {
+			t.Fatal(err)
+		}
+		from := time.Now()
+		s, err := h.Simulate(t.Context(), rouse.Query{Namespace: "n"}, 0, rouse.At(from.Add(8*time.Hour)), 100)
+		if err != nil || len(s.Fires) != 2 || s.Fires[0].Due != rouse.At(from.Truncate(time.Hour).Add(6*time.Hour)) {
+			t.Errorf("from %v: %+v, %v; want two fires after the five that are skipped", from, s.Fires, err)
+		}
+		if time.Since(from) < 200*time.Millisecond {
+			t.Error("the simulation had one part only: it shows nothing")
 		}
 	})
 }

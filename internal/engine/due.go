@@ -50,7 +50,8 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 	if t.Token != 0 {
 		occ.Attempt = t.Attempts
 		en.occ, en.token = occ, t.Token
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
+		accepted := *t
+		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}, accepted: &accepted})
 		return
 	}
 	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) { // the attempt was counted before it was sent, and no result arrived

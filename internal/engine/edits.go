@@ -88,6 +88,9 @@ func (e *Engine) Leaving() func(rouse.Key) bool {
 	return func(k rouse.Key) bool { return leaving[rouse.BucketOf(k, e.opts.Buckets)] }
 }
 
+// CountConclusion counts the outcome of an accepted attempt of a timer, after it was stored, for its target.
+func (e *Engine) CountConclusion(t *rouse.Timer, o rouse.Outcome) { e.memory.countConclusion(t, o) }
+
 // Progress is how far this node is with the current occurrence of a row.
 type Progress struct {
 	Sending bool          // an attempt is out, or about to be

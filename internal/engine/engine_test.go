@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +31,7 @@ type recorder struct {
 	arrivals []arrival
 	answer   func(ctx context.Context, f rouse.Fire) rouse.Outcome // may block; nil means Done
 	lane     func(ns string, s *rouse.Spec) rouse.Lane
+	obstacle string
 }
 
 func (r *recorder) Check(*rouse.Spec) error { return nil }
@@ -59,6 +62,19 @@ func (r *recorder) answers(f func(ctx context.Context, f rouse.Fire) rouse.Outco
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = f
+}
+
+// obstruct sets what holds up all targets.
+func (r *recorder) obstruct(by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.obstacle = by
+}
+
+func (r *recorder) Obstacle(string, *rouse.Spec) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.obstacle
 }
 
 func (r *recorder) got() []arrival {
@@ -409,7 +425,14 @@ func TestAnAcceptedFireIsReportedOrTriedAgain(t *testing.T) {
 		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Accepted, After: 10 * time.Second}
 		}}
-		h := start(t, mem.New(), sink, timers.Options{})
+		var verdicts [rouse.Expired + 1]atomic.Int32
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Events: engine.Events{
+			Concluded: func(_ *rouse.Timer, o rouse.Outcome) { verdicts[o.Verdict].Add(1) },
+		}}})
+		judged := func() string {
+			targets, _ := h.Targets()
+			return fmt.Sprintf("%d fires, %d succeeded, %d failed", targets[0].Sent, targets[0].Succeeded, targets[0].Failed)
+		}
 		for _, name := range []string{"done", "silent", "beats"} {
 			h.put(name, "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Second, Jitter: -1} })
 		}
@@ -417,6 +440,9 @@ func TestAnAcceptedFireIsReportedOrTriedAgain(t *testing.T) {
 		fires := map[string]rouse.Fire{}
 		for _, a := range sink.got() {
 			fires[a.Name] = a.Fire
+		}
+		if got := judged(); got != "3 fires, 0 succeeded, 0 failed" {
+			t.Errorf("before any report: %s", got)
 		}
 		if _, err := h.Report(t.Context(), key("done"), timers.Report{FireID: fires["done"].ID, Token: fires["done"].Token + 1, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err == nil {
 			t.Error("a report with a wrong token was taken")
@@ -438,6 +464,12 @@ func TestAnAcceptedFireIsReportedOrTriedAgain(t *testing.T) {
 			t.Errorf("attempts %v, want silent's second one only", count)
 		}
 		time.Sleep(time.Minute)
+		if got := judged(); got != "3 fires, 1 succeeded, 4 failed" {
+			t.Errorf("%s, want one that succeeded, and two attempts each of silent and beats that failed", got)
+		}
+		if done, failed := verdicts[rouse.Done].Load(), verdicts[rouse.Failed].Load(); done != 1 || failed != 4 {
+			t.Errorf("outcomes of accepted attempts: %d done, %d failed, want 1 and 4", done, failed)
+		}
 		if n, _ := h.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateDead}}); n != 2 {
 			t.Errorf("%d dead letters, want silent and beats", n)
 		}

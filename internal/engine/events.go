@@ -11,7 +11,8 @@ import (
 type Events struct {
 	Sent      func(fires []rouse.Fire, now rouse.Instant)               // a delivery starts
 	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row has changed
-	Attempted func(now rouse.Instant, a rouse.Attempted)                // an attempt ended
+	Concluded func(t *rouse.Timer, o rouse.Outcome)                     // the outcome of an accepted attempt is known, durably
+	Attempted func(now rouse.Instant, a rouse.Attempted)                // an attempt ended, or the outcome of an accepted one is known
 	Recorded  func(records []rouse.Record)                              // occurrences ended, durably
 	Created   func(n int)                                               // clients wrote timers, durably
 	Committed func(changes int, took time.Duration, err error)
@@ -36,6 +37,12 @@ func (ev *Events) sent(fires []rouse.Fire, now rouse.Instant) {
 func (ev *Events) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
 	if ev.Reported != nil {
 		ev.Reported(t, o, took)
+	}
+}
+
+func (ev *Events) concluded(t *rouse.Timer, o rouse.Outcome) {
+	if ev.Concluded != nil {
+		ev.Concluded(t, o)
 	}
 }
 

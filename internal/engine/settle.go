@@ -27,6 +27,8 @@ type reported struct {
 	away  rouse.Instant // since when the store has not accepted it; 0 if not tried
 	alone *alone        // not nil: the fire was delivered alone
 
+	accepted *rouse.Timer // not nil: the fire was accepted, and no report came in time
+
 	namespace string // for an evaluation: the row may change in the meantime
 
 	fire    bool // a sink reported it: the fire was out
@@ -207,6 +209,7 @@ func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
 		failpoint("after-settle")
 		s.crowds.note(items)
 		s.health.settle.Store(time.Now().UnixNano())
+		s.countUnreported(list, items)
 		refused, unknown := splitUnapplied(list, items, asked)
 		s.backing.Give(backing)
 		if list = s.conflicts(writing, refused); err == nil || len(s.health.missingParts()) > 0 {
@@ -317,6 +320,33 @@ func (s *settler) count(ln *lane, r *reported, now rouse.Instant) {
 		ln.recent.Count(now, a)
 	}
 	s.opts.Events.attempted(now, a)
+}
+
+// countUnreported counts the accepted attempts that are settled as failed because no report came in time.
+func (s *settler) countUnreported(list []reported, items []*Write) {
+	for i, w := range items {
+		if r := &list[i]; r.accepted != nil && w.result != nil && w.result.Applied {
+			s.memory.countConclusion(r.accepted, r.o)
+		}
+	}
+}
+
+// countConclusion counts the outcome of an accepted attempt for its target. What the receiver gave back is no
+// outcome.
+func (m *memory) countConclusion(t *rouse.Timer, o rouse.Outcome) {
+	if o.Verdict == rouse.Deferred {
+		return
+	}
+	key := laneKey{t.Key.Namespace, m.sink.Lane(t.Key.Namespace, &t.Spec).Name}
+	store, a := m.Now(), rouse.Attempted{Verdict: o.Verdict}
+	m.Lock()
+	now := time.Now()
+	ln := m.lanes.lane(key, now)
+	ln.recent.Count(store, a)
+	m.lanes.dropIdle(ln, now)
+	m.Unlock()
+	m.opts.Events.attempted(store, a)
+	m.opts.Events.concluded(t, o)
 }
 
 // postponed is the delay of an outcome whose step needs data that cannot be read now, such as a calendar.

@@ -86,15 +86,18 @@ func TestMistakesAreNamed(t *testing.T) {
 		scheme   string
 		at, want string
 	}{
-		"plain text to HTTP/1":        {Options{}, "http://", web.Listener.Addr().String(), LacksGRPC},
-		"plain text to HTTP/0.9":      {Options{}, "", answering(t, "<!DOCTYPE HTML>"), LacksGRPC},
-		"plain text to an alert":      {Options{}, "", answering(t, "\x15\x03\x01\x00\x02\x02\x46"), NeedsTLS},
-		"plain text to a hint of TLS": {Options{}, "", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\nThe plain HTTP request was sent to HTTPS port"), NeedsTLS},
-		"TLS to plain text":           {Options{}, "https://", web.Listener.Addr().String(), LacksTLS},
-		"an authority to plain text":  {trusting, "", web.Listener.Addr().String(), LacksTLS},
-		"TLS without the authority":   {Options{}, "https://", l.Addr().String(), Untrusted},
-		"TLS without HTTP/2":          {trusting, "", secureWeb.Listener.Addr().String(), LacksGRPC},
-		"the right way":               {trusting, "", l.Addr().String(), "unknown service"},
+		"plain text to HTTP/1":            {Options{}, "http://", web.Listener.Addr().String(), LacksGRPC},
+		"plain text to HTTP/0.9":          {Options{}, "", answering(t, "<!DOCTYPE HTML>"), LacksGRPC},
+		"plain text to an alert":          {Options{}, "", answering(t, "\x15\x03\x01\x00\x02\x02\x46"), NeedsTLS},
+		"plain text to a hint of TLS":     {Options{}, "", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\nThe plain HTTP request was sent to HTTPS port"), NeedsTLS},
+		"plain text to a Tomcat with TLS": {Options{}, "", answering(t, "HTTP/1.1 400 \r\nContent-Type: text/plain\r\n\r\nBad Request\r\nThis combination of host and port requires TLS.\r\n"), NeedsTLS},
+		"plain text to a page with links": {Options{}, "", answering(t, "HTTP/1.1 400 Bad Request\r\nLink: <https://a.example>\r\n\r\n{\"type\": \"https://b.example/malformed\"}"), LacksGRPC},
+		"plain text to a longer record":   {Options{}, "", answering(t, "\x15\x03\x20\x01\x00\x02\x02\x46"), LacksGRPC},
+		"TLS to plain text":               {Options{}, "https://", web.Listener.Addr().String(), LacksTLS},
+		"an authority to plain text":      {trusting, "", web.Listener.Addr().String(), LacksTLS},
+		"TLS without the authority":       {Options{}, "https://", l.Addr().String(), Untrusted},
+		"TLS without HTTP/2":              {trusting, "", secureWeb.Listener.Addr().String(), LacksGRPC},
+		"the right way":                   {trusting, "", l.Addr().String(), "unknown service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, err := c.options.Parse(c.scheme + c.at)

@@ -9,8 +9,8 @@ import (
 )
 
 // newAdmin serves operators: status page, metrics, health, and profiles. Without access control it is for
-// trusted networks only.
-func newAdmin(core *service) http.Handler {
+// trusted networks only. wrong is the answer to requests for the API.
+func newAdmin(core *service, wrong func() error) http.Handler {
 	o := core.opts
 	mux := admitted{http.NewServeMux(), o}
 	mux.HandleFunc("GET /{$}", core.page)
@@ -40,6 +40,9 @@ func newAdmin(core *service) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.ServeMux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) {
+		refuseRequest(w, &failure{code: "no_such_path", detail: wrong().Error()})
+	})
 	return mux.ServeMux
 }
 

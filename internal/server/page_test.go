@@ -14,7 +14,7 @@ import (
 
 func adminOf(o Options) http.Handler {
 	o = o.withDefaults()
-	return newAdmin(newService(&o, context.Background()))
+	return newAdmin(newService(&o, context.Background()), wrongPort(nil))
 }
 
 func pageOf(t *testing.T, h http.Handler) (*httptest.ResponseRecorder, string) {

@@ -155,7 +155,6 @@ type Server struct {
 	core     *service
 	grpc     *grpc.Server
 	http     *http.Server
-	admin    *http.Server
 	drain    context.CancelFunc // ends requests without an end of their own
 	streams  background         // goroutines of gRPC streams
 	requests sync.WaitGroup     // HTTP requests in progress
@@ -184,7 +183,6 @@ func New(o Options) *Server {
 	}, o.Services, core, &s.streams)
 	s.http = s.newHTTP(newHTTPHandler(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
-	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as requested
 	return s
 }
 
@@ -208,7 +206,9 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug), ConnContext: withConn,
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if c, ok := c.(*slotConn); ok && state == http.StateIdle {
-				c.head.expect()
+				if _, http2 := c.meter.idleSince(); !http2 {
+					c.head.expect()
+				}
 			}
 		}}
 }
@@ -226,7 +226,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	s.core.memory.conns = slots // no request is served yet
 	s.conns.Store(slots)
 	var front, back *split
-	var calls *grpc.Server // that clients send to the wrong port
+	var admin *http.Server
 	if apiListener != nil {
 		front = newSplit(apiListener, s.opts.TLS, slots, s.core.memory)
 		s.http.Handler = Guard(s.insistOnTLS(s.http.Handler), apiListener.Addr(), s.opts.Hosts)
@@ -239,15 +239,17 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	}
 	if adminListener != nil {
 		back = newSplit(adminListener, s.opts.TLS, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
-		s.admin.Handler = Guard(s.insistOnTLS(s.admin.Handler), adminListener.Addr(), s.opts.Hosts)
+		wrong := wrongPort(apiListener)
+		// Profiles take as long as requested: there is no timeout of requests.
+		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, wrong)), adminListener.Addr(), s.opts.Hosts), wrong))
+		admin.Protocols.SetUnencryptedHTTP2(true) // the split has removed the TLS
 		running.Go(func() {
 			if err := back.run(); err != nil {
 				s.opts.Log.Error("the admin listener broke", "err", err)
 			}
 		})
-		running.Go(func() { _ = s.admin.Serve(back.http1) })
-		calls = newRefusingGRPC(wrongPort(apiListener))
-		running.Go(func() { _ = calls.Serve(back.http2) })
+		running.Go(func() { _ = admin.Serve(back.http1) })
+		running.Go(func() { _ = admin.Serve(back.http2) })
 	}
 
 	<-ctx.Done()
@@ -256,8 +258,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	}
 	if back != nil { // last, so that operators can watch the shutdown
 		back.close()
-		s.admin.Close()
-		calls.Stop()
+		admin.Close()
 	}
 	running.Wait()
 	s.requests.Wait()

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -92,7 +94,15 @@ func checkWrongPort(t *testing.T, api net.Listener, err error) {
 	}
 }
 
-// TestTheAdminPortRefusesCallsInGRPC: a client that was given the wrong port reads which one is right.
+// webClients returns one that speaks HTTP/1.1, and one that speaks HTTP/2 in plain text.
+func webClients() []*http.Client {
+	two := &http.Transport{Protocols: new(http.Protocols)}
+	two.Protocols.SetUnencryptedHTTP2(true)
+	return []*http.Client{{Transport: &http.Transport{}}, {Transport: two}}
+}
+
+// TestTheAdminPortRefusesCallsInGRPC: a client that was given the wrong port reads which one is right, over
+// HTTP, too, and in HTTP/2 other requests get what they get in HTTP/1.1.
 func TestTheAdminPortRefusesCallsInGRPC(t *testing.T) {
 	front, admin := listenOnce(t), listenOnce(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -101,6 +111,23 @@ func TestTheAdminPortRefusesCallsInGRPC(t *testing.T) {
 	go func() { ended <- s.Run(ctx, front, admin) }()
 	for _, err := range callBoth(t, admin.Addr().String(), insecure.NewCredentials()) {
 		checkWrongPort(t, front, err)
+	}
+	_, port, _ := net.SplitHostPort(front.Addr().String())
+	for _, web := range webClients() {
+		for path, want := range map[string]string{"/livez": "200 ok", "/nothing": "404 404 page", "/v1/timers": "404 ", "/": "200 <!DOCTYPE"} {
+			res, err := web.Get("http://" + admin.Addr().String() + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(res.Body)
+			if res.Body.Close(); !strings.HasPrefix(fmt.Sprint(res.StatusCode, " ", string(body)), want) {
+				t.Errorf("%s over %s: %s %s, want %s", path, res.Proto, res.Status, body, want)
+			}
+			if strings.HasPrefix(path, "/v1/") && !strings.Contains(string(body), "call port "+port) {
+				t.Errorf("%s over %s does not name the port of the API: %s", path, res.Proto, body)
+			}
+		}
+		web.CloseIdleConnections()
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -324,6 +324,7 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 
 func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
 	o := asks(ctx, key, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
+	var accepted rouse.Timer // as it was before the report
 	out, err := ts.edit(ctx, access.FiresReport, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
@@ -333,6 +334,7 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 			}
 			return rouse.Step{}, err
 		}
+		accepted = *t
 		now := ts.Engine.Latest()
 		if r.Outcome.Verdict == 0 {
 			deadline = max(t.Visible, now.Add(r.Outcome.After)) // never shortened: a worker may extend by less than the timeout
@@ -354,6 +356,9 @@ func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline
 	})
 	if out.before != nil { // the timer may have ended with the fire
 		return out.before.Due, nil
+	}
+	if err == nil && r.Outcome.Verdict != 0 {
+		ts.Engine.CountConclusion(&accepted, r.Outcome)
 	}
 	return deadline, err
 }

@@ -155,14 +155,18 @@ func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule)
 // explainNow explains the timer's present state, then what it did last.
 func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
-	t := x.Timer
+	t, records := x.Timer, x.Records[:min(len(x.Records), 2)]
+	if t != nil && t.Over() && len(records) > 0 { // what ended it comes first
+		x.tell(&records[0])
+		records = records[1:]
+	}
 	if t == nil {
 		x.say("ended", x.Records[0].Ended, "There is no timer of this name any more: its schedule has ended, or it was deleted.")
 	} else {
 		ts.explainState(x, t, now)
 	}
-	for i := range x.Records[:min(len(x.Records), 2)] {
-		x.tell(&x.Records[i])
+	for i := range records {
+		x.tell(&records[i])
 	}
 	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
@@ -220,6 +224,9 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 	if t.Overdue == 0 {
 		ts.tellExpected(x, t)
+	}
+	if t.Over() { // what would delay a next occurrence delays nothing
+		return
 	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {

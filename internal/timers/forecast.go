@@ -93,8 +93,7 @@ func (f *forecast) run(ctx context.Context, q rouse.Query, place *rouse.Forecast
 				continue
 			}
 			f.read++
-			at, left, first := planned(&t, f.now, f.from)
-			if next, err := f.count(ctx, &t, at, left, first); next != nil || err != nil {
+			if next, err := f.count(ctx, &t, planned(&t, f.now, f.from)); next != nil || err != nil {
 				return next, err
 			}
 		}
@@ -119,13 +118,14 @@ func (f *forecast) resume(ctx context.Context, place *rouse.ForecastPlace) (*rou
 	case err != nil:
 		return nil, err
 	}
-	_, _, first := planned(&t, f.now, f.from)
-	return f.count(ctx, &t, place.Due, place.Left, first)
+	p := planned(&t, f.now, f.from)
+	p.after, p.left = place.Due, place.Left
+	return f.count(ctx, &t, p)
 }
 
-// count counts the occurrences of a timer after a time, of which at most left remain; those before first only
-// use them up. It returns the place where the steps were used up; nil if all were counted.
-func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, left uint64, first rouse.Instant) (*rouse.ForecastPlace, error) {
+// count counts the occurrences of a timer. It returns the place where the steps were used up; nil if all were
+// counted.
+func (f *forecast) count(ctx context.Context, t *rouse.Timer, p plan) (*rouse.ForecastPlace, error) {
 	s, err := f.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
 		if t.Due >= f.from && t.Due < f.until && !t.Paused {
@@ -137,7 +137,7 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 		return nil, nil // a schedule that is no longer valid fires nothing
 	}
 	f.meter.On(s)
-	key := f.keyOf(t)
+	key, at, left := f.keyOf(t), p.after, p.left
 	for left > 0 {
 		due, ok := f.meter.Next(at)
 		switch {
@@ -149,9 +149,16 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 			return nil, nil
 		}
 		begins := due / f.step * f.step
-		ends := min(begins+f.step, f.until)
-		if due < first {
-			ends = min(first, f.until)
+		ends, fires := min(begins+f.step, f.until), false
+		switch {
+		case due < p.first:
+			ends = min(p.first, f.until)
+		case due >= p.pause.From && due < p.pause.To:
+			ends = min(p.pause.To, f.until)
+		default:
+			if fires = true; due < p.pause.From {
+				ends = min(ends, p.pause.From)
+			}
 		}
 		n := uint64(1)
 		at, left = due, left-1
@@ -159,7 +166,7 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, at rouse.Instant, 
 			more = min(more, left)
 			n, at, left = n+more, last, left-more
 		}
-		if due >= first {
+		if fires {
 			f.counts[rouse.Load{From: begins, Key: key}] += int64(n)
 		}
 	}

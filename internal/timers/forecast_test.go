@@ -36,7 +36,8 @@ func looked(t *testing.T, all []rouse.Timer, q rouse.Query, now, from, until, st
 		}
 		passed := tm.Passed
 		for at, ok := s.Next(first - 1); ok && at < until && (tm.Spec.MaxOccurrences == 0 || passed < tm.Spec.MaxOccurrences); at, ok = s.Next(at) {
-			if passed++; at >= from && (!paused || tm.Until != 0 && at >= tm.Until) {
+			over := tm.Until != 0 && at >= tm.Until
+			if passed++; at >= from && (!paused || over) && (!tm.Paused || over || at <= tm.PausedAt) {
 				counts[at/step*step]++
 			}
 		}
@@ -73,8 +74,9 @@ func TestForecastIsWhatALookAtEachFinds(t *testing.T) {
 				}
 				switch tm.Visible = tm.Due; k {
 				case 3:
-					tm.Paused, tm.Visible = true, rouse.Never
+					tm.Paused, tm.PausedAt, tm.Visible = true, now.Add(-3*time.Hour), rouse.Never
 				case 4:
+					tm.PausedAt = now.Add(-20 * time.Hour)
 					tm.Paused, tm.Until, tm.Visible = true, now.Add(26*time.Hour), now.Add(26*time.Hour)
 				case 5:
 					tm.Key.Fire, tm.Visible = rouse.FireID(tm.Key.Namespace, tm.Key.Name, 1, tm.Due, false), rouse.Never
@@ -95,6 +97,7 @@ func TestForecastIsWhatALookAtEachFinds(t *testing.T) {
 			{rouse.Query{Namespace: "b"}, time.Hour, 50 * time.Hour, time.Minute, 4, 5000, true},
 			{rouse.Query{}, 30 * time.Hour, 72*time.Hour + 1234*time.Millisecond, time.Hour, MaxForecast, 900, true},
 			{rouse.Query{}, -48 * time.Hour, -time.Hour, time.Hour, 7, 3000, true},
+			{rouse.Query{}, -30 * time.Hour, 40 * time.Hour, 45 * time.Minute, 7, 3000, true},
 		} {
 			bounds.forecast, bounds.steps = c.rows, c.steps
 			from, until := now.Add(c.from), now.Add(c.until)

@@ -140,10 +140,10 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	if err != nil {
 		return nil // a schedule that is no longer valid fires nothing
 	}
-	at, left, first := planned(t, now, from)
-	zone := describe(s).Location
+	p := planned(t, now, from)
+	at, zone := p.after, describe(s).Location
 	m.On(s)
-	for ; left > 0; left-- {
+	for left := p.left; left > 0; left-- {
 		due, ok := m.Next(at)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -153,7 +153,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 		}
 		at = due
 		sent := t.SentAt(due)
-		if sent < first || sent >= until {
+		if sent < p.first || sent >= until || due >= p.pause.From && due < p.pause.To {
 			continue
 		}
 		c := rouse.Coming{Due: due, At: sent}
@@ -167,29 +167,46 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	return nil
 }
 
-// planned returns after which time the occurrences of a recurring timer in a range are found, how many remain
-// at most, and from when on they fire: those before only use up what remains.
-func planned(t *rouse.Timer, now, from rouse.Instant) (after rouse.Instant, left uint64, first rouse.Instant) {
-	left = 1<<64 - 1
+// plan is how the occurrences of a recurring timer in a range are found: those after a time, of which at most
+// left remain. Those before first, and those from pause.From on and before pause.To, do not fire, and only
+// use up what remains.
+type plan struct {
+	after rouse.Instant
+	left  uint64
+	first rouse.Instant
+	pause rouse.Span
+}
+
+func planned(t *rouse.Timer, now, from rouse.Instant) plan {
+	p := plan{after: from - 1, left: 1<<64 - 1, first: from}
 	if t.Spec.MaxOccurrences != 0 {
-		left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
+		p.left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
 	}
-	if t.Key.Fire != "" { // no other follows
-		return from - 1, 0, from
+	switch {
+	case t.Key.Fire != "": // no other follows
+		p.left = 0
+		return p
+	case from < now: // a past range lists what it would have fired
+		if t.Paused {
+			if p.pause = (rouse.Span{From: now, To: rouse.Never}); t.PausedAt != 0 {
+				p.pause.From = t.PausedAt + 1
+			}
+			if t.Until != 0 {
+				p.pause.To = t.Until
+			}
+		}
+		return p
+	case t.Due == rouse.Never || t.Paused && t.Until == 0:
+		p.left = 0
+		return p
 	}
-	if from < now { // a past range lists what it would have fired
-		return from - 1, left, from
+	if t.Paused {
+		p.first = max(from, t.Until)
 	}
-	if t.Due == rouse.Never || t.Paused && t.Until == 0 {
-		return from - 1, 0, from
+	if p.after = p.first - 1; t.Spec.MaxOccurrences != 0 || t.Due > p.first { // the remaining occurrences begin at Due
+		p.after = t.Due - 1
 	}
-	if first = from; t.Paused {
-		first = max(from, t.Until)
-	}
-	if t.Spec.MaxOccurrences != 0 || t.Due > first { // the remaining occurrences begin at Due
-		return t.Due - 1, left, first
-	}
-	return first - 1, left, first
+	return p
 }
 
 // latestFirst is a heap whose first is the latest.
