@@ -123,7 +123,7 @@ func (c *Client) Serve(ctx context.Context, o SubscribeOptions, handle Answerer)
 
 // hopeless reports whether an error will be the same next time.
 func hopeless(err error) bool {
-	if err == nil || errors.Is(err, rouse.ErrOverloaded) {
+	if err == nil || errors.Is(err, rouse.ErrOverloaded) || errors.Is(translate(err), rousev1.ErrUnexpectedAnswer) {
 		return false
 	}
 	st, ok := status.FromError(err)

@@ -419,6 +419,17 @@ func TestRefusedSubscription(t *testing.T) {
 	}
 }
 
+func TestSubscriptionOutlivesThePageOfAProxy(t *testing.T) {
+	c, f := start(t, Options{})
+	subs := lines(f)
+	f.fail = []failing{{err: status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")}}
+	stop := run(t, c, SubscribeOptions{}, nil)
+	within(t, subs, "a subscription")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLowLevelSubscription(t *testing.T) {
 	c, f := start(t, Options{})
 	subs := lines(f)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/sink/webhook"
 )
@@ -187,7 +188,9 @@ func checkError(s *step, err error) error {
 		code = "no_answer"
 	case errors.Is(err, webhook.ErrSignature), errors.Is(err, webhook.ErrTimestamp):
 		code = "signature"
-	case status.Code(err) == codes.Unknown:
+	case errors.Is(err, rouse.ErrUnauthenticated), errors.Is(err, rouse.ErrForbidden), errors.Is(err, rousev1.ErrUnimplemented):
+		code = status.Code(err).String()
+	case status.Code(err) == codes.Unknown, errors.Is(err, rousev1.ErrUnexpectedAnswer):
 		code = "unexpected"
 	}
 	if code != s.Error.Code || s.Error.Fields != nil && !reflect.DeepEqual(s.Error.Fields, any(fields)) {

@@ -116,7 +116,7 @@ func (s *stage) front(server string) http.Handler {
 		case "refuse", "unavailable", "unavailable_until":
 			refuse(w, r, kind)
 			return
-		case "redirect", "page", "broken":
+		case "redirect", "page", "page_401", "page_403", "page_404", "broken":
 			answerFromBetween(w, kind)
 			return
 		case "cut_end":
@@ -166,6 +166,10 @@ func answerFromBetween(w http.ResponseWriter, kind string) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	case "page":
 		_, _ = io.WriteString(w, "<h1>We are back soon</h1>")
+	case "page_401", "page_403", "page_404":
+		status, _ := strconv.Atoi(strings.TrimPrefix(kind, "page_"))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<h1>It is not here</h1>")
 	case "broken":
 		w.WriteHeader(http.StatusInternalServerError)
 	}

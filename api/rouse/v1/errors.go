@@ -38,7 +38,7 @@ var kinds = []kind{
 	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
 }
 
-// Errors that only a server has, in addition to those of package rouse.
+// Errors that only calls of a server have, in addition to those of package rouse.
 var (
 	// ErrFailedPrecondition: this server cannot do it as it runs now. It is a rouse.ErrConflict.
 	ErrFailedPrecondition error = &itemError{"failed precondition", rouse.ErrConflict}
@@ -49,6 +49,9 @@ var (
 	ErrStarting error = &itemError{"the server is starting, or waits for its store; try again", rouse.ErrUnavailable}
 	// ErrUnimplemented: this server does not offer it.
 	ErrUnimplemented = errors.New("not offered")
+	// ErrUnexpectedAnswer: the answer is not the server's but, for example, the page of a proxy. Nothing is known of
+	// what was asked.
+	ErrUnexpectedAnswer = errors.New("unexpected answer")
 )
 
 type kind struct {
@@ -207,8 +210,15 @@ func kindError(reason string) error {
 	return nil
 }
 
+// notGRPC begins the message of a status that gRPC makes of an answer that is not one of gRPC, such as the page
+// of a proxy. The code is that of the page's HTTP status.
+const notGRPC = "unexpected HTTP status code received from server"
+
 // codeError uses the code alone: the status comes from gRPC itself, a proxy, or another implementation.
 func codeError(st *status.Status) error {
+	if st.Code() != codes.Unavailable && strings.HasPrefix(st.Message(), notGRPC) {
+		return ErrUnexpectedAnswer
+	}
 	switch st.Code() {
 	case codes.InvalidArgument, codes.OutOfRange:
 		return &rouse.Invalid{Problems: []rouse.Problem{{Field: "request", Wrong: st.Message()}}}

@@ -137,6 +137,11 @@ func TestStatusesOfOthers(t *testing.T) {
 	if err := StatusToError(status.New(codes.InvalidArgument, "x")); !errors.As(err, &inv) || inv.Problems[0].Wrong != "x" {
 		t.Errorf("came as %v", err)
 	}
+	for _, page := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented} { // as gRPC reads 401, 403 and 404
+		if err := StatusToError(status.New(page, notGRPC+": 404 (Not Found)")); !errors.Is(err, ErrUnexpectedAnswer) || kindOf(err) != nil || status.Code(err) != page {
+			t.Errorf("a page came as %v", err)
+		}
+	}
 	if err := StatusToError(status.New(codes.Unknown, "x")); err == nil || status.Code(err) != codes.Unknown || err.Error() != "Unknown: x" {
 		t.Errorf("came as %v", err)
 	}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ import httpx
 
 import rouse
 from rouse._settings import settings
+from rouse.subscriptions import _check_handler
 from rouse.testing import DevServer
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)  # by the clock of the service
@@ -199,6 +201,38 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
         self.assertIn("a fail", self.service.reports[0])
         with self.assertRaisesRegex(ValueError, "at least 1"):
             self.service.subscribe(lambda fire: asyncio.sleep(0), concurrency=0)
+
+
+class Handlers(unittest.IsolatedAsyncioTestCase):
+    async def test_a_handler_that_cannot_be_called_with_what_it_gets_is_refused(self) -> None:
+        class Work:
+            def one(self, fire: Any) -> None: ...
+            async def later(self, fire: Any, over: Any) -> None: ...
+            async def __call__(self, fire: Any, over: Any) -> None: ...
+
+        def both(fire: Any, over: Any) -> None: ...
+        def more(fire: Any, over: Any, more: int = 0) -> None: ...
+
+        work, any_number = Work(), unittest.mock.Mock()
+        few, many = r"\(fire\): use a function of 2 arguments, \(fire, over\)", r"\(fire.*, over.*: use a function of 1 argument, \(fire\)"
+        unawaited = "is a coroutine function, and Client would not wait for it: .* or AsyncClient"
+        service = Service()
+        handler: Any
+        with rouse.Client("http://127.0.0.1:1", patience=0) as client:
+            for handler, why in (
+                (lambda fire: None, few), (work.one, r"use a function of 2 arguments"), (work, unawaited), (work.later, unawaited), (functools.partial(work.later), unawaited), (17, "17 cannot be called"),
+            ):  # fmt: skip
+                with self.assertRaisesRegex(TypeError, why):
+                    client.subscribe("x", handler)
+            for handler, why in ((lambda fire, over: None, many), (both, many), (work.later, many), (None, "None cannot be called")):
+                with self.assertRaisesRegex(TypeError, why):
+                    service.subscribe(handler)
+        for handler in (both, more, any_number, functools.partial(more, more=1), print, max):
+            _check_handler(handler, "fire", "over")
+        for handler in (work.one, any_number, functools.partial(both, over=None), print):
+            _check_handler(handler, "fire")
+        await service.client.close()
+        self.assertEqual([t.name for t in threading.enumerate() if t.name == "rouse-x"], [])
 
 
 class Real(unittest.TestCase):

@@ -77,9 +77,17 @@ class Values(unittest.TestCase):
             self.assertEqual(_wire.seconds_until(retry_after, date), want, (retry_after, date))
 
     def test_answers_that_are_no_problems(self) -> None:
-        error = _wire.problem_of(502, "text/html", b"<h1>bad gateway</h1>", None)
-        self.assertIsInstance(error, rouse.UnavailableError)
-        self.assertIsInstance(_wire.problem_of(500, "application/problem+json", b"[]", "x"), rouse.ApiError)
+        def error_of(status: int, kind: str, body: str) -> rouse.ApiError:
+            request = httpx.Request("GET", "http://proxy:1/v1/timers?page_token=x")
+            return _wire.problem_of(httpx.Response(status, headers={"Content-Type": kind}, content=body, request=request))
+
+        self.assertIsInstance(error_of(502, "text/html", "<h1>bad gateway</h1>"), rouse.UnavailableError)
+        self.assertIsInstance(error_of(404, "application/problem+json", '{"status":404,"code":"not_found"}'), rouse.NotFoundError)
+        for status in (401, 403, 404, 500):
+            for kind, body in (("text/html", "<h1>no</h1>"), ("", ""), ("application/problem+json", "[]"), ("application/problem+json", '{"title":"another\'s"}'), ("application/json", '{"code":"not_found"}')):
+                error = error_of(status, kind, body)
+                self.assertEqual((type(error), error.code, error.status), (rouse.ApiError, "unexpected", status), (kind, body))
+                self.assertTrue(str(error).startswith(f"unexpected answer of http://proxy:1/v1/timers: HTTP status {status}"), error)
 
     def test_answers_that_are_not_as_documented(self) -> None:
         for status, kind, body in ((200, "text/html", "<h1>login</h1>"), (200, "", ""), (302, "application/json", "{}"), (304, "", "")):
@@ -89,7 +97,7 @@ class Values(unittest.TestCase):
         self.assertTrue(_wire.documented(httpx.Response(204)))
         for body in ("[]", '{"up":true', '{"calendars":null}', ""):
             with self.assertRaises(rouse.ApiError) as raised:
-                _wire.answers(rouse.Calendar, httpx.Response(200, content=body), "calendars")
+                _wire.answers(rouse.Calendar, httpx.Response(200, content=body, request=httpx.Request("GET", "http://proxy:1")), "calendars")
             self.assertEqual((raised.exception.code, raised.exception.status), ("unexpected", 200), body)
 
     def test_reports_of_a_bulk_change(self) -> None:

@@ -1,6 +1,6 @@
 /** The client: one method for each operation, with the names of the other clients. */
 
-import { ConflictError, ConnectionFailedError, RouseError, errorAs, errorOf, errorOfAnswer } from "./errors.js";
+import { ConflictError, ConnectionFailedError, RouseError, errorAs, errorOf, unexpected } from "./errors.js";
 import { Subscription, type Handler, type SubscribeOptions } from "./subscribe.js";
 import { Listing } from "./listing.js";
 import { specMembers } from "./models.js";
@@ -916,12 +916,12 @@ function objectOf<T = unknown>(reply: Reply): T {
     const data = JSON.parse(reply.text) as unknown;
     if (typeof data === "object" && data !== null && !Array.isArray(data)) return data as T;
   } catch {} // it is not of the server, or cut off
-  throw errorOfAnswer(reply.status, new Headers(), reply.text);
+  throw unexpected(reply);
 }
 
 function listOf<T>(reply: Reply, member: string): T[] {
   const list = objectOf<Record<string, unknown>>(reply)[member];
-  if (!Array.isArray(list)) throw errorOfAnswer(reply.status, new Headers(), reply.text);
+  if (!Array.isArray(list)) throw unexpected(reply);
   return list as T[];
 }
 

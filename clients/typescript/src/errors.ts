@@ -1,6 +1,7 @@
 /** The errors of the client. Each code of a problem that callers may want to tell from others has a class; docs/api.md lists all codes. */
 
 import type { BulkProgress, Duration, Fault, Problem } from "./models.js";
+import type { Reply } from "./request.js";
 
 /** The base of all errors of this package. */
 export class RouseError extends Error {
@@ -135,27 +136,29 @@ export function errorAs(error: ApiError, code: string, detail: string): ApiError
   return errorOf({ type: "about:blank", title: error.title, status: error.status, code, detail }, { cause: error });
 }
 
-// The codes of answers without a problem.
-const codes: Record<number, string> = {
-  401: "unauthenticated", 403: "forbidden", 404: "not_found", 429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable",
-};
+// These mean the same from the server and from a load balancer in front of it. Other statuses do not: the 404 of a page is of no timer.
+const statuses: Record<number, string> = { 429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable" };
 
 /** Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer. */
-export function errorOfAnswer(status: number, headers: Headers, body: string): ApiError {
+export function errorOfAnswer(reply: Reply): ApiError {
+  const { headers } = reply;
   const text = headers.get("Retry-After") ?? "";
   // Seconds, or a date, as load balancers send it; it is of the clock of the one that sent the answer.
   const wait = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - (headers.has("Date") ? Date.parse(headers.get("Date")!) : Date.now());
   const retryAfter = Number.isNaN(wait) ? undefined : Math.max(0, wait);
-  let problem: Problem = {
-    type: "about:blank", title: `HTTP status ${status}`, status, code: codes[status] ?? "unexpected", ...(body && { detail: body.slice(0, 200) }),
-  };
   if (headers.get("Content-Type")?.split(";")[0]?.trim() === "application/problem+json") {
     try {
-      const read = JSON.parse(body) as Partial<Problem> | null;
-      if (typeof read?.code === "string") problem = { ...problem, ...read };
+      const read = JSON.parse(reply.text) as Partial<Problem> | null;
+      if (typeof read?.code === "string") return errorOf({ type: "about:blank", title: read.code, status: reply.status, code: read.code, ...read }, { retryAfter });
     } catch {} // cut off
   }
-  return errorOf(problem, { retryAfter });
+  return unexpected(reply, retryAfter);
+}
+
+/** Returns the error of an answer that is not as the server's are, with where it is from. */
+export function unexpected({ url, status, text }: Reply, retryAfter?: number): ApiError {
+  const detail = `unexpected answer of ${url.split("?")[0]}: HTTP status ${status}${text && `: ${text.slice(0, 200)}`}`;
+  return errorOf({ type: "about:blank", title: `HTTP status ${status}`, status, code: statuses[status] ?? "unexpected", detail }, { retryAfter });
 }
 
 /** Returns a problem for people: what is wrong, and the cure. */

@@ -29,6 +29,8 @@ export interface Call {
 
 /** An answer that has been read to its end. */
 export interface Reply {
+  /** Where it is from. */
+  readonly url: string;
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array;
@@ -61,7 +63,7 @@ export class Transport {
       const { reply, error, refused, passes } = await this.#try(call);
       if (reply !== undefined) return reply;
       const gone = ((call.deletes || call.reports) && error instanceof NotFoundError) || (call.reports && error instanceof ConflictError);
-      if (unsure && gone) return { status: 0, headers: new Headers(), body: new Uint8Array(), text: "" };
+      if (unsure && gone) return { url: "", status: 0, headers: new Headers(), body: new Uint8Array(), text: "" };
       unsure ||= !refused;
       if (!refused || error instanceof ConnectionFailedError) this.#node++; // another node may be better
       const asked = error instanceof ApiError ? (error.retryAfter ?? 0) : 0;
@@ -89,7 +91,7 @@ export class Transport {
       return { error: new ConnectionFailedError(text, !refused, failure), refused, passes: !untrusted };
     }
     if (documented(reply)) return { reply };
-    const error = errorOfAnswer(reply.status, reply.headers, reply.text);
+    const error = errorOfAnswer(reply);
     const refused = reply.status === 429; // before anything was done
     const away = (reply.status === 502 || reply.status === 503 || reply.status === 504) && error.code === "unavailable";
     return { error, refused, passes: refused || away || error.code === "closed" };
@@ -118,7 +120,7 @@ export class Transport {
         timer = setTimeout(expire, timeout);
       }
       const body = joined(parts);
-      return { status: response.status, headers: response.headers, body, text: new TextDecoder().decode(body) };
+      return { url: base + call.path, status: response.status, headers: response.headers, body, text: new TextDecoder().decode(body) };
     } catch (failure) {
       throw controller.signal.aborted ? controller.signal.reason : failure;
     } finally {

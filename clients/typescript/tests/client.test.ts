@@ -238,9 +238,16 @@ test("errors name field, value and cure", async () => {
   assert.deepEqual([error.code, error.status, error.errors], ["invalid", 422, errors]);
   assert.equal(error.message, 'retry.attempts "5000" is too large: use at most 1000 (invalid)');
   const gateway = await scripted([new Response("<h1>bad gateway</h1>", { status: 502 })], { patience: 0 }).client.get("a").catch((error: unknown) => error);
-  assert.ok(gateway instanceof UnavailableError && gateway.detail === "<h1>bad gateway</h1>");
+  assert.ok(gateway instanceof UnavailableError && gateway.detail?.endsWith("HTTP status 502: <h1>bad gateway</h1>"));
   const cutOff = await scripted([new Response("[", { status: 500, headers: { "Content-Type": "application/problem+json" } })]).client.get("a").catch((error: unknown) => error);
   assert.ok(cutOff instanceof ApiError && cutOff.code === "unexpected");
+  for (const status of [401, 403, 404]) {
+    for (const [kind, body] of [["text/html", "<h1>no</h1>"], ["application/problem+json", '{"title":"another\'s"}'], ["application/json", '{"code":"not_found"}']] as const) {
+      const page = await scripted([new Response(body, { status, headers: { "Content-Type": kind } })]).client.get("a").catch((error: unknown) => error);
+      assert.ok(page instanceof ApiError && page.code === "unexpected" && page.status === status, `${status} ${kind}`);
+      assert.match(page.message, new RegExp(`^unexpected answer of http://.*/v1/namespaces/default/timers/a: HTTP status ${status}: `));
+    }
+  }
 });
 
 test("a bulk change that is interrupted tells how far it came", async () => {

@@ -42,8 +42,9 @@ export function withQuery(url: string, query: Query): string {
   return text ? url + "?" + text : url;
 }
 
-async function send(method: string, url: string, body: unknown, stop: AbortSignal | undefined, accept: string): Promise<Response> {
+async function send(method: string, url: string, body: unknown, stop: AbortSignal | undefined, accept: string, key = ""): Promise<Response> {
   const headers: Record<string, string> = { accept };
+  if (key) headers["idempotency-key"] = key;
   if (body !== undefined) headers["content-type"] = "application/json";
   const began = Date.now();
   let answer: Response;
@@ -70,13 +71,25 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
 }
 
 /** call makes a request of the API and returns its answer. */
-export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal): Promise<T> {
-  const answer = await send(method, url, body, stop, "application/json");
+export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal, key?: string): Promise<T> {
+  const answer = await send(method, url, body, stop, "application/json", key);
   const text = await answer.text();
   return text ? decode<T>(text) : (undefined as T);
 }
 
 export const get = <T>(url: string, stop?: AbortSignal): Promise<T> => call<T>("GET", url, undefined, stop);
+
+/** Once makes the requests of a form. The server does the same request once, though its button is pressed twice, or again after an answer was lost. */
+export class Once {
+  #text = "";
+  #key = "";
+  call<T>(method: string, url: string, body?: unknown): Promise<T> {
+    const text = encode([method, url, body]);
+    if (text !== this.#text) this.#key = [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+    this.#text = text;
+    return call<T>(method, url, body, undefined, this.#key);
+  }
+}
 
 /** follow makes a request whose answer is a stream of reports, one line each. It throws if that ends before the report that is the last. */
 export async function follow(url: string, body: unknown, each: (p: Progress) => void, stop?: AbortSignal): Promise<void> {

@@ -214,7 +214,7 @@ def read(response: Any, form: Callable[[Any], T]) -> T:
     try:
         return form(json.loads(response.content))
     except (ValueError, AttributeError, TypeError, KeyError) as failure:
-        raise problem_of(response.status_code, "", response.content, None) from failure
+        raise unexpected(response) from failure
 
 
 def answer(cls: type[T], response: Any) -> T:
@@ -247,18 +247,32 @@ def progress_of(text: str) -> models.BulkProgress:
     return last
 
 
-def problem_of(status: int, content_type: str, body: bytes, retry_after: Optional[str], date: Optional[str] = None) -> ApiError:
-    """Returns the error of an answer. One that is no problem comes from something in between, such as a load balancer."""
-    seconds = seconds_until(retry_after, date)
+# These mean the same from the server and from a load balancer in front of it. Other statuses do not: the 404 of a page is of no timer.
+_STATUSES = {429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable"}
+
+
+def problem_of(response: Any) -> ApiError:
+    """Returns the error of a response. One that is no problem comes from something in between, such as a load balancer."""
+    headers = response.headers
+    retry_after = seconds_until(headers.get("retry-after"), headers.get("date"))
     try:
-        if content_type.partition(";")[0].strip() != "application/problem+json":
+        if headers.get("content-type", "").partition(";")[0].strip() != "application/problem+json":
             raise ValueError
-        problem = decode(models.Problem, json.loads(body))
+        problem = decode(models.Problem, json.loads(response.content))
+        if not isinstance(problem.code, str):
+            raise TypeError
     except (ValueError, AttributeError, TypeError, KeyError):
-        code = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 429: "overloaded", 502: "unavailable", 503: "unavailable", 504: "unavailable"}
-        text = body[:200].decode(errors="replace")
-        problem = models.Problem(type="about:blank", title=f"HTTP status {status}", status=status, code=code.get(status, "unexpected"), detail=text or None)
-    return error_of(problem, retry_after=seconds)
+        return unexpected(response, retry_after)
+    return error_of(problem, retry_after=retry_after)
+
+
+def unexpected(response: Any, retry_after: Optional[float] = None) -> ApiError:
+    """Returns the error of a response that is not as the server's are, with where it is from."""
+    status, url = response.status_code, response.url.copy_with(query=None)
+    text = response.content[:200].decode(errors="replace")
+    detail = f"unexpected answer of {url}: HTTP status {status}{f': {text}' if text else ''}"
+    code = _STATUSES.get(status, "unexpected")
+    return error_of(models.Problem(type="about:blank", title=f"HTTP status {status}", status=status, code=code, detail=detail), retry_after=retry_after)
 
 
 def error_as(error: ApiError, code: str, detail: str) -> ApiError:

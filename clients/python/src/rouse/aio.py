@@ -798,8 +798,7 @@ class AsyncClient:
                 response = await self._http.request(method, base + path, content=content, headers=all_headers, timeout=timeout)
                 if _wire.documented(response):
                     return response
-                h = response.headers
-                error = _wire.problem_of(response.status_code, h.get("content-type", ""), response.content, h.get("retry-after"), h.get("date"))
+                error = _wire.problem_of(response)
                 if unsure and (deletes or reports) and (isinstance(error, NotFoundError) or reports and isinstance(error, ConflictError)):
                     return None
                 refused = error.status == 429  # before anything was done

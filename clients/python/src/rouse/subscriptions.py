@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import inspect
 import logging
 import threading
 from dataclasses import dataclass, replace
@@ -50,12 +51,31 @@ class Options:
             raise ValueError(f"concurrency {self.concurrency}: use at least 1")
 
 
+def _check_handler(handler: Callable[..., object], *takes: str) -> None:
+    """Refuses a handler that cannot be called with what it gets: each fire would fail, or be complete though nothing was done."""
+    wanted = f"use a function of {len(takes)} argument{'s' if len(takes) > 1 else ''}, ({', '.join(takes)})"
+    if not callable(handler):
+        raise TypeError(f"handler {handler!r} cannot be called: {wanted}")
+    called = handler if inspect.isroutine(handler) else getattr(handler, "func", type(handler).__call__)
+    if len(takes) > 1 and inspect.iscoroutinefunction(called):
+        raise TypeError(f"handler {handler!r} is a coroutine function, and Client would not wait for it: {wanted}, or AsyncClient")
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:  # of a builtin, which has none to read
+        return
+    try:
+        signature.bind(*takes)
+    except TypeError as error:
+        raise TypeError(f"handler {handler!r} has the arguments {signature}: {wanted}") from error
+
+
 class AsyncSubscription:
     """Calls a handler with the fires of a channel. It polls every node that the client's `server` names, extends the deadline of a fire
     for as long as its handler runs, and reports what became of it. Use it in an `async with` statement, or call `stop`.
     """
 
     def __init__(self, client: AsyncClient, channel: str, handler: AsyncHandler, options: Options) -> None:
+        _check_handler(handler, "fire")
         s = client._settings
         nodes = [client._like(replace(s, bases=(base,)), client._timeout, client._patience, client._http) for base in s.bases]
         self._client, self._channel, self._handler, self._options = client, channel, handler, options
@@ -235,6 +255,7 @@ class Subscription:
     """
 
     def __init__(self, client: Client, channel: str, handler: Handler, options: Options) -> None:
+        _check_handler(handler, "fire", "over")
         self._ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop = asyncio.new_event_loop()
         self._subscription: Optional[AsyncSubscription] = None

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { call, path } from "../api.ts";
+import { call, Once, path } from "../api.ts";
 import { create, curl, type Spec } from "../cli.ts";
 import { useData } from "../data.ts";
 import { encode, Json, typed } from "../json.ts";
@@ -35,6 +35,8 @@ const policies: [keyof Inputs, string, [string, string][]][] = [
 export function Create({ ns, when }: { ns: string; when: When }) {
   const [v, put] = useState(empty);
   const [error, fail] = useState<Error>();
+  const [busy, wait] = useState(false);
+  const [once] = useState(() => new Once());
   const url = path`/v1/namespaces/${ns}/timers`, spec = specOf(v, when);
   const seen = useData("check" + url + encode(spec), async (stop) => {
     if (typeof spec === "string" || !spec.target) return undefined;
@@ -46,12 +48,15 @@ export function Create({ ns, when }: { ns: string; when: When }) {
     e.preventDefault();
     fail(undefined);
     if (typeof spec === "string") return fail(new Error(spec));
+    wait(true);
     try {
-      const t = await call<Timer>("POST", url, spec);
+      // What has a name is made once anyway. With a key it would be kept for a day after its end, which the command does not ask for.
+      const t = await (spec.name ? call<Timer>("POST", url, spec) : once.call<Timer>("POST", url, spec));
       tell(t.name + " was created");
       go(timerLink(t.namespace, t.name));
     } catch (err) {
       fail(err as Error);
+      wait(false);
     }
   };
   const set = (name: keyof Inputs) => (e: { currentTarget: { value: string } }) => { fail(undefined); put({ ...v, [name]: e.currentTarget.value }); };
@@ -75,7 +80,7 @@ export function Create({ ns, when }: { ns: string; when: When }) {
         </div>
       </details>
       <div role="status">{problem ? <Problem error={problem} /> : seen.data && <p class="dim">It would be due first at <Time at={seen.data.due} mode="both" day />.</p>}</div>
-      <div class="buttons"><button type="submit" class="primary">Create</button></div>
+      <div class="buttons"><button type="submit" class="primary" disabled={busy}>Create</button></div>
       {typeof spec !== "string" && <details><summary>As a command</summary><Command text={create(spec, ns)} /><Command text={curl("POST", url, spec)} label="Copy the request" /></details>}
     </form>
   );

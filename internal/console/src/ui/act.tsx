@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { actions, when, type Action, type Subject, type Values } from "../actions.ts";
-import { call, Failed } from "../api.ts";
+import { call, Failed, Once } from "../api.ts";
 import { curl } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
 import { can } from "../session.ts";
@@ -24,11 +24,11 @@ export const fits = (a: Action, state: string | undefined): boolean => !a.states
 /** tries is how often an action on a revision is tried: a timer may fire while it is done. */
 const tries = 5;
 
-async function perform(a: Action, s: Subject, v: Values): Promise<void> {
+async function perform(a: Action, s: Subject, v: Values, once: Once): Promise<void> {
   for (let left = tries; ; left--) {
     const now = await a.again?.(s) ?? s;
     try {
-      await call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now));
+      await once.call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now));
       break;
     } catch (err) {
       if (!a.again || left <= 1 || !(err instanceof Failed) || err.problem.code !== "conflict") throw err;
@@ -57,12 +57,13 @@ export function Act({ action, subject: given, close, done }: { action: Action; s
   const [v, put] = useState<Values>(Object.fromEntries((action.fields ?? []).map((f) => [f.name, f.value ?? (action.id === "reschedule" ? now?.[f.name] ?? "" : "")])));
   const [error, fail] = useState<Error>();
   const [busy, wait] = useState(false);
+  const [once] = useState(() => new Once());
   const submit = async (e: Event) => {
     e.preventDefault();
     wait(true);
     fail(undefined);
     try {
-      await perform(action, subject, v);
+      await perform(action, subject, v, once);
       close();
       done?.();
     } catch (err) {

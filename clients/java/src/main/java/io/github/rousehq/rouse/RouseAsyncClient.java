@@ -1178,7 +1178,7 @@ public final class RouseAsyncClient implements AutoCloseable {
             try {
                 return read.apply(reply);
             } catch (IllegalArgumentException | ClassCastException | NullPointerException e) { // of something in between, or of another server
-                ApiException unexpected = Wire.problem(reply.status(), "", reply.text(), null);
+                ApiException unexpected = Wire.unexpected(reply, null);
                 unexpected.addSuppressed(e);
                 throw unexpected;
             }

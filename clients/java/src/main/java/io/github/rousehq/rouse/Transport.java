@@ -39,8 +39,8 @@ final class Transport {
     private static final Duration LONGEST = Duration.ofSeconds(5);
 
     /** The answer to a request. */
-    record Reply(int status, HttpHeaders headers, byte[] body) {
-        static final Reply GONE = new Reply(0, HttpHeaders.of(Map.of(), (a, b) -> true), new byte[0]);
+    record Reply(String url, int status, HttpHeaders headers, byte[] body) {
+        static final Reply GONE = new Reply("", 0, HttpHeaders.of(Map.of(), (a, b) -> true), new byte[0]);
 
         String text() {
             return new String(body, StandardCharsets.UTF_8);
@@ -190,7 +190,7 @@ final class Transport {
 
     private static Failure refusal(Reply reply) {
         Duration retryAfter = Wire.retryAfter(reply.headers.firstValue("Retry-After"), reply.headers.firstValue("Date"), Instant.now());
-        ApiException error = Wire.problem(reply.status, reply.header("Content-Type"), reply.text(), retryAfter);
+        ApiException error = Wire.problem(reply, retryAfter);
         boolean refused = reply.status == 429; // before anything was done
         boolean away = (reply.status == 502 || reply.status == 503 || reply.status == 504) && error.code().equals("unavailable");
         return new Failure(error, refused, refused || away || error.code().equals("closed"));
@@ -241,7 +241,7 @@ final class Transport {
             } else if (failure != null) {
                 out.completeExceptionally(Calls.cause(failure));
             } else {
-                out.complete(new Reply(answer.statusCode(), answer.headers(), answer.body()));
+                out.complete(new Reply(base + call.path, answer.statusCode(), answer.headers(), answer.body()));
             }
         });
         return out;

@@ -317,24 +317,30 @@ final class Wire {
         }
     }
 
-    // The codes of answers without a problem.
-    private static final Map<Integer, String> CODES =
-        Map.of(401, "unauthenticated", 403, "forbidden", 404, "not_found", 429, "overloaded", 502, "unavailable", 503, "unavailable", 504, "unavailable");
+    // These mean the same from the server and from a load balancer in front of it. Other statuses do not: the 404 of a page is of no timer.
+    private static final Map<Integer, String> STATUSES = Map.of(429, "overloaded", 502, "unavailable", 503, "unavailable", 504, "unavailable");
 
     /** Returns the exception of an answer. One that is no problem comes from something in between, such as a load balancer. */
-    static ApiException problem(int status, String contentType, String body, @Nullable Duration retryAfter) {
-        Problem problem = null;
-        if (contentType.split(";")[0].trim().equals("application/problem+json")) {
+    static ApiException problem(Transport.Reply reply, @Nullable Duration retryAfter) {
+        if (reply.header("Content-Type").split(";")[0].trim().equals("application/problem+json")) {
             try {
-                problem = decode(Problem.class, object(body));
+                Problem problem = decode(Problem.class, object(reply.text()));
+                if (problem.code() != null) {
+                    return ApiException.of(problem, new ApiException.Details(retryAfter, null, null));
+                }
             } catch (IllegalArgumentException | ClassCastException e) {
                 // cut off
             }
         }
-        if (problem == null || problem.code() == null) {
-            String detail = body.substring(0, Math.min(body.length(), 200));
-            problem = new Problem("about:blank", "HTTP status " + status, status, CODES.getOrDefault(status, "unexpected"), detail.isEmpty() ? null : detail, List.of());
-        }
+        return unexpected(reply, retryAfter);
+    }
+
+    /** Returns the exception of an answer that is not as the server's are, with where it is from. */
+    static ApiException unexpected(Transport.Reply reply, @Nullable Duration retryAfter) {
+        int status = reply.status();
+        String text = reply.text().substring(0, Math.min(reply.text().length(), 200));
+        String detail = "unexpected answer of " + reply.url().split("\\?", 2)[0] + ": HTTP status " + status + (text.isEmpty() ? "" : ": " + text);
+        Problem problem = new Problem("about:blank", "HTTP status " + status, status, STATUSES.getOrDefault(status, "unexpected"), detail, List.of());
         return ApiException.of(problem, new ApiException.Details(retryAfter, null, null));
     }
 }

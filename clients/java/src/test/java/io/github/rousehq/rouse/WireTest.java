@@ -10,6 +10,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.net.http.HttpHeaders;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
@@ -144,18 +146,28 @@ class WireTest {
 
     @Test
     void problemsAreExceptions() {
-        ApiException invalid = Wire.problem(422, "application/problem+json; charset=utf-8", "{\"type\":\"t\",\"title\":\"Invalid\",\"status\":422,\"code\":\"invalid\",\"errors\":"
-            + "[{\"field\":\"retry.attempts\",\"value\":\"5000\",\"detail\":\"is too large\",\"cure\":\"use at most 1000\"}]}", null);
+        ApiException invalid = Wire.problem(reply(422, "application/problem+json; charset=utf-8", "{\"type\":\"t\",\"title\":\"Invalid\",\"status\":422,\"code\":\"invalid\",\"errors\":"
+            + "[{\"field\":\"retry.attempts\",\"value\":\"5000\",\"detail\":\"is too large\",\"cure\":\"use at most 1000\"}]}"), null);
         assertInstanceOf(InvalidException.class, invalid);
         assertEquals("retry.attempts \"5000\" is too large: use at most 1000 (invalid)", invalid.getMessage());
         assertEquals("use at most 1000", invalid.errors().get(0).cure());
-        ApiException gateway = Wire.problem(502, "text/html", "<h1>bad gateway</h1>", Duration.ofSeconds(3));
+        ApiException gateway = Wire.problem(reply(502, "text/html", "<h1>bad gateway</h1>"), Duration.ofSeconds(3));
         assertInstanceOf(UnavailableException.class, gateway);
-        assertEquals("<h1>bad gateway</h1>", gateway.detail());
+        assertEquals("unexpected answer of http://proxy:1/v1/timers: HTTP status 502: <h1>bad gateway</h1>", gateway.detail());
         assertEquals(Duration.ofSeconds(3), gateway.retryAfter());
         for (String cutOff : List.of("[", "[]", "{}", "{\"code\":1}", "null")) {
-            assertEquals("unexpected", Wire.problem(500, "application/problem+json", cutOff, null).code(), cutOff);
+            assertEquals("unexpected", Wire.problem(reply(500, "application/problem+json", cutOff), null).code(), cutOff);
         }
+        for (int status : List.of(401, 403, 404)) {
+            ApiException page = Wire.problem(reply(status, "text/html", "<h1>no</h1>"), null);
+            assertEquals("unexpected", page.code());
+            assertEquals(ApiException.class, page.getClass());
+        }
+    }
+
+    private static Transport.Reply reply(int status, String contentType, String body) {
+        HttpHeaders headers = HttpHeaders.of(Map.of("Content-Type", List.of(contentType)), (a, b) -> true);
+        return new Transport.Reply("http://proxy:1/v1/timers?page_token=x", status, headers, body.getBytes(StandardCharsets.UTF_8));
     }
 
     private static Settings settings(ClientBuilder builder, String... environment) {
