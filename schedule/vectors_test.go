@@ -37,6 +37,17 @@ func TestAnswersOfLibraries(t *testing.T) {
 			}
 			return ""
 		}},
+		"lib-recur": {"rrule:", func(a *oracletest.Answer) string {
+			switch {
+			case strings.Contains(a.Expr, "FREQ=YEARLY") && strings.Contains(a.Expr, "BYMONTHDAY") && !strings.Contains(a.Expr, "BYMONTH="):
+				return "days of the month in a year"
+			case strings.Contains(a.Expr, "BYWEEKNO") && (strings.Contains(a.Expr, "BYMONTH=") || strings.Contains(a.Expr, "INTERVAL")):
+				return "weeks of two years"
+			case a.ChangesClocks():
+				return "local times that come twice"
+			}
+			return ""
+		}},
 		"quartz": {"quartz:", func(a *oracletest.Answer) string {
 			switch {
 			case nameStep.MatchString(a.Expr):
