@@ -32,6 +32,16 @@ func TestAnswersOfLibraries(t *testing.T) {
 			}
 			return ""
 		}},
+		"croner": {"cron6:", func(a *oracletest.Answer) string {
+			f := strings.Fields(a.Expr)
+			switch {
+			case f[3] != "*" && f[5] != "*" && (f[3][0] == '*' || f[5][0] == '*'):
+				return "days that begin with a star"
+			case a.ChangesClocks():
+				return "changes of the clocks"
+			}
+			return ""
+		}},
 		"dateutil": {"rrule:", func(a *oracletest.Answer) string {
 			_, days, _ := strings.Cut(a.Expr, "BYDAY=")
 			days, _, _ = strings.Cut(days, ";")
