@@ -58,7 +58,7 @@ var (
 	}
 	aws = &dialect{
 		prefix: "aws:", first: 1, fields: "aws has 6: minute, hour, day of month, month, day of week, year",
-		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, unless: true, lastDay: true,
+		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
 	}
 	spring = &dialect{
 		prefix: "spring:", fields: "spring has 6: second, minute, hour, day of month, month, day of week",

@@ -26,6 +26,22 @@ func TestAnswersOfLibraries(t *testing.T) {
 		prefix  string
 		differs func(*oracletest.Answer) string
 	}{
+		"cron": {"", func(a *oracletest.Answer) string {
+			if a.ChangesClocks() {
+				return "jobs of a skipped hour"
+			}
+			return ""
+		}},
+		"croner": {"cron6:", func(a *oracletest.Answer) string {
+			f := strings.Fields(a.Expr)
+			switch {
+			case f[3] != "*" && f[5] != "*" && (f[3][0] == '*' || f[5][0] == '*'):
+				return "days that begin with a star"
+			case a.ChangesClocks():
+				return "changes of the clocks"
+			}
+			return ""
+		}},
 		"dateutil": {"rrule:", func(a *oracletest.Answer) string {
 			_, days, _ := strings.Cut(a.Expr, "BYDAY=")
 			days, _, _ = strings.Cut(days, ";")
@@ -34,6 +50,17 @@ func TestAnswersOfLibraries(t *testing.T) {
 				return "days of the week with and without a number"
 			case strings.Contains(a.Expr, "BYWEEKNO") && days == "":
 				return "weeks without a day"
+			}
+			return ""
+		}},
+		"lib-recur": {"rrule:", func(a *oracletest.Answer) string {
+			switch {
+			case strings.Contains(a.Expr, "FREQ=YEARLY") && strings.Contains(a.Expr, "BYMONTHDAY") && !strings.Contains(a.Expr, "BYMONTH="):
+				return "days of the month in a year"
+			case strings.Contains(a.Expr, "BYWEEKNO") && (strings.Contains(a.Expr, "BYMONTH=") || strings.Contains(a.Expr, "INTERVAL")):
+				return "weeks of two years"
+			case a.ChangesClocks():
+				return "local times that come twice"
 			}
 			return ""
 		}},

@@ -84,6 +84,9 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	if !strings.HasPrefix(r.ScheduleExpression, "rate(") {
 		s.Timezone = cmp.Or(r.ScheduleExpressionTimezone, o.Timezone)
 	}
+	if strings.HasPrefix(r.ScheduleExpression, "cron(") {
+		s.DST = "skip" // a time that the clocks skip is left out, one that they repeat is due once
+	}
 	s.Start, s.End = r.StartDate.at, r.EndDate.at
 	if r.Target.Input != "" {
 		s.Payload = []byte(r.Target.Input)

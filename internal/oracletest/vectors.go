@@ -19,6 +19,7 @@ type Answer struct {
 	Zone    *time.Location
 	Start   rouse.Instant
 	Times   []rouse.Instant // the first after Start
+	Until   rouse.Instant   // up to when there is no other, if the library was not asked for later ones
 	Refused string          // why it is refused instead
 }
 
@@ -75,9 +76,18 @@ func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
 	}
 	var times []string
 	after := a.Start
-	for i := range max(1, len(a.Times)) {
+	most := len(a.Times)
+	if most == 0 || a.Until > 0 {
+		most++
+	}
+	for i := range most {
 		next, ok := s.Next(after)
-		if wrong = wrong || ok != (i < len(a.Times)) || ok && next != a.Times[i]; !ok {
+		if i < len(a.Times) {
+			wrong = wrong || !ok || next != a.Times[i]
+		} else {
+			wrong = wrong || ok && (a.Until == 0 || next <= a.Until)
+		}
+		if !ok {
 			break
 		}
 		times = append(times, next.String())
@@ -87,7 +97,7 @@ func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
 }
 
 // readAnswer reads a line of a file: expression, zone, start and times, each of which but the first is the
-// number of seconds after the one before.
+// number of seconds after the one before; a last one behind > is up to when there is no other.
 func readAnswer(line string) (*Answer, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) != 4 {
@@ -105,19 +115,22 @@ func readAnswer(line string) (*Answer, error) {
 		a.Refused = "refused" + why
 		return a, nil
 	}
+	before := a.Start
 	for i, word := range strings.Fields(parts[3]) {
-		var at rouse.Instant
-		if i == 0 {
-			at, err = rouse.ParseInstant(word)
-		} else {
-			var seconds int
-			seconds, err = strconv.Atoi(word)
-			at = a.Times[i-1].Add(time.Duration(seconds) * time.Second)
+		word, last := strings.CutPrefix(word, ">")
+		at, err := rouse.ParseInstant(word)
+		if seconds, isDistance := strconv.Atoi(word); i > 0 {
+			at, err = before.Add(time.Duration(seconds)*time.Second), isDistance
 		}
 		if err != nil {
 			return nil, err
 		}
+		if last {
+			a.Until = at
+			break
+		}
 		a.Times = append(a.Times, at)
+		before = at
 	}
 	return a, nil
 }
@@ -125,9 +138,9 @@ func readAnswer(line string) (*Answer, error) {
 // ChangesClocks reports whether the clocks change between the day before the start and the day after the last
 // time: what local times mean then is each library's own.
 func (a *Answer) ChangesClocks() bool {
-	end := a.Start
+	end := max(a.Start, a.Until)
 	if n := len(a.Times); n > 0 {
-		end = a.Times[n-1]
+		end = max(end, a.Times[n-1])
 	}
 	for at := a.Start.Time().Add(-24 * time.Hour); ; {
 		_, change := at.In(a.Zone).ZoneBounds()

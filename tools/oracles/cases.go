@@ -26,6 +26,7 @@ type grammar struct {
 	blank  string
 	unless bool // one of the day fields is '?'
 	wraps  bool // ranges may run over the end of their field
+	strict bool // a single value has no step
 }
 
 // part is the range of a field, and the names of its values from the first on.
@@ -45,6 +46,7 @@ var (
 	sunday1  = part{low: 1, high: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 	years    = part{low: 2026, high: 2031}
 	weekday  = part{low: 0, high: 6, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
+	sunday07 = part{low: 0, high: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 )
 
 // questions makes n questions with random expressions, the same ones each time. Two thirds start before a
@@ -68,6 +70,18 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 }
 
 func (g grammar) questions(n int, seed uint64) []question { return questions(n, seed, g.expr) }
+
+// crontab makes questions whose expressions leave out few months: the daemon runs for some days.
+func crontab(n int, seed uint64) []question {
+	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, strict: true}
+	return questions(n, seed, func(random *rand.Rand) string {
+		fields := strings.Fields(g.expr(random))
+		if random.IntN(8) > 0 {
+			fields[3] = "*"
+		}
+		return strings.Join(fields, " ")
+	})
+}
 
 // expr returns a random expression.
 func (g grammar) expr(random *rand.Rand) string {
@@ -104,7 +118,7 @@ func (g grammar) field(p part, random *rand.Rand) string {
 func (p part) value(random *rand.Rand) int { return p.low + random.IntN(p.high-p.low+1) }
 
 func (p part) show(v int, random *rand.Rand) string {
-	if p.names != nil && random.IntN(2) == 0 {
+	if v-p.low < len(p.names) && random.IntN(2) == 0 {
 		return p.names[v-p.low]
 	}
 	return fmt.Sprint(v)
@@ -125,11 +139,14 @@ func (g grammar) item(p part, random *rand.Rand) string {
 		if !g.wraps || p.low == years.low || random.IntN(3) > 0 {
 			a, b = min(a, b), max(a, b)
 		}
-		if p.names != nil && random.IntN(2) == 0 {
+		if max(a, b)-p.low < len(p.names) && random.IntN(2) == 0 {
 			return step(p.names[a-p.low] + "-" + p.names[b-p.low])
 		}
 		return step(fmt.Sprintf("%d-%d", a, b))
 	case 3:
+		if g.strict {
+			break
+		}
 		return step(fmt.Sprint(p.value(random)))
 	}
 	return p.show(p.value(random), random)

@@ -29,7 +29,7 @@ var programs embed.FS
 
 // oracle is a library, and what it is asked. Its program in ask/NAME is started by a file "run" in a folder
 // of its own; it reads lines "expression|zone|start", and prints for each one the times, or why it refuses
-// the expression after "refused".
+// the expression after "refused". A last word such as ">2027-01-01T00:00:00Z" is up to when there is no other.
 type oracle struct {
 	name    string
 	version string
@@ -37,8 +37,11 @@ type oracle struct {
 }
 
 var oracles = []oracle{
+	{"cron", "Debian's cron 3.0pl1-162, ten days of the daemon; > is up to when there is no other", crontab},
 	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.questions},
+	{"croner", "croner 10.0.1, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, strict: true}.questions},
 	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
+	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", rules},
 	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
 	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
 }
@@ -115,12 +118,16 @@ func shorten(answer string) (string, error) {
 	words := strings.Fields(answer)
 	var before time.Time
 	for i, word := range words {
+		word, last := strings.CutPrefix(word, ">")
 		at, err := time.Parse(time.RFC3339, word)
 		if err != nil {
 			return "", err
 		}
 		if words[i] = at.UTC().Format(time.RFC3339); i > 0 {
 			words[i] = fmt.Sprintf("%+d", at.Unix()-before.Unix())
+		}
+		if last {
+			words[i] = ">" + words[i]
 		}
 		before = at
 	}
