@@ -56,6 +56,7 @@ type applied struct {
 	File    string           `json:"file,omitzero"`
 	Line    int              `json:"line,omitzero"`
 	Changes []declare.Change `json:"changes,omitempty"`
+	Notes   []string         `json:"notes,omitempty"`
 	Problem *api.Problem     `json:"problem,omitzero"`
 
 	err error
@@ -82,6 +83,11 @@ func (c *applyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	return c.apply(a, list, nil)
+}
+
+// apply makes what is declared. refused are timers that cannot be declared.
+func (c *applyCmd) apply(a *app, list []declared, refused []applied) error {
 	var calendars, timers []declared
 	for _, d := range list {
 		if d.Calendar {
@@ -96,6 +102,11 @@ func (c *applyCmd) Run(a *app) error {
 	return a.remote(func(s *client.Client) error {
 		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
+		for _, o := range refused {
+			if err := p.tell(o); err != nil {
+				return err
+			}
+		}
 		err := p.run(calendars, timers)
 		return cmp.Or(err, p.result())
 	})
@@ -152,7 +163,11 @@ func (p *applying) each(n int, do func(i int)) {
 }
 
 func (d *declared) outcome(o declare.Outcome) applied {
-	return applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, Changes: o.Changes, err: o.Err}
+	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, Changes: o.Changes, err: o.Err}
+	if o.What != declare.Unchanged && o.Err == nil {
+		out.Notes = d.notes
+	}
+	return out
 }
 
 // rest deletes the timers of the owner that are not in the files, or tells which there are.
@@ -223,6 +238,9 @@ func (p *applying) tell(o applied) error {
 			break
 		}
 		p.a.say("    %s: %s → %s", c.Field, cmp.Or(c.Old, "(none)"), cmp.Or(c.New, "(none)"))
+	}
+	for _, n := range o.Notes {
+		p.a.say("    %s", n)
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ type declared struct {
 	declare.Object
 	file string
 	line int
+
+	notes []string // what differs from where it was imported from
 }
 
 // declarations collects what files declare, and what is wrong with them.

@@ -13,12 +13,14 @@ import (
 // importCmd imports the output of export.
 type importCmd struct {
 	File   string `arg:"" help:"What export, or list or get with --json, wrote, or with --from another scheduler; - is stdin. From dapr-etcd: HOST:PORT of the etcd."`
-	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
-	DryRun bool   `help:"Validate the file, and change nothing; needs no server."`
+	Mode   string `help:"Without --from, what becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
+	DryRun bool   `help:"Validate the file, and change nothing; needs no server. With --from and --owner: print what would be changed, and end with 2 if anything would."`
 
 	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler, quartz, asynq or river; or dapr-etcd." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz,asynq,river,dapr-etcd" default:"" placeholder:"KIND"`
 	Target   string `help:"With --from: the target of entries that have none which rouse can reach; {name} in it is the name of the timer." placeholder:"URL"`
 	Timezone string `help:"With --from: the time zone of entries that name none, as an IANA name; default UTC." placeholder:"ZONE"`
+	Owner    string `help:"With --from: name of the set of timers, as apply has it; default: the KIND. Files that are imported apart need a name each." placeholder:"NAME"`
+	Prune    bool   `help:"With --from and --owner: delete the timers of the set that are not in the file."`
 }
 
 func (importCmd) Help() string {
@@ -26,9 +28,10 @@ func (importCmd) Help() string {
 replaced. Timers begin a new generation; dead letters keep their fire ids. Each line has an outcome of its own. A file that was cut is
 refused before anything is changed, and from stdin when its end is missing.
 
-With --from, the file is that of another scheduler, and the timers are written into --namespace. What each of them does otherwise than
-there is printed; docs/moving-in.md explains it, and how tasks of asynq and jobs of River are exported. Look at it with --dry-run first.
-Jobs in the etcd of Dapr's scheduler are read from there, as dapr-import --etcd does, into namespaces of their own.
+With --from, the file is that of another scheduler, and its timers are applied to --namespace, as rouse apply does: the same file again
+changes nothing, and a changed one what differs. An entry that cannot be a timer is reported, and the others are applied. What each of them
+does otherwise than there is printed; docs/moving-in.md explains it, and how tasks of asynq and jobs of River are exported. Look at it with
+--dry-run first. Jobs in the etcd of Dapr's scheduler are read from there, as dapr-import --etcd does, into namespaces of their own.
 
 Examples:
 
@@ -36,6 +39,7 @@ Examples:
     rouse import timers.jsonl --mode create-or-replace
     rouse export -A --server old:7411 | rouse import - --server new:7411
     rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --timezone Europe/Stockholm --dry-run
+    rouse import jobs.yaml --from k8s-cronjob --target http://127.0.0.1:8000/run --owner cluster-1 --prune
     rouse import river.jsonl --from river --target http://127.0.0.1:8000/insert --dry-run
     rouse import 127.0.0.1:2379 --from dapr-etcd --dry-run`
 }
@@ -51,8 +55,8 @@ func (c *importCmd) Run(a *app) error {
 	default:
 		return c.foreign(a)
 	}
-	if c.Target+c.Timezone != "" {
-		return &usage{text: "--target and --timezone go with --from: what rouse exported has both", help: "rouse import --help"}
+	if c.Target+c.Timezone+c.Owner != "" || c.Prune {
+		return &usage{text: "--target, --timezone, --owner and --prune go with --from: what rouse exported has targets, zones and labels", help: "rouse import --help"}
 	}
 	in, total := a.in, int64(0)
 	if c.File != "-" {

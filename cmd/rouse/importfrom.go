@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -9,13 +10,24 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/declare"
 	"github.com/rousehq/rouse/internal/foreign"
 	"github.com/rousehq/rouse/schedule"
 )
 
-// foreign imports the file of another scheduler.
+// foreign applies the file of another scheduler.
 func (c *importCmd) foreign(a *app) error {
+	switch {
+	case a.given["mode"]:
+		return &usage{text: "--mode does not go with --from " + c.From + ": its timers are applied, and what differs is changed", help: "rouse import --help"}
+	case c.Prune && c.Owner == "":
+		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have", help: "rouse import --help"}
+	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
+		return err
+	}
+	set := applyCmd{Owner: cmp.Or(c.Owner, c.From), Prune: c.Prune, DryRun: c.DryRun}
+	if err := declare.CheckOwner(set.Owner); err != nil {
 		return err
 	}
 	in, err := c.whole(a)
@@ -26,46 +38,46 @@ func (c *importCmd) foreign(a *app) error {
 	if err != nil {
 		return flagged(err)
 	}
-	t := &tally{a: a, did: "imported", bar: a.progress("timers", 0)}
-	if c.DryRun {
-		t.did = "good"
-	}
-	var timers []rouse.Timer
-	var lines []int
 	now := rouse.Reached(time.Now())
-	for i := range entries {
-		timer, err := c.timer(a, &entries[i], now)
-		if err == nil {
-			timers, lines = append(timers, timer), append(lines, entries[i].Line)
-		}
-		if err := c.show(a, t, &entries[i], timer.Due, err); err != nil {
-			return err
-		}
+	list, refused := c.declared(a, entries, now)
+	if c.DryRun && c.Owner == "" {
+		return c.show(a, entries, notes, now)
 	}
 	for _, n := range notes {
 		a.note("all: %s", n)
 	}
-	if c.DryRun {
-		return t.result(nil)
-	}
-	return a.remote(func(s *client.Client) error {
-		i := &importing{a: a, s: s, t: t, mode: importModes[c.Mode]}
-		for len(timers) > 0 {
-			n := min(len(timers), bulkTimers)
-			i.timers, i.lines, timers, lines = timers[:n], lines[:n], timers[n:], lines[n:]
-			if err := i.flush(); err != nil {
-				return t.result(err)
-			}
+	return set.apply(a, list, refused)
+}
+
+// declared returns entries as what apply makes, and those that cannot be a timer. It notes in entries why.
+func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant) (list []declared, refused []applied) {
+	lines := map[string]int{}
+	for i := range entries {
+		e := &entries[i]
+		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, notes: e.Notes}
+		if e.Paused {
+			d.Paused = "it was suspended where it was imported from"
 		}
-		t.bar.end()
-		return t.result(nil)
-	})
+		if e.Err == nil {
+			e.Err = d.Check(a.cli.Namespace, now)
+		}
+		if first, twice := lines[e.Name]; twice && e.Err == nil {
+			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of line %d, too", first), "import them apart, into two namespaces")
+		}
+		if e.Err != nil {
+			refused = append(refused, d.outcome(declare.Outcome{What: declare.Failed, Err: e.Err}))
+			continue
+		}
+		lines[e.Name] = e.Line
+		list = append(list, d)
+	}
+	return list, refused
 }
 
 // daprEtcd imports the jobs of Dapr's scheduler: they have a progress, which entries of files do not have.
 func (c *importCmd) daprEtcd(a *app) error {
-	if c.Target+c.Timezone != "" || a.given["namespace"] || c.Mode == "replace-only" {
-		return &usage{text: "--target, --timezone, --namespace and --mode replace-only do not go with --from dapr-etcd: jobs go on to their sidecars, in the namespaces of Dapr",
+	if c.Target+c.Timezone+c.Owner != "" || c.Prune || a.given["namespace"] || c.Mode == "replace-only" {
+		return &usage{text: "--target, --timezone, --owner, --prune, --namespace and --mode replace-only do not go with --from dapr-etcd: jobs go on to their sidecars, in the namespaces of Dapr",
 			help: "rouse dapr-import --help"}
 	}
 	etcd := daprImportCmd{Etcd: c.File, DaprNamespace: "default", Replace: c.Mode == "create-or-replace", DryRun: c.DryRun}
@@ -86,59 +98,60 @@ func (c *importCmd) whole(a *app) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(from, foreign.MaxBytes+1))
 }
 
-// timer returns the timer of an entry.
-func (c *importCmd) timer(a *app, e *foreign.Entry, now rouse.Instant) (t rouse.Timer, err error) {
-	if e.Err != nil {
-		return t, e.Err
-	}
-	key := rouse.Key{Namespace: a.cli.Namespace, Name: e.Name}
-	s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now})
-	if err != nil {
-		return t, err
-	}
-	if t, err = rouse.NewTimer(key, e.Spec, now, now, s); err != nil {
-		return t, err
-	}
-	if e.Paused {
-		err = t.Pause("it was suspended where it was imported from", 0, now)
-	}
-	return t, err
-}
-
 // foreignLine is the JSON output for an entry of a dry run.
 type foreignLine struct {
 	Line   int          `json:"line"`
 	Timer  api.NewTimer `json:"timer"`
 	Due    api.Time     `json:"due,omitzero"`
 	Paused bool         `json:"paused,omitzero"`
+	Passed bool         `json:"passed,omitzero"`
 	Notes  []string     `json:"notes,omitempty"`
 }
 
-// show prints what becomes of an entry. In a dry run that is its outcome, too.
-func (c *importCmd) show(a *app, t *tally, e *foreign.Entry, due rouse.Instant, err error) error {
-	switch {
-	case err != nil:
-		return t.outcome(e.Line, client.Created{Name: e.Name, Err: err})
-	case c.DryRun:
+// show prints what entries mean, without a server.
+func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now rouse.Instant) error {
+	t := &tally{a: a, did: "good", bar: a.progress("timers", 0)}
+	for i := range entries {
+		e := &entries[i]
+		if e.Err != nil {
+			if err := t.outcome(e.Line, client.Created{Name: e.Name, Err: e.Err}); err != nil {
+				return err
+			}
+			continue
+		}
 		t.good++
-	}
-	switch {
-	case a.cli.JSON && c.DryRun:
-		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Notes: e.Notes})
-	case a.cli.JSON:
-		return nil
-	}
-	words := "first due " + stamp(due)
-	if e.Paused {
-		words = "paused"
-	}
-	if _, err := fmt.Fprintf(a.out, "%s: %s, %s\n", clean(e.Name), clean(e.Spec.Schedule), words); err != nil {
-		return err
-	}
-	for _, n := range e.Notes {
-		if _, err := fmt.Fprintf(a.out, "    %s\n", clean(n)); err != nil {
+		if err := c.showEntry(a, e, now); err != nil {
 			return err
 		}
+	}
+	for _, n := range notes {
+		a.note("all: %s", n)
+	}
+	return t.result(nil)
+}
+
+func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error {
+	key := rouse.Key{Namespace: a.cli.Namespace, Name: e.Name}
+	var due rouse.Instant
+	if s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now}); err == nil { // it has been compiled by the check
+		if timer, err := rouse.NewTimer(key, e.Spec, now, now, s); err == nil {
+			due = timer.Due
+		}
+	}
+	passed := !e.Late && (&declare.Object{Name: e.Name, Spec: e.Spec}).HasPassed(a.cli.Namespace, now)
+	if a.cli.JSON {
+		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Passed: passed, Notes: e.Notes})
+	}
+	words := "first due " + stamp(due)
+	switch {
+	case passed:
+		words = "its time has passed, so that it is left as it is"
+	case e.Paused:
+		words = "paused"
+	}
+	a.say("%s: %s, %s", e.Name, e.Spec.Schedule, words)
+	for _, n := range e.Notes {
+		a.say("    %s", n)
 	}
 	return nil
 }

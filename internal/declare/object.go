@@ -18,6 +18,8 @@ type Object struct {
 	Name     string
 	Calendar bool
 	Spec     rouse.Spec  // of a timer
+	Paused   string      // of a timer: why it is created paused, if it is; an existing one stays as it is
+	Late     bool        // of a timer: it is created even if its time has passed
 	Days     []rouse.Day // of a calendar
 }
 
@@ -54,12 +56,17 @@ func (o *Object) Parse(value []byte, namespace string, now rouse.Instant) error 
 	if err != nil {
 		return err
 	}
+	o.Name, o.Spec = n.Name, spec
+	return o.Check(namespace, now)
+}
+
+// Check refuses a timer that cannot be declared, although its spec is good.
+func (o *Object) Check(namespace string, now rouse.Instant) error {
 	for _, label := range []string{OwnerLabel, AppliedLabel} {
-		if _, taken := spec.Labels[label]; taken {
+		if _, taken := o.Spec.Labels[label]; taken {
 			return rouse.Refuse("labels."+label, "", "is set by what applies the timer", "leave it out")
 		}
 	}
-	o.Name, o.Spec = n.Name, spec
 	return o.lasting(namespace, now)
 }
 
@@ -109,8 +116,8 @@ func (o *Object) times(namespace string, now rouse.Instant) (rouse.Schedule, err
 	return schedule.Compile(&o.Spec, in)
 }
 
-// passed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
-func (o *Object) passed(namespace string, now rouse.Instant) bool {
+// HasPassed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
+func (o *Object) HasPassed(namespace string, now rouse.Instant) bool {
 	s, err := o.times(namespace, now)
 	if err != nil || len(o.Spec.Calendar.Only) > 0 && o.Spec.End == 0 {
 		return false

@@ -146,7 +146,7 @@ func (s *Set) now() rouse.Instant { return rouse.Reached(s.Client.Now()) }
 
 // create creates a timer that did not exist when it was read.
 func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
-	if o.passed(s.Namespace, s.now()) {
+	if !o.Late && o.HasPassed(s.Namespace, s.now()) {
 		return Outcome{What: Passed}
 	}
 	if s.DryRun {
@@ -154,6 +154,9 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 	}
 	var made rouse.Timer
 	err := s.call(ctx, func(ctx context.Context) (err error) {
+		if o.Paused != "" {
+			return s.createPaused(ctx, o, want)
+		}
 		made, err = s.Client.Create(ctx, s.Namespace, o.Name, want)
 		return err
 	})
@@ -161,6 +164,27 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 		return failed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w", err))
 	}
 	return Outcome{What: Created, Timer: &made}.or(err)
+}
+
+// createPaused creates a timer and its pause in one write, so that it does not fire between two.
+func (s *Set) createPaused(ctx context.Context, o *Object, want rouse.Spec) error {
+	now := s.now()
+	times, err := o.times(s.Namespace, now)
+	if err != nil {
+		return err
+	}
+	t, err := rouse.NewTimer(rouse.Key{Namespace: s.Namespace, Name: o.Name}, want, now, now, times)
+	if err == nil {
+		err = t.Pause(o.Paused, 0, now)
+	}
+	if err != nil {
+		return err
+	}
+	created, err := s.Client.Import(ctx, client.CreateOnly, []rouse.Timer{t}, nil)
+	if err == nil && len(created) == 1 {
+		err = created[0].Err
+	}
+	return err
 }
 
 // change replaces a timer, if it differs. Its revision is that of its spec until a client changes it, or
@@ -190,7 +214,7 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 		return failed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
 	case len(changes) == 0:
 		return Outcome{What: Unchanged, Timer: have}
-	case o.passed(s.Namespace, s.now()):
+	case o.HasPassed(s.Namespace, s.now()):
 		return Outcome{What: Passed, Changes: changes, Timer: have}
 	case s.DryRun:
 		return Outcome{What: what, Changes: changes}

@@ -123,7 +123,7 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 		if _, err := d.times("default", now); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.passed("default", now); got != c.want {
+		if got := d.HasPassed("default", now); got != c.want {
 			t.Errorf("%q until %v: over is %v", c.spec.Schedule, c.spec.End, got)
 		}
 	}

@@ -124,7 +124,7 @@ func eachField(in []byte, do func(field protowire.Number, number uint64, body []
 }
 
 func (t *asynqTask) entry(number int) Entry {
-	e := Entry{Line: number}
+	e := Entry{Line: number, Late: true}
 	var m asynqMessage
 	err := m.parse(t.Msg)
 	if err == nil && (m.kind == "" || m.id == "") {

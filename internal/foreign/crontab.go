@@ -1,8 +1,11 @@
 package foreign
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"path"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -28,10 +31,11 @@ type command struct {
 // which has the user after the times.
 func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
-		c := crontab{system: system, zone: o.Timezone, names: unique{}, environment: map[string]string{}}
+		c := crontab{system: system, zone: o.Timezone, environment: map[string]string{}}
 		for number, line := range strings.Split(string(in), "\n") {
 			c.line(number+1, strings.TrimSpace(line))
 		}
+		c.nameEntries()
 		return c.entries, nil
 	}
 }
@@ -40,9 +44,9 @@ type crontab struct {
 	system      bool
 	zone        string
 	zoned       bool // the file names the zone
-	names       unique
 	environment map[string]string
 	entries     []Entry
+	commands    []command // of the entries
 }
 
 func (c *crontab) line(number int, line string) {
@@ -60,7 +64,6 @@ func (c *crontab) line(number int, line string) {
 		run.User, rest = cut(rest, 1)
 	}
 	run.Command, run.Stdin = commandOf(rest)
-	e.Name = c.names.name(nameOf(run.Command))
 	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
 	e.Spec.Payload = payload(run)
 	switch {
@@ -76,7 +79,29 @@ func (c *crontab) line(number int, line string) {
 	if e.Err == nil && !c.zoned && c.zone == "" {
 		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
 	}
-	c.entries = append(c.entries, e)
+	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
+}
+
+// nameEntries names the entries. The name of one depends on its command alone, so that it stays the same when
+// other lines come and go, unless two have one name: then it depends on when they are due, too.
+func (c *crontab) nameEntries() {
+	taken := map[string]int{}
+	for i := range c.entries {
+		c.entries[i].Name = nameOf(c.commands[i].Command)
+		taken[c.entries[i].Name]++
+	}
+	for i := range c.entries {
+		e, run := &c.entries[i], &c.commands[i]
+		if taken[e.Name] > 1 {
+			e.Name += "-" + hashOf(run.Command, run.Stdin, run.User, e.Spec.Timezone, e.Spec.Schedule)
+		}
+	}
+}
+
+// hashOf returns a short hash of texts, for names.
+func hashOf(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:4])
 }
 
 // variable takes a line that sets a variable: NAME = VALUE.
@@ -112,10 +137,12 @@ func cut(line string, n int) (fields, rest string) {
 	return strings.Join(list, " "), strings.TrimSpace(line)
 }
 
-// preludes are commands after which the one comes that is meant, wrappers those whose arguments it is.
+// preludes are commands after which the one comes that is meant, wrappers those whose arguments it is, and
+// interpreters those that run the file of their first argument.
 var (
-	preludes = map[string]bool{"cd": true, "test": true, "[": true}
-	wrappers = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true, "run-parts": true}
+	preludes     = map[string]bool{"cd": true, "test": true, "[": true}
+	wrappers     = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true, "run-parts": true}
+	interpreters = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|php|python|perl|ruby|node)[0-9.]*$`)
 )
 
 // commandOf splits a command at its first percent sign: what follows is its input, where further ones are
@@ -139,24 +166,46 @@ func commandOf(text string) (command, stdin string) {
 	return strings.TrimSpace(parts[0].String()), parts[1].String()
 }
 
-// nameOf returns a name for the timer of a command: that of its program, which may come after a condition.
+// nameOf returns a name for the timer of a command: that of its program or script, which may come after a
+// condition, with a hash of the command if it has arguments. Arguments themselves can be secrets, which names
+// are not.
 func nameOf(command string) string {
+	meant := command
 	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 && preludes[strings.Fields(command)[0]] {
-		command = command[i+2:]
+		meant = command[i+2:]
 	}
-	for _, word := range strings.Fields(command) {
-		if strings.Contains(word, "=") || word[0] == '-' || wrappers[word] {
-			continue
-		}
-		name := strings.Map(func(r rune) rune {
-			if r == '.' || r == '-' || r == '_' || r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-				return r
+	name, interpreted, arguments := "", false, false
+	for _, word := range strings.Fields(meant) {
+		switch {
+		case strings.ContainsAny(word, "<>"):
+		case name != "" && !interpreted:
+			arguments = true
+		case word[0] == '-' && interpreted: // not all flags of interpreters are followed by a script
+			arguments, interpreted = true, false
+		case strings.Contains(word, "=") || word[0] == '-' || wrappers[word]:
+		default:
+			base := strings.Map(func(r rune) rune {
+				if r == '.' || r == '-' || r == '_' || r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+					return r
+				}
+				return -1
+			}, path.Base(word))
+			if base != "" {
+				name, interpreted = base, name == "" && interpreters.MatchString(base)
 			}
-			return -1
-		}, path.Base(word))
-		if name != "" {
-			return rouse.Shorten(name, 64)
 		}
 	}
-	return "cron"
+	if name == "" {
+		name, arguments = "cron", true
+	}
+	if len(name) > maxNameOfCommand {
+		name, arguments = name[:maxNameOfCommand], true
+	}
+	if arguments {
+		name += "-" + hashOf(command)
+	}
+	return name
 }
+
+// maxNameOfCommand bounds the part of a name that its command gives, in bytes.
+const maxNameOfCommand = 64

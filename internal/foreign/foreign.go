@@ -7,8 +7,8 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -19,6 +19,7 @@ type Entry struct {
 	Name   string // of its timer
 	Spec   rouse.Spec
 	Paused bool     // it is suspended there
+	Late   bool     // the source keeps it until it is done: it is due, even if its time has passed
 	Notes  []string // how the timer differs from the entry
 	Err    error    // why there is no timer for it
 }
@@ -88,21 +89,17 @@ func (e *Entry) finish(o *Options) error {
 	if err := (rouse.Key{Namespace: "default", Name: e.Name}).Check(); err != nil {
 		return err
 	}
+	switch s := &e.Spec; { // the next import must find what it could create again
+	case s.Keep != 0:
+	case strings.HasPrefix(s.Schedule, "@after "), s.TTL != 0, s.MaxOccurrences != 0: // counted from the creation
+		s.Keep = -1
+	case e.Late:
+		s.Keep = 24 * time.Hour
+	}
 	return e.Spec.Check()
 }
 
 // note adds a difference.
 func (e *Entry) note(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
-}
-
-// unique gives entries of one name different ones, by a number in the order of the file.
-type unique map[string]int
-
-func (u unique) name(base string) string {
-	u[base]++
-	if n := u[base]; n > 1 {
-		return base + "-" + strconv.Itoa(n)
-	}
-	return base
 }

@@ -14,11 +14,22 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestRead: each file of testdata gives the entries that the file next to it has. ROUSE_UPDATE=1 writes them.
+// TestRead: each file of testdata, KIND and KIND.WHAT, gives the entries that the file next to it has.
+// ROUSE_UPDATE=1 writes them.
 func TestRead(t *testing.T) {
-	for _, kind := range foreign.Formats() {
-		t.Run(kind, func(t *testing.T) {
-			in, err := os.ReadFile(filepath.Join("testdata", kind))
+	files, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, path := range files {
+		file := filepath.Base(path)
+		kind, _, _ := strings.Cut(file, ".")
+		if seen[kind] = true; filepath.Ext(file) == ".golden" {
+			continue
+		}
+		t.Run(file, func(t *testing.T) {
+			in, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -26,15 +37,20 @@ func TestRead(t *testing.T) {
 			if err != nil || len(notes) == 0 {
 				t.Fatal(notes, err)
 			}
-			golden(t, kind, shown(t, entries))
+			golden(t, file, shown(t, entries))
 		})
+	}
+	for _, kind := range foreign.Formats() {
+		if !seen[kind] {
+			t.Error("no file of testdata is of the kind", kind)
+		}
 	}
 }
 
-// golden compares with testdata/KIND.golden.
-func golden(t *testing.T, kind, got string) {
+// golden compares with testdata/FILE.golden.
+func golden(t *testing.T, file, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", kind+".golden")
+	path := filepath.Join("testdata", file+".golden")
 	if os.Getenv("ROUSE_UPDATE") != "" {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func readRiver(in []byte, _ *Options) ([]Entry, error) {
 }
 
 func (j *riverJob) entry(number int) Entry {
-	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID)}
+	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID), Late: true}
 	s := &e.Spec
 	s.Labels = map[string]string{"kind": j.Kind, "queue": j.Queue}
 	if string(j.Metadata) == "{}" {
