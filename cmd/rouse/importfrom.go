@@ -22,7 +22,8 @@ func (c *importCmd) foreign(a *app) error {
 	if err != nil {
 		return err
 	}
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone})
+	now := rouse.Reached(time.Now())
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, Now: now})
 	if err != nil {
 		return flagged(err)
 	}
@@ -32,7 +33,6 @@ func (c *importCmd) foreign(a *app) error {
 	}
 	var timers []rouse.Timer
 	var lines []int
-	now := rouse.Reached(time.Now())
 	for i := range entries {
 		timer, err := c.timer(a, &entries[i], now)
 		if err == nil {

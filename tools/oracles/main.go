@@ -41,6 +41,7 @@ var oracles = []oracle{
 	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
 	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
 	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
+	{"systemd", "systemd 252, systemd-analyze calendar", calendarEvents},
 }
 
 const asked = 2600
