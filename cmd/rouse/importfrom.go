@@ -34,11 +34,11 @@ func (c *importCmd) foreign(a *app) error {
 	if err != nil {
 		return err
 	}
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone})
+	now := rouse.Reached(time.Now())
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, Now: now})
 	if err != nil {
 		return flagged(err)
 	}
-	now := rouse.Reached(time.Now())
 	list, refused := c.declared(a, entries, now)
 	if c.DryRun && c.Owner == "" {
 		return c.show(a, entries, notes, now)

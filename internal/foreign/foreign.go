@@ -31,6 +31,8 @@ type Options struct {
 	Target string
 	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
 	Timezone string
+	// Now is after single times that are past, of which there is no timer.
+	Now rouse.Instant
 }
 
 // MaxBytes bounds a file.
@@ -51,6 +53,7 @@ var formats = map[string]format{
 	"quartz":          {readQuartz, quartzNotes},
 	"river":           {readRiver, riverNotes},
 	"asynq":           {readAsynq, asynqNotes},
+	"systemd":         {readSystemd, systemdNotes},
 }
 
 // Formats returns the names of the kinds of files, in order.
@@ -97,6 +100,15 @@ func (e *Entry) finish(o *Options) error {
 		s.Keep = 24 * time.Hour
 	}
 	return e.Spec.Check()
+}
+
+// once sets a single time.
+func (e *Entry) once(field string, at rouse.Instant, o *Options) error {
+	e.Spec.Schedule = at.String()
+	if at <= o.Now {
+		return rouse.Refuse(field, at.String(), "is past", "leave it out, or give it another time there")
+	}
+	return nil
 }
 
 // note adds a difference.

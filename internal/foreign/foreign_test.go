@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
+			entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", Now: 1_800_000_000_000})
 			if err != nil || len(notes) == 0 {
 				t.Fatal(notes, err)
 			}
@@ -123,6 +123,7 @@ func TestRefused(t *testing.T) {
 		"eventbridge":     {"", "{", "[]", `{"StartDate": "soon"}`, "7"},
 		"cloud-scheduler": {"", "[{]", `{"attemptDeadline": "soon"}`},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
+		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n", "[Timer]\nnothing"},
 		"sundial":         {"0 0 * * *"},
 		"crontab":         {strings.Repeat("#", foreign.MaxBytes+1)},
 	} {

@@ -12,7 +12,10 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-var nameStep = regexp.MustCompile(`[A-Z]{3}/`)
+var (
+	nameStep = regexp.MustCompile(`[A-Z]{3}/`)
+	openStep = regexp.MustCompile(`,\d+/|\d/\d+,`)
+)
 
 // TestAnswersOfLibraries compares the schedules that imports make with what the sources' own libraries have.
 func TestAnswersOfLibraries(t *testing.T) {
@@ -47,6 +50,17 @@ func TestAnswersOfLibraries(t *testing.T) {
 			case strings.Contains(a.Expr, "W "):
 				return "times of a day with W"
 			case a.ChangesClocks(): // with stars, Quartz is silent in the first pass of a repeat
+				return "changes of the clocks"
+			}
+			return ""
+		}},
+		{"systemd", "systemd", func(a *oracletest.Answer) string {
+			return fmt.Sprintf("[Timer]\nOnCalendar=%s %s\nUnit=a.service\n", a.Expr, a.Zone)
+		}, func(a *oracletest.Answer) string {
+			switch {
+			case openStep.MatchString(a.Expr): // past the end of the field it goes on in the next hour or month, and leaves out times there
+				return "steps in lists"
+			case a.ChangesClocks(): // in Casablanca
 				return "changes of the clocks"
 			}
 			return ""

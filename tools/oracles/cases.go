@@ -256,3 +256,81 @@ func rules(n int, seed uint64) []question {
 	}
 	return list
 }
+
+// calendarEvents makes questions with calendar events of systemd.time(7).
+func calendarEvents(n int, seed uint64) []question {
+	names := [...]string{"Mon", "Tue", "Wednesday", "Thu", "Fri", "Sat", "Sun"}
+	item := func(random *rand.Rand, low, high int) string {
+		a, b := low+random.IntN(high-low+1), low+random.IntN(high-low+1)
+		step := fmt.Sprintf("/%d", 1+random.IntN(1+(high-low)/2))
+		switch random.IntN(9) {
+		case 0:
+			return "*"
+		case 1, 2:
+			return fmt.Sprintf("%02d%s", a, step)
+		case 3:
+			return fmt.Sprintf("%d..%d", min(a, b), max(a, b))
+		case 4:
+			if a != b {
+				return fmt.Sprintf("%d..%d%s", min(a, b), max(a, b), step)
+			}
+		}
+		return fmt.Sprintf("%02d", a)
+	}
+	list := func(random *rand.Rand, low, high int) string {
+		var items []string
+		for range []int{1, 1, 1, 2, 3}[random.IntN(5)] {
+			items = append(items, item(random, low, high))
+		}
+		if slices.Contains(items, "*") {
+			return "*"
+		}
+		return strings.Join(items, ",")
+	}
+	return questions(n, seed, func(random *rand.Rand) string {
+		if random.IntN(20) == 0 {
+			return strings.Fields("minutely hourly daily weekly monthly quarterly semiannually yearly Annually")[random.IntN(9)]
+		}
+		var words []string
+		if random.IntN(3) == 0 {
+			a, b := random.IntN(7), random.IntN(7)
+			days := names[a]
+			if random.IntN(2) == 0 && a < b {
+				days += ".." + names[b]
+			} else if random.IntN(3) == 0 {
+				days += "," + names[b]
+			}
+			words = append(words, days)
+		}
+		if random.IntN(3) > 0 {
+			date := "*"
+			if random.IntN(3) > 0 {
+				date = list(random, 1, 12)
+			}
+			switch random.IntN(6) {
+			case 0:
+				date += "~" + list(random, 1, 28)
+			case 1:
+				date += "-*"
+			default:
+				date += "-" + list(random, 1, 31)
+			}
+			if random.IntN(2) == 0 {
+				year := "*"
+				if random.IntN(4) == 0 && (len(words) == 0 || strings.HasSuffix(date, "-*")) {
+					year = item(random, 2026, 2031)
+				}
+				date = year + "-" + date
+			}
+			words = append(words, date)
+		}
+		if len(words) == 0 || random.IntN(4) > 0 {
+			clock := list(random, 0, 23) + ":" + list(random, 0, 59)
+			if random.IntN(4) == 0 {
+				clock += ":" + list(random, 0, 59)
+			}
+			words = append(words, clock)
+		}
+		return strings.Join(words, " ")
+	})
+}

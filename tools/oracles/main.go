@@ -44,6 +44,7 @@ var oracles = []oracle{
 	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", rules},
 	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
 	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
+	{"systemd", "systemd 252, systemd-analyze calendar", calendarEvents},
 }
 
 const asked = 2600

@@ -1,0 +1,184 @@
+package foreign
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// field is a place of a source's expressions: its values, and how they are written.
+type field struct {
+	name   string
+	lo, hi int
+	to     string           // between the ends of a range
+	word   func(int) string // the English name of a value; the first three letters of it are enough
+	wraps  bool             // a range may run over the end
+	open   bool             // a/n runs from a to the end
+}
+
+func weekdayWord(n int) string { return time.Weekday(n % 7).String() }
+func monthWord(n int) string   { return time.Month(n).String() }
+
+// cronFields are minutes, hours, days of a month, months, and days of a week from Sunday = 0 on.
+func cronFields(to string, wraps, open bool) [5]field {
+	return [5]field{
+		{"minute", 0, 59, to, nil, wraps, open}, {"hour", 0, 23, to, nil, wraps, open}, {"day of month", 1, 31, to, nil, wraps, open},
+		{"month", 1, 12, to, monthWord, wraps, open}, {"day of week", 0, 6, to, weekdayWord, wraps, open},
+	}
+}
+
+// parse reads a list of values, ranges and steps as a set.
+func (f *field) parse(text string) (set uint64, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		base, step, stepped := strings.Cut(item, "/")
+		lo, hi := f.lo, f.hi
+		from, to, ranged := strings.Cut(base, f.to)
+		if base != "*" {
+			if lo, err = f.value(from); err != nil {
+				return 0, err
+			}
+			if hi = lo; ranged {
+				if hi, err = f.value(to); err != nil {
+					return 0, err
+				}
+			} else if stepped && f.open {
+				hi = f.hi
+			}
+		}
+		n, size := 1, f.hi-f.lo+1
+		if stepped {
+			if n, err = strconv.Atoi(step); err != nil || n < 1 || base != "*" && !ranged && !f.open {
+				return 0, f.refuse(item, "has a wrong step")
+			}
+		}
+		if hi < lo {
+			if hi += size; !f.wraps {
+				return 0, f.refuse(item, "runs backwards")
+			}
+		}
+		for v := lo; v <= hi; v += n {
+			set |= 1 << ((v-f.lo)%size + f.lo)
+		}
+	}
+	return set, nil
+}
+
+func (f *field) value(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	for v := f.lo; f.word != nil && v <= f.hi; v++ {
+		if name := f.word(v); strings.EqualFold(text, name) || strings.EqualFold(text, name[:3]) {
+			n, err = v, nil
+		}
+	}
+	if f.word != nil && f.hi == 6 && n == 7 {
+		n = 0 // Sunday
+	}
+	if err != nil || n < f.lo || n > f.hi {
+		return 0, f.refuse(text, "is out of bounds")
+	}
+	return n, nil
+}
+
+func (f *field) refuse(text, wrong string) error {
+	cure := fmt.Sprintf("use %d to %d", f.lo, f.hi)
+	if f.word != nil {
+		cure += ", or names"
+	}
+	return rouse.Refuse("schedule", text, "as "+f.name+" "+wrong, cure)
+}
+
+// full returns the set of all values.
+func (f *field) full() uint64 { return 1<<(f.hi+1) - 1<<f.lo }
+
+// format writes a set as cron does. Only where star is allowed it begins with one if it has a step.
+func (f *field) format(set uint64, star bool) string {
+	if set == f.full() {
+		return "*"
+	}
+	show := func(v int) string {
+		if f.word != nil {
+			return strings.ToUpper(f.word(v)[:3])
+		}
+		return strconv.Itoa(v)
+	}
+	first, last, n := bits.TrailingZeros64(set), 63-bits.LeadingZeros64(set), bits.OnesCount64(set)
+	if n > 2 && (last-first)%(n-1) == 0 && last-first >= n {
+		step := (last - first) / (n - 1)
+		var steady uint64
+		for v := first; v <= last; v += step {
+			steady |= 1 << v
+		}
+		switch {
+		case steady == set && star && first == f.lo && last+step > f.hi:
+			return fmt.Sprintf("*/%d", step)
+		case steady == set:
+			return fmt.Sprintf("%s-%s/%d", show(first), show(last), step)
+		}
+	}
+	var items []string
+	for set != 0 {
+		v := bits.TrailingZeros64(set)
+		run := bits.TrailingZeros64(^(set >> v))
+		if set &^= 1<<(v+run) - 1<<v; run > 2 {
+			items = append(items, show(v)+"-"+show(v+run-1))
+			continue
+		}
+		for i := range run {
+			items = append(items, show(v+i))
+		}
+	}
+	return strings.Join(items, ",")
+}
+
+// localTimes are times as sources have them: what second, minute and so on have to be.
+type localTimes struct {
+	seconds uint64
+	set     [5]uint64 // as cronFields
+	odd     [2]string // days of the month and of the week in addition, such as L-1 and MON#2
+	year    string    // as quartz: has it; none is every year
+	either  bool      // a day has to match one of the day fields, if both are given, instead of both
+}
+
+// schedules returns the times as schedules of rouse, which are due together.
+func (l *localTimes) schedules() ([]string, error) {
+	var texts [5]string
+	fields := cronFields("-", false, true)
+	for i := range fields {
+		if l.set[i] != 0 {
+			texts[i] = fields[i].format(l.set[i], i < 2)
+		}
+		if odd := l.odd[max(0, i-3)]; (i == 2 || i == 4) && odd != "" {
+			texts[i] = strings.Trim(texts[i]+","+odd, ",")
+		}
+	}
+	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true)
+	one := texts[2] == "*" || texts[4] == "*"
+	plain := l.odd == [2]string{} && l.year == "" && (one || l.either)
+	join := func(prefix string, day, weekday string) string {
+		all := []string{seconds, texts[0], texts[1], day, texts[3], weekday, l.year}
+		if prefix == "" {
+			all = all[1:]
+		}
+		return prefix + strings.TrimSpace(strings.Join(all, " "))
+	}
+	switch {
+	case plain && seconds == "0":
+		return []string{join("", texts[2], texts[4])}, nil
+	case plain:
+		return []string{join("cron6:", texts[2], texts[4])}, nil
+	case !one && l.either:
+		return []string{join("quartz:", texts[2], "?"), join("quartz:", "?", texts[4])}, nil
+	case l.year == "":
+		return []string{join("spring:", texts[2], texts[4])}, nil
+	case texts[4] == "*":
+		return []string{join("quartz:", texts[2], "?")}, nil
+	case texts[2] == "*":
+		return []string{join("quartz:", "?", texts[4])}, nil
+	}
+	return nil, rouse.Refuse("schedule", l.year, "are years, together with days of the month and of the week",
+		"leave out the years, and give the timer a start and an end")
+}

@@ -1,0 +1,367 @@
+package foreign
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+var systemdNotes = []string{
+	"systemd starts a unit; rouse calls a target, which gets it as JSON: {\"unit\": …, \"timer\": …, \"description\": …, \"exec_start\": […], \"user\": …}. The last two are there if the file has the unit, too: systemctl cat '*.timer' '*.service'.",
+	"systemd does not start a unit that still runs, and so do these timers: overlap is skip.",
+	"A timer without Persistent=yes does not start what it missed while the machine was off: misfire is skip. With it, misfire is latest.",
+	"systemd waits up to AccuracySec, a minute by default; rouse fires within milliseconds. Retries are those of rouse; Restart= of the unit stays with it.",
+}
+
+// unit is a unit file with its drop-ins.
+type unit struct {
+	name string
+	line int
+	text map[string][]string // the assignments of each directive, as "Section.Name"
+	when [][2]string         // the assignments of OnCalendar= and its relatives, which reset each other
+}
+
+// systemdPath is the comment that systemctl cat prints before each file: a unit, or a drop-in of it.
+var systemdPath = regexp.MustCompile(`^# /\S*?/([^/\s]+\.(?:timer|service|target|socket|path|mount))(\.d/\S+\.conf)?$`)
+
+// readSystemd reads what systemctl cat prints of timers, or a single file of one.
+func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
+	var units []*unit
+	named := map[string]*unit{}
+	section := ""
+	begin := func(line int, name string) *unit {
+		if u := named[name]; u != nil && name != "" {
+			return u
+		}
+		u := &unit{name: name, line: line, text: map[string][]string{}}
+		units, named[name] = append(units, u), u
+		return u
+	}
+	var u *unit
+	text := strings.ReplaceAll(strings.ReplaceAll(string(in), "\r\n", "\n"), "\\\n", " \x00")
+	number := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		at := number + 1
+		number = at + strings.Count(line, "\x00")
+		line = strings.TrimSpace(strings.ReplaceAll(line, "\x00", ""))
+		if m := systemdPath.FindStringSubmatch(line); m != nil {
+			u, section = begin(at, m[1]), ""
+			continue
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if line[0] == '[' {
+			next := strings.Trim(line, "[]")
+			if u == nil || u.name == "" && next == "Unit" && section != "" { // files one after the other, without their names
+				u = begin(at, "")
+			}
+			section = next
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if u == nil || !ok {
+			return nil, rouse.Refuse("file", line, "is no line of a unit file", "give what systemctl cat '*.timer' prints")
+		}
+		u.set(section, strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	for _, u := range units {
+		if strings.HasSuffix(u.name, ".timer") || u.name == "" && len(u.when) > 0 {
+			entries = append(entries, u.entry(named, o))
+		}
+	}
+	if len(entries) == 0 {
+		return nil, rouse.Refuse("file", "", "has no timer", "give what systemctl cat '*.timer' prints")
+	}
+	return entries, nil
+}
+
+// set takes an assignment. An empty one resets a list, and that of any time all of them.
+func (u *unit) set(section, name, value string) {
+	switch key := section + "." + name; {
+	case section == "Timer" && strings.HasPrefix(name, "On") && name != "OnClockChange" && name != "OnTimezoneChange":
+		if u.when = append(u.when, [2]string{name, value}); value == "" {
+			u.when = nil
+		}
+	case value == "":
+		delete(u.text, key)
+	default:
+		u.text[key] = append(u.text[key], value)
+	}
+}
+
+// last returns the assignment of a directive that is in force.
+func (u *unit) last(key string) string {
+	if list := u.text[key]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return ""
+}
+
+func (u *unit) on(key string) bool {
+	return slices.Contains([]string{"1", "yes", "y", "true", "t", "on"}, strings.ToLower(u.last(key)))
+}
+
+// directives are those of [Timer] that are read, or have no meaning here.
+var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.WakeSystem",
+	"Timer.RemainAfterElapse"}
+
+func (u *unit) entry(units map[string]*unit, o *Options) Entry {
+	starts := cmp.Or(u.last("Timer.Unit"), strings.TrimSuffix(u.name, ".timer")+".service")
+	name := strings.TrimSuffix(u.name, ".timer")
+	if name == "" {
+		name = cmp.Or(strings.TrimSuffix(u.last("Timer.Unit"), ".service"), "timer")
+	}
+	e := Entry{Line: u.line, Name: name}
+	if u.name == "" {
+		starts = u.last("Timer.Unit")
+		e.note("the file does not name it: give what systemctl cat prints.")
+	}
+	run := struct {
+		Unit        string   `json:"unit,omitempty"`
+		Timer       string   `json:"timer"`
+		Description string   `json:"description,omitempty"`
+		ExecStart   []string `json:"exec_start,omitempty"`
+		User        string   `json:"user,omitempty"`
+	}{Unit: starts, Timer: cmp.Or(u.name, name+".timer"), Description: u.last("Unit.Description")}
+	if service := units[starts]; service != nil && starts != "" {
+		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
+	}
+	s := &e.Spec
+	s.Payload, s.ContentType, s.Overlap = payload(run), "application/json", rouse.OverlapSkip
+	if e.Err = u.times(&e, o); e.Err != nil {
+		return e
+	}
+	if !s.Recurring() {
+		s.Overlap = rouse.OverlapDefault
+	}
+	if !u.on("Timer.Persistent") {
+		s.Misfire = rouse.MisfireSkip
+	}
+	if delay := u.last("Timer.RandomizedDelaySec"); delay != "" {
+		if s.Jitter, e.Err = systemdSpan(delay); s.Jitter > 0 && !u.on("Timer.FixedRandomDelay") {
+			e.note("its random delay became jitter: each occurrence has always the same delay.")
+		}
+	}
+	if u.on("Timer.WakeSystem") {
+		e.note("rouse wakes no machine that sleeps: WakeSystem is left out.")
+	}
+	for _, key := range slices.Sorted(maps.Keys(u.text)) {
+		section, directive, _ := strings.Cut(key, ".")
+		if section == "Timer" && !slices.Contains(directives, key) || section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
+			e.note("%s=%s is left out.", directive, u.last(key))
+		}
+	}
+	return e
+}
+
+// times sets when the timer is due.
+func (u *unit) times(e *Entry, o *Options) error {
+	s := &e.Spec
+	var all, once []string
+	zone, zones := o.Timezone, map[string]bool{}
+	for _, w := range u.when {
+		name, value := w[0], w[1]
+		switch name {
+		case "OnCalendar":
+			list, own, err := onCalendar(value)
+			if err != nil {
+				return err
+			}
+			all = append(all, list...)
+			if at, err := rouse.ParseInstant(list[0]); err != nil {
+				zone = cmp.Or(own, o.Timezone)
+				zones[zone], s.DST = true, "skip,first"
+			} else if at <= o.Now {
+				return rouse.Refuse(name, value, "is past", "leave it out")
+			}
+		case "OnUnitActiveSec", "OnUnitInactiveSec":
+			span, err := systemdSpan(value)
+			if err != nil {
+				return err
+			}
+			all = append(all, "@every "+span.String())
+			e.note("%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.", name, value)
+		default: // OnActiveSec, OnBootSec, OnStartupSec
+			once = append(once, name+"="+value)
+		}
+	}
+	switch {
+	case len(all) == 0 && len(once) > 0:
+		return rouse.Refuse(strings.Split(once[0], "=")[0], strings.Split(once[0], "=")[1], "is a time after the start of a machine", "leave the timer there")
+	case len(all) == 0:
+		return rouse.Refuse("OnCalendar", "", "is missing", "give a timer with OnCalendar= or OnUnitActiveSec=")
+	case len(zones) > 1:
+		return rouse.Refuse("OnCalendar", zone, "is not the time zone of all its lines", "write a timer for each zone")
+	}
+	s.Schedule, s.Also, s.Timezone = all[0], all[1:], zone
+	if len(zones) == 0 {
+		s.Timezone = ""
+	}
+	if len(once) > 0 {
+		e.note("%s is left out: rouse does not know when a machine starts.", strings.Join(once, ", "))
+	}
+	if zones[""] {
+		e.note("systemd uses the local time of its machine, this timer UTC: give --timezone.")
+	}
+	return nil
+}
+
+// systemdUnits are the units of systemd.time(7).
+var systemdUnits = map[string]time.Duration{
+	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "msec": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"minutes": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "hours": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour,
+	"days": 24 * time.Hour, "w": 168 * time.Hour, "week": 168 * time.Hour, "weeks": 168 * time.Hour, "M": 2629800 * time.Second,
+	"month": 2629800 * time.Second, "months": 2629800 * time.Second, "y": 31557600 * time.Second, "year": 31557600 * time.Second, "years": 31557600 * time.Second,
+}
+
+var systemdPart = regexp.MustCompile(`^\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-zA-Zµ]*)`)
+
+// systemdSpan reads a time span such as "1h 30min".
+func systemdSpan(text string) (span time.Duration, err error) {
+	for rest := text; strings.TrimSpace(rest) != "" || rest == text; {
+		m := systemdPart.FindStringSubmatch(rest)
+		if m == nil || systemdUnits[m[2]] == 0 {
+			return 0, rouse.Refuse("span", text, "is no time span of systemd", "give one such as 1h 30min")
+		}
+		n, _ := strconv.ParseFloat(m[1], 64)
+		if n *= float64(systemdUnits[m[2]]); n > float64(100*366*24*time.Hour) {
+			return 0, rouse.Refuse("span", text, "is longer than 100 years", "give a shorter one")
+		}
+		span, rest = span+time.Duration(n).Round(time.Microsecond), rest[len(m[0]):]
+	}
+	return span, nil
+}
+
+// calendarWords are the short forms of OnCalendar=.
+var calendarWords = map[string]string{
+	"minutely": "*:*", "hourly": "*:0", "daily": "*-*-*", "weekly": "Mon", "monthly": "*-*-1", "quarterly": "*-1,4,7,10-1",
+	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1", "yearly": "*-1-1", "annually": "*-1-1",
+}
+
+// onCalendar translates a calendar event of systemd.time(7). The zone is empty if it names none.
+func onCalendar(text string) (list []string, zone string, err error) {
+	refuse := func(wrong, cure string) ([]string, string, error) {
+		return nil, "", rouse.Refuse("OnCalendar", text, wrong, cure)
+	}
+	const shape = "write weekdays, a date, a time and a zone, as in Mon..Fri *-*-1..7 09:00 Europe/Stockholm"
+	if seconds, ok := strings.CutPrefix(text, "@"); ok {
+		n, err := strconv.ParseInt(seconds, 10, 40)
+		if err != nil || n < 0 {
+			return refuse("is no time", shape)
+		}
+		return []string{rouse.Instant(n * 1000).String()}, "", nil
+	}
+	words := strings.Fields(text)
+	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") && (words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
+		zone, words = words[n-1], words[:n-1]
+	}
+	if len(words) == 1 && calendarWords[strings.ToLower(words[0])] != "" {
+		words[0] = calendarWords[strings.ToLower(words[0])]
+	}
+	fields := cronFields("..", false, true)
+	l := localTimes{seconds: 1, set: [5]uint64{1, 1, fields[2].full(), fields[3].full(), fields[4].full()}}
+	if len(words) > 0 && words[0][0] > '9' {
+		days := strings.TrimSuffix(words[0], ",")
+		if !strings.Contains(days, "..") {
+			days = strings.ReplaceAll(days, "-", "..")
+		}
+		week := field{"day of week", 1, 7, "..", weekdayWord, false, false}
+		if l.set[4], err = week.parse(days); err != nil {
+			return nil, "", err
+		}
+		l.set[4], words = (l.set[4]|l.set[4]>>7)&fields[4].full(), words[1:]
+	}
+	if len(words) > 0 && strings.ContainsAny(words[0], "-~") {
+		if err := l.date(words[0], &fields); err != nil {
+			return nil, "", err
+		}
+		words = words[1:]
+	}
+	if len(words) == 1 && strings.Contains(words[0], ":") {
+		parts := strings.Split(words[0], ":")
+		if len(parts) > 3 {
+			return refuse("has too many colons", shape)
+		}
+		if strings.Contains(strings.ReplaceAll(words[0], "..", ""), ".") {
+			return refuse("has parts of a second", "give whole seconds, or an interval in OnUnitActiveSec")
+		}
+		l.set[0], err = fields[0].parse(parts[1])
+		if err == nil {
+			l.set[1], err = fields[1].parse(parts[0])
+		}
+		if err == nil && len(parts) == 3 {
+			l.seconds, err = (&field{"second", 0, 59, "..", nil, false, true}).parse(parts[2])
+		}
+		words = nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if len(words) > 0 || text == "" {
+		return refuse("is no calendar event", shape)
+	}
+	list, err = l.schedules()
+	return list, zone, err
+}
+
+// date reads a date: year-month-day or month-day, with a ~ before days that are counted from the end.
+func (l *localTimes) date(text string, fields *[5]field) (err error) {
+	before, back, fromEnd := strings.Cut(text, "~")
+	parts := strings.Split(before, "-")
+	if fromEnd {
+		parts = append(parts, "*")
+	}
+	if len(parts) == 3 {
+		if l.year = strings.ReplaceAll(parts[0], "..", "-"); l.year == "*" {
+			l.year = ""
+		}
+		parts = parts[1:]
+	}
+	if len(parts) != 2 {
+		return rouse.Refuse("OnCalendar", text, "is no date", "write *-*-1..7, *-02~01, or 2027-12-24")
+	}
+	if l.set[3], err = fields[3].parse(parts[0]); err != nil || !fromEnd {
+		if err == nil {
+			l.set[2], err = fields[2].parse(parts[1])
+		}
+		return err
+	}
+	l.set[2] = 0
+	for item := range strings.SplitSeq(back, ",") {
+		set, err := fields[2].parse(item)
+		if from, step, ok := strings.Cut(item, "/"); ok && err == nil && !strings.Contains(from, "..") { // ~7/2 counts down to the last day
+			set = 0
+			v, _ := strconv.Atoi(from)
+			n, _ := strconv.Atoi(step)
+			for ; v > 0; v -= n {
+				set |= 1 << v
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for v := range 32 {
+			if set>>v&1 == 1 {
+				l.last(v)
+			}
+		}
+	}
+	return nil
+}
+
+// last adds a day that is counted from the end of the month: 1 is the last.
+func (l *localTimes) last(n int) {
+	day := "L"
+	if n > 1 {
+		day = "L-" + strconv.Itoa(n-1)
+	}
+	l.odd[0] = strings.Trim(l.odd[0]+","+day, ",")
+}
