@@ -32,7 +32,8 @@ type writeForm struct {
 }
 
 var writeForms = map[string]writeForm{
-	"crontab": {entry: writeCrontab, notes: crontabLosses},
+	"crontab":     {entry: writeCrontab, notes: crontabLosses},
+	"k8s-cronjob": {between: "---\n", entry: writeCronJob, notes: cronJobLosses},
 }
 
 // Writer writes timers in the format of another scheduler, one after the other.

@@ -23,7 +23,7 @@ import (
 
 // written are the kinds that can be written, with how many of the expressions of TestLeavingTimes each can
 // express at least.
-var written = map[string]int{"crontab": 700}
+var written = map[string]int{"crontab": 500, "k8s-cronjob": 500}
 
 const leavingNow = rouse.Instant(1_800_000_000_000) // 2027
 
@@ -86,11 +86,19 @@ func TestWaysBack(t *testing.T) {
 		show := func(e *foreign.Entry) string {
 			s := e.Spec
 			s.Target, s.Timezone = "", strings.TrimSuffix(s.Timezone, "UTC")
+			var payload any
+			if err := json.Unmarshal(s.Payload, &payload); err != nil {
+				payload = string(s.Payload)
+			}
+			if text := fmt.Sprint(payload); text == "map[]" || strings.Contains(text, "curl:1") {
+				payload = nil // the entry has no template
+			}
+			s.Payload = nil
 			body, err := api.Encode(api.SpecOf(&s))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return string(body)
+			return fmt.Sprint(string(body), payload, e.Paused && kind != "crontab")
 		}
 		n := 0
 		for _, e := range read(t, kind, string(in)) {
@@ -123,7 +131,7 @@ func TestWaysBack(t *testing.T) {
 
 // TestLeavingTimes: whatever is written comes back with the same times, and the same command.
 func TestLeavingTimes(t *testing.T) {
-	specs := slices.Concat(randomSpecs(t, "robfig", "", 1200), randomSpecs(t, "quartz", "quartz:", 600), randomSpecs(t, "spring", "spring:", 600))
+	specs := slices.Concat(randomSpecs(t, "robfig", "", 600), randomSpecs(t, "quartz", "quartz:", 300), randomSpecs(t, "spring", "spring:", 300))
 	for kind, enough := range written {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +152,10 @@ func TestLeavingTimes(t *testing.T) {
 			if strings.Contains(lost, "!\n") {
 				t.Fatal(lost)
 			}
-			entries := read(t, kind, file)
+			var entries []foreign.Entry
+			for part := range strings.SplitSeq(file, "\n---\n") { // the decoder of YAML takes long for many documents
+				entries = append(entries, read(t, kind, part)...)
+			}
 			if len(entries) != len(timers) || len(timers) < enough {
 				t.Fatalf("%d timers of %d came back as %d", len(timers), len(specs), len(entries))
 			}
