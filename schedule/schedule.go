@@ -148,15 +148,21 @@ func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 // Between counts the due times after the first and not after the second, and returns the last of them. ok is
 // true only for intervals without an end: the other forms would have to visit each time.
 func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Instant, ok bool) {
-	e, ok := s.times.(every)
-	if r, is := s.times.(*repeat); is && !r.period.calendar() && r.last == math.MaxInt64 {
-		e, ok = every{r.start, rouse.Instant(r.period.millis), rouse.Instant(r.first)}, true
-	}
+	e, ok := s.every()
 	if !ok {
 		return 0, 0, false
 	}
 	n, last = e.between(after, until)
 	return n, last, true
+}
+
+// every returns an interval without an end.
+func (s *Schedule) every() (e every, ok bool) {
+	if r, is := s.times.(*repeat); is && !r.period.calendar() && r.last == math.MaxInt64 {
+		return every{r.start, rouse.Instant(r.period.millis), rouse.Instant(r.first)}, true
+	}
+	e, ok = s.times.(every)
+	return e, ok
 }
 
 // OneShot reports whether the schedule has exactly one due time: an instant, @after, or aws:at(…).

@@ -16,6 +16,12 @@ type exportCmd struct {
 	filterFlags   `embed:""`
 	stateFlag     `embed:""`
 	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
+
+	To    string `help:"Write timers in the format of another scheduler: crontab, k8s-cronjob, quartz or eventbridge." enum:",crontab,k8s-cronjob,quartz,eventbridge" default:"" placeholder:"KIND"`
+	Image string `help:"With --to k8s-cronjob: image with curl, which calls targets." default:"curlimages/curl:8.11.1" placeholder:"IMAGE"`
+	ARN   string `name:"arn" help:"With --to eventbridge: what is invoked, with the payload." placeholder:"ARN"`
+	Role  string `help:"With --to eventbridge: ARN of the role that may invoke it." placeholder:"ARN"`
+	Class string `help:"With --to quartz: class of jobs that call targets, with url, method, content-type and payload in their data." placeholder:"CLASS"`
 }
 
 func (exportCmd) Help() string {
@@ -25,11 +31,16 @@ change during the export are written as they are when they are read; for a consi
 
 With --all-namespaces, the calendars are those of namespaces that have timers.
 
+With --to, timers that wait or are paused are written as another scheduler has them. What is lost of each is told on stderr. A timer
+whose times the other one cannot have is left out, with the reason, and the command fails in the end; docs/moving-in.md explains it.
+
 Examples:
 
     rouse export > timers.jsonl
     rouse export --all-namespaces > everything.jsonl
-    rouse export --label team=billing --state scheduled > billing.jsonl`
+    rouse export --label team=billing --state scheduled > billing.jsonl
+    rouse export --to crontab > crontab.txt
+    rouse export --to eventbridge --arn arn:aws:lambda:eu-north-1:1:function:run --role arn:aws:iam::1:role/scheduler > schedules.json`
 }
 
 // exportStates are the states of an export by default: all but those for rouse's internal use.
@@ -37,6 +48,12 @@ var exportStates = append(slices.Clone(rouse.ListedStates), rouse.StateFiring, r
 
 // Run writes them.
 func (c *exportCmd) Run(a *app) error {
+	if c.To != "" {
+		return c.foreign(a)
+	}
+	if c.ARN+c.Role+c.Class != "" || a.given["image"] {
+		return &usage{text: "--image, --arn, --role and --class go with --to", help: "rouse export --help"}
+	}
 	q := c.query(a)
 	if c.AllNamespaces {
 		q.Namespace = ""

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/foreign"
+)
+
+// leavingStates are the states of timers that another scheduler can take over.
+var leavingStates = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
+
+// foreign writes timers in the format of another scheduler.
+func (c *exportCmd) foreign(a *app) error {
+	if c.AllNamespaces {
+		return &usage{text: "--all-namespaces does not go with --to: names of two namespaces can be the same", help: "rouse export --help"}
+	}
+	q := c.query(a)
+	if err := rouse.CheckNamespace(q.Namespace); err != nil {
+		return err
+	}
+	states, err := c.states()
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		if !slices.Contains(leavingStates, s) {
+			return rouse.Refuse("state", s.String(), "has no times to come", "give scheduled, retrying, accepted or paused")
+		}
+	}
+	if q.States = states; len(states) == 0 {
+		q.States = leavingStates
+	}
+	out := bufio.NewWriterSize(a.out, 1<<16)
+	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Now: rouse.Reached(time.Now()), Image: c.Image, ARN: c.ARN, Role: c.Role, Class: c.Class})
+	if err != nil {
+		return flagged(err)
+	}
+	for _, n := range all {
+		a.note("all: %s", n)
+	}
+	written, failed := 0, 0
+	err = a.timers(q, func(t *rouse.Timer) error {
+		notes, err := w.Write(t)
+		if refused, ok := errors.AsType[*rouse.Invalid](err); ok {
+			failed++
+			fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(t.Key.Name), clean(refused.Error()))
+			return nil
+		}
+		for _, n := range notes {
+			a.note("%s: %s", t.Key.Name, n)
+		}
+		written++
+		return err
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	if err != nil {
+		return err
+	}
+	a.note("exported %s, %d failed", some(written, "timer"), failed)
+	if failed > 0 {
+		return silent{exitFailure}
+	}
+	return nil
+}

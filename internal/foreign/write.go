@@ -1,0 +1,283 @@
+package foreign
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// WriteOptions are what timers do not say.
+type WriteOptions struct {
+	Now   rouse.Instant
+	Image string // of containers that call targets
+	ARN   string // of what EventBridge invokes
+	Role  string // ARN of the role with which it does
+	Class string // of Quartz's jobs that call targets
+}
+
+// writeForm is a kind of file that can be written.
+type writeForm struct {
+	head, between, foot string
+	entry               func(w *Writer, x *leaving) error
+	notes               []string // on all timers
+}
+
+var writeForms = map[string]writeForm{
+	"crontab":     {entry: writeCrontab, notes: crontabLosses},
+	"k8s-cronjob": {between: "---\n", entry: writeCronJob, notes: cronJobLosses},
+}
+
+// Writer writes timers in the format of another scheduler, one after the other.
+type Writer struct {
+	o    WriteOptions
+	kind string
+	form writeForm
+	out  io.Writer
+	some bool // one has been written
+
+	zone      string            // that the lines of a crontab have so far
+	variables map[string]string // that they have
+	jobs      map[string]string // of Quartz: their classes by their names
+}
+
+// NewWriter returns a writer of a kind, and what the kind lacks for all timers.
+func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, error) {
+	form, ok := writeForms[kind]
+	if !ok {
+		return nil, nil, rouse.Refuse("to", kind, "is no kind of file that is written",
+			"give one of "+strings.Join(slices.Sorted(maps.Keys(writeForms)), ", "))
+	}
+	w := &Writer{o: o, kind: kind, form: form, out: out, variables: map[string]string{}, jobs: map[string]string{}}
+	_, err := io.WriteString(out, form.head)
+	return w, form.notes, err
+}
+
+// Close writes the end of the file.
+func (w *Writer) Close() error {
+	_, err := io.WriteString(w.out, w.form.foot)
+	return err
+}
+
+// leaving is a timer on its way into a file.
+type leaving struct {
+	t       *rouse.Timer
+	spec    *rouse.Spec
+	s       *schedule.Schedule
+	command // if that is its payload
+
+	text    string                       // the entry, as it is written
+	alone   string                       // a file that has nothing else, to be read back
+	carried []string                     // members that are in the entry in a form that the import leaves as it is
+	verify  func(back *rouse.Spec) error // of what is read back, apart from times
+	written func()                       // remembers what later entries have to know
+	notes   []string
+}
+
+func (x *leaving) note(format string, args ...any) {
+	x.notes = append(x.notes, fmt.Sprintf(format, args...))
+}
+
+// Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid says why it is left
+// out: above all, because the import would not read the same times back.
+func (w *Writer) Write(t *rouse.Timer) (notes []string, err error) {
+	x := &leaving{t: t, spec: &t.Spec}
+	if err := x.prepare(); err != nil {
+		return nil, err
+	}
+	if err := w.form.entry(w, x); err != nil {
+		return nil, err
+	}
+	if err := w.check(x); err != nil {
+		return nil, err
+	}
+	if x.written != nil {
+		x.written()
+	}
+	if w.some {
+		x.text = w.form.between + x.text
+	}
+	w.some = true
+	_, err = io.WriteString(w.out, x.text)
+	return x.notes, err
+}
+
+// prepare parses the schedule, and refuses what no other scheduler has.
+func (x *leaving) prepare() (err error) {
+	s := x.spec
+	refuse := func(field, cure string) error {
+		return rouse.Refuse(field, "", "has no equal in other schedulers", cure)
+	}
+	switch {
+	case x.t.Due == rouse.Never || x.t.Due == 0 || x.t.State().Detached():
+		return rouse.Refuse("schedule", s.Schedule, "has ended", "leave it")
+	case len(s.Also) > 0:
+		return refuse("also", "make a timer of each schedule")
+	case len(s.Except) > 0:
+		return refuse("except", "leave the exceptions to the target")
+	case len(s.Calendar.Off)+len(s.Calendar.Only) > 0:
+		return refuse("calendar", "leave the days to the target")
+	}
+	x.s, err = schedule.Parse(s.Schedule, schedule.Options{Timezone: s.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: s.Start,
+		Seed: x.t.Key.Namespace + "/" + x.t.Key.Name})
+	if err != nil {
+		return err
+	}
+	if x.s.Resolved() != s.Schedule {
+		x.note("its H is a number: %s.", x.s.Resolved())
+	}
+	if x.t.Paused && x.t.Until != 0 {
+		x.note("the end of its pause, %v, is lost.", x.t.Until)
+	}
+	if x.t.Skips > 0 {
+		x.note("the next %d occurrences, which would be skipped here, are not.", x.t.Skips)
+	}
+	return nil
+}
+
+// end returns when the schedule ends; 0 is never.
+func (x *leaving) end() rouse.Instant {
+	if x.spec.TTL != 0 {
+		return x.t.Anchor.Add(x.spec.TTL)
+	}
+	return x.spec.End
+}
+
+// left returns how many occurrences there are to come; 0 is no limit.
+func (x *leaving) left() uint64 {
+	if x.spec.MaxOccurrences == 0 {
+		return 0
+	}
+	return x.spec.MaxOccurrences - min(x.t.Passed, x.spec.MaxOccurrences-1)
+}
+
+// zone returns the time zone.
+func (x *leaving) zone() string { return cmp.Or(x.spec.Timezone, "UTC") }
+
+// check reads back what was written for a timer, refuses it if the times are others, and notes what else is
+// lost.
+func (w *Writer) check(x *leaving) error {
+	entries, _, err := Read(w.kind, []byte(x.alone), Options{Target: "https://target.invalid/"})
+	if err == nil && len(entries) != 1 {
+		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)), "give it another payload")
+	}
+	if err == nil {
+		err = entries[0].Err
+	}
+	if err != nil {
+		return err
+	}
+	back := &entries[0].Spec
+	if err := w.checkTimes(x, back); err != nil {
+		return err
+	}
+	if x.verify != nil {
+		if err := x.verify(back); err != nil {
+			return err
+		}
+	}
+	return x.noteLosses(back)
+}
+
+// checkTimes refuses a timer that would be due at other times.
+func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
+	s := x.spec
+	lacks := func(field, value string) error {
+		return rouse.Refuse(field, value, "cannot be expressed in a "+w.kind, "leave it out, or keep the timer here")
+	}
+	started := cmp.Or(back.Start, s.Start)
+	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST, Anchor: x.t.Anchor, Start: started})
+	if err != nil {
+		return err
+	}
+	_, isInterval := x.s.Interval()
+	once := !back.Recurring() && x.left() == 1
+	switch {
+	case x.end() != back.End:
+		return lacks("end", x.end().String())
+	case x.left() != back.MaxOccurrences && !once:
+		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
+	case s.Start > w.o.Now && back.Start != s.Start && !(isInterval && back.Start != 0) && !once:
+		return lacks("start", s.Start.String())
+	case once:
+		if next, ok := there.Next(x.t.Due - 1); !ok || next != x.t.Due {
+			return lacks("schedule", s.Schedule)
+		}
+		return nil
+	case x.s.Same(there, x.t.Due):
+		return nil
+	}
+	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
+	if err == nil && x.s.Same(alike, x.t.Due) {
+		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than a "+w.kind+" has",
+			"set dst to "+cmp.Or(back.DST, "vixie")+" before, or give another time of day")
+	}
+	return lacks("schedule", s.Schedule)
+}
+
+// noteLosses notes each member of the spec, apart from the times, that does not come back.
+func (x *leaving) noteLosses(back *rouse.Spec) error {
+	var before, after map[string]json.RawMessage
+	for s, to := range map[*rouse.Spec]*map[string]json.RawMessage{x.spec: &before, back: &after} {
+		body, err := api.Encode(api.SpecOf(s))
+		if err == nil {
+			err = json.Unmarshal(body, to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) || string(before[name]) == string(after[name]) {
+			continue
+		}
+		x.note("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
+	}
+	return nil
+}
+
+// timeMembers are those that checkTimes compares.
+var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl", "max_occurrences"}
+
+// request returns the arguments of curl for the request that a fire would be, and notes what is not in it.
+func (x *leaving) request() ([]string, error) {
+	s := x.spec
+	if !strings.HasPrefix(s.Target, "https://") && !strings.HasPrefix(s.Target, "http://") {
+		return nil, rouse.Refuse("target", s.Target, "is no URL that curl can call", "keep the timer here, or give an http or https URL")
+	}
+	args := []string{"-fsSg", "-X", cmp.Or(s.Webhook.Method, "POST")}
+	if len(s.Payload) > 0 {
+		args = append(args, "-H", "Content-Type: "+cmp.Or(s.ContentType, "application/octet-stream"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Webhook.Headers)) {
+		args = append(args, "-H", name+": "+s.Webhook.Headers[name])
+	}
+	for _, ref := range s.Webhook.SecretNames() {
+		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+	}
+	if len(s.Payload) > 0 {
+		args = append(args, "--data-raw", string(s.Payload))
+	}
+	switch b := s.Webhook; {
+	case b.Structured:
+		x.note("lost: webhook.structured.")
+	case b.Batch > 1:
+		x.note("lost: webhook.batch %d.", b.Batch)
+	case b.Accept != 0:
+		x.note("lost: webhook.accept %v.", b.Accept)
+	}
+	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
+	if s.Retry == (rouse.Retry{Timeout: s.Retry.Timeout}) {
+		x.carried = append(x.carried, "retry")
+	}
+	seconds := cmp.Or(s.Retry.Timeout, rouse.DefaultRetry.Timeout) + time.Second - 1
+	return append(args, "--max-time", fmt.Sprint(int64(seconds/time.Second)), s.Target), nil
+}

@@ -1,0 +1,289 @@
+package foreign_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/foreign"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// written are the kinds that can be written, with how many of the expressions of TestLeavingTimes each can
+// express at least.
+var written = map[string]int{"crontab": 500, "k8s-cronjob": 500}
+
+const leavingNow = rouse.Instant(1_800_000_000_000) // 2027
+
+// leaving returns a timer that has been made at leavingNow.
+func leaving(name string, s rouse.Spec) (rouse.Timer, rouse.Schedule, error) {
+	key := rouse.Key{Namespace: "default", Name: name}
+	times, err := schedule.Compile(&s, rouse.ScheduleInput{Key: key, Anchor: leavingNow})
+	if err != nil {
+		return rouse.Timer{}, nil, err
+	}
+	timer, err := rouse.NewTimer(key, s, leavingNow, leavingNow, times)
+	return timer, times, errors.Join(err, s.Check())
+}
+
+// write writes timers, and returns the file and what is lost; those that are refused end with an exclamation
+// mark.
+func write(t *testing.T, kind string, timers []rouse.Timer) (file, lost string) {
+	t.Helper()
+	var out bytes.Buffer
+	var losses strings.Builder
+	w, all, err := foreign.NewWriter(kind, &out, foreign.WriteOptions{Now: leavingNow, Image: "curl:1",
+		ARN: "arn:aws:lambda:eu-north-1:1:function:run", Role: "arn:aws:iam::1:role/scheduler", Class: "com.example.Call"})
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for i := range timers {
+		notes, err := w.Write(&timers[i])
+		if inv, ok := err.(*rouse.Invalid); ok && inv.Problems[0].Cure != "" {
+			fmt.Fprintf(&losses, "%s: %v!\n", timers[i].Key.Name, err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range notes {
+			fmt.Fprintf(&losses, "%s: %s\n", timers[i].Key.Name, n)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), losses.String()
+}
+
+func read(t *testing.T, kind, file string) []foreign.Entry {
+	t.Helper()
+	entries, _, err := foreign.Read(kind, []byte(file), foreign.Options{Target: "https://run.example.com/{name}"})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, file)
+	}
+	return entries
+}
+
+// TestWaysBack: what was imported comes back as it was: the entries of testdata, written and read again.
+func TestWaysBack(t *testing.T) {
+	for kind := range written {
+		in, err := os.ReadFile(filepath.Join("testdata", kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, timers := map[string]string{}, []rouse.Timer{}
+		show := func(e *foreign.Entry) string {
+			s := e.Spec
+			s.Target, s.Timezone = "", strings.TrimSuffix(s.Timezone, "UTC")
+			var payload any
+			if err := json.Unmarshal(s.Payload, &payload); err != nil {
+				payload = string(s.Payload)
+			}
+			if text := fmt.Sprint(payload); text == "map[]" || strings.Contains(text, "curl:1") {
+				payload = nil // the entry has no template
+			}
+			s.Payload = nil
+			body, err := api.Encode(api.SpecOf(&s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(string(body), payload, e.Paused && kind != "crontab")
+		}
+		n := 0
+		for _, e := range read(t, kind, string(in)) {
+			timer, _, err := leaving(e.Name, e.Spec)
+			if e.Err != nil || err != nil {
+				continue
+			}
+			if e.Paused && kind != "crontab" {
+				if err := timer.Pause("", 0, leavingNow); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n++
+			timers = append(timers, timer)
+			want[show(&e)] = e.Name
+		}
+		file, lost := write(t, kind, timers)
+		t.Logf("%s\n%s", file, lost)
+		for _, e := range read(t, kind, file) {
+			if _, ok := want[show(&e)]; !ok || e.Err != nil {
+				t.Errorf("%s came back as %s %v", e.Name, show(&e), e.Err)
+			}
+			delete(want, show(&e))
+		}
+		if len(want) > 0 || n < 2 {
+			t.Errorf("%s: of %d are lost: %v", kind, n, want)
+		}
+	}
+}
+
+// TestLeavingTimes: whatever is written comes back with the same times, and the same command.
+func TestLeavingTimes(t *testing.T) {
+	specs := slices.Concat(randomSpecs(t, "robfig", "", 600), randomSpecs(t, "quartz", "quartz:", 300), randomSpecs(t, "spring", "spring:", 300))
+	for kind, enough := range written {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var timers []rouse.Timer
+			var times []rouse.Schedule
+			for i, s := range specs {
+				timer, compiled, err := leaving(fmt.Sprintf("t-%d", i), s)
+				if err != nil {
+					continue
+				}
+				one, _ := write(t, kind, []rouse.Timer{timer})
+				if entries, _, err := foreign.Read(kind, []byte(one), foreign.Options{Target: "https://a.example.com/"}); err != nil || len(entries) == 0 {
+					continue // it was refused, and the file has nothing
+				}
+				timers, times = append(timers, timer), append(times, compiled)
+			}
+			file, lost := write(t, kind, timers)
+			if strings.Contains(lost, "!\n") {
+				t.Fatal(lost)
+			}
+			var entries []foreign.Entry
+			for part := range strings.SplitSeq(file, "\n---\n") { // the decoder of YAML takes long for many documents
+				entries = append(entries, read(t, kind, part)...)
+			}
+			if len(entries) != len(timers) || len(timers) < enough {
+				t.Fatalf("%d timers of %d came back as %d", len(timers), len(specs), len(entries))
+			}
+			for i := range entries {
+				e, timer := &entries[i], &timers[i]
+				back, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: timer.Key, Anchor: leavingNow})
+				if e.Err != nil || err != nil {
+					t.Fatalf("%s: %v %v", timer.Key.Name, e.Err, err)
+				}
+				most := uint64(20)
+				if timer.Spec.MaxOccurrences > 0 {
+					most = min(most, timer.Spec.MaxOccurrences)
+				}
+				for at := timer.Due - 1; most > 0; most-- {
+					next, ok := times[i].Next(at)
+					got, also := back.Next(at)
+					if ok != also || next != got {
+						t.Fatalf("%+v became %+v: after %v comes %v, not %v", timer.Spec, e.Spec, at, got, next)
+					}
+					if at = next; !ok {
+						break
+					}
+				}
+			}
+			t.Logf("%d of %d", len(timers), len(specs))
+		})
+	}
+}
+
+// randomSpecs returns specs with expressions of a file of testdata/oracles, a few intervals and instants, and
+// policies by chance.
+func randomSpecs(t *testing.T, library, prefix string, n int) (specs []rouse.Spec) {
+	t.Helper()
+	f, err := os.Open("../../schedule/testdata/oracles/" + library + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	for scan := bufio.NewScanner(f); scan.Scan() && len(specs) < n; {
+		expr, rest, ok := strings.Cut(scan.Text(), "|")
+		zone, _, _ := strings.Cut(rest, "|")
+		if !ok {
+			continue
+		}
+		if prefix != "" && r.IntN(3) > 0 {
+			_, expr, _ = strings.Cut(expr, " ")
+			expr = "0 " + expr
+		}
+		s := rouse.Spec{Schedule: prefix + expr, Timezone: zone, Target: "https://a.example.com/%7Bx%7D?q=1&r='"}
+		switch r.IntN(20) {
+		case 0:
+			s.Schedule, s.Timezone = "@every "+(time.Duration(1+r.IntN(300))*30*time.Second).String(), ""
+			if r.IntN(3) == 0 {
+				s.MaxOccurrences = uint64(1 + r.IntN(4))
+			}
+		case 1:
+			s.Schedule, s.Timezone = leavingNow.Add(time.Duration(1+r.IntN(9999999))*500*time.Millisecond).String(), ""
+		case 2:
+			s.Start = leavingNow.Add(time.Duration(r.IntN(9999999)-5000000) * time.Second)
+		case 3:
+			s.End = leavingNow.Add(10*365*24*time.Hour + time.Duration(r.IntN(9999999))*time.Second)
+		case 4:
+			s.DST = []string{"skip,both", "skip,second", "second", "shift"}[r.IntN(4)]
+		}
+		switch r.IntN(6) {
+		case 0:
+			s.Payload, s.ContentType = []byte(`{"a": "100 %, \\% it's", "b": [1,`+"\n"+`2]}`), "application/json"
+		case 1:
+			s.Payload, s.ContentType = []byte("50% of it's\\"), "text/plain"
+		case 2:
+			s.Webhook.Headers = map[string]string{"Authorization": "Bearer {{secret:pay}}"}
+		case 3:
+			s.Misfire = rouse.MisfireSkip
+		}
+		specs = append(specs, s)
+	}
+	return specs
+}
+
+// TestCurlCommands: a shell gives curl the arguments that are meant.
+func TestCurlCommands(t *testing.T) {
+	for _, payload := range []string{"", "plain", `it's 100 % "of" $HOME`, `{"a": "\\%"}`, "@file", `\%`, `\\`, "äö"} {
+		timer, _, err := leaving("a", rouse.Spec{Schedule: "@daily", Target: "https://a.example.com/?q=%27'$(id)", Payload: []byte(payload), ContentType: "text/plain"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, lost := write(t, "crontab", []rouse.Timer{timer})
+		if lost != "" {
+			t.Fatal(lost)
+		}
+		_, command, _ := strings.Cut(file, "@daily ")
+		command = cronCommand(strings.TrimSuffix(command, "\n"))
+		out, err := exec.Command("sh", "-c", `curl() { printf '%s\n' "$@"; }; `+command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		want := []string{"-fsSg", "-X", "POST"}
+		if payload != "" {
+			if json.Valid([]byte(payload)) {
+				payload = strings.ReplaceAll(payload, ": ", ":")
+			}
+			want = append(want, "-H", "Content-Type: text/plain", "--data-raw", payload)
+		}
+		want = append(want, "--max-time", "30", timer.Spec.Target)
+		if got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); !slices.Equal(got, want) {
+			t.Errorf("%s\n%q\n%q", command, got, want)
+		}
+	}
+}
+
+// cronCommand reads a command as crons do: a backslash takes the meaning from the character after it, and
+// goes only before a percent sign.
+func cronCommand(line string) string {
+	var out []byte
+	escaped := false
+	for i := range len(line) {
+		switch b := line[i]; {
+		case escaped && b == '%':
+			out[len(out)-1] = '%'
+			escaped = false
+			continue
+		case !escaped && b == '%':
+			return string(out)
+		default:
+			escaped = b == '\\' && !escaped
+			out = append(out, b)
+		}
+	}
+	return string(out)
+}
