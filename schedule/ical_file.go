@@ -173,7 +173,7 @@ func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, lef
 	return append(kept, event...), left
 }
 
-// eventText returns what an event says of itself.
+// eventText returns the texts of an event.
 func eventText(event []byte) string {
 	var text strings.Builder
 	for line := range unfold(string(event)) {

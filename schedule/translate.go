@@ -212,7 +212,7 @@ func (c *cron) plain() cron {
 }
 
 // Same reports whether two schedules have the same times from an instant on. It compares cron expressions
-// (changes of the clocks up to the year 2100), intervals without an end, and single times, and says no to
+// (changes of the clocks up to the year 2100), intervals without an end, and single times, and refuses
 // all others.
 func (s *Schedule) Same(other *Schedule, from rouse.Instant) bool {
 	a, isCron := s.times.(*cron)

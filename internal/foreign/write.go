@@ -86,7 +86,7 @@ func (x *leaving) note(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid says why it is left
+// Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid tells why it is left
 // out: above all, because the import would not read the same times back.
 func (w *Writer) Write(t *rouse.Timer) (notes []string, err error) {
 	x := &leaving{t: t, spec: &t.Spec}

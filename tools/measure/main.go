@@ -4,7 +4,7 @@
 //	measure [DIR]
 //
 // Generated files, testdata and what git ignores are left out. Figures are of code that is no test, unless a
-// row says so.
+// row names them.
 package main
 
 import (
