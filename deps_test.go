@@ -42,7 +42,7 @@ var rules = []struct {
 	{"internal/recent", "a mechanism: counts what happened lately, in fixed memory; knows the words only", []string{"."}},
 	{"internal/scratch", "a mechanism: knows slices only", nil},
 	{"internal/throttle", "a mechanism: knows numbers, times and addresses only", nil},
-	{"internal/foreign", "pure: files of other schedulers to specs", []string{"."}},
+	{"internal/foreign", "pure: files of other schedulers to specs", []string{".", "schedule"}},
 	{"internal/poll", "a mechanism of tests: waits until a condition holds; knows time only", nil},
 	{"internal/unset", "a mechanism of tests: finds fields that are not set; knows no type", nil},
 	{"internal/cutstore", "a store for tests of nodes that crash", []string{".", "store/mem"}},

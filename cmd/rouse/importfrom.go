@@ -22,7 +22,8 @@ func (c *importCmd) foreign(a *app) error {
 	if err != nil {
 		return err
 	}
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone})
+	now := rouse.Reached(time.Now())
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, Now: now})
 	if err != nil {
 		return flagged(err)
 	}
@@ -32,8 +33,13 @@ func (c *importCmd) foreign(a *app) error {
 	}
 	var timers []rouse.Timer
 	var lines []int
-	now := rouse.Reached(time.Now())
 	for i := range entries {
+		if entries[i].Passed {
+			if err := c.showPassed(a, &entries[i]); err != nil {
+				return err
+			}
+			continue
+		}
 		timer, err := c.timer(a, &entries[i], now)
 		if err == nil {
 			timers, lines = append(timers, timer), append(lines, entries[i].Line)
@@ -111,7 +117,18 @@ type foreignLine struct {
 	Timer  api.NewTimer `json:"timer"`
 	Due    api.Time     `json:"due,omitzero"`
 	Paused bool         `json:"paused,omitzero"`
+	Passed bool         `json:"passed,omitzero"`
 	Notes  []string     `json:"notes,omitempty"`
+}
+
+// showPassed prints that no timer is made of an entry: it would fire at once, or never.
+func (c *importCmd) showPassed(a *app, e *foreign.Entry) error {
+	if a.cli.JSON {
+		timer := api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}
+		return a.printJSON(foreignLine{Line: e.Line, Timer: timer, Passed: true, Notes: e.Notes})
+	}
+	a.say("%s: %s, its time has passed, so that no timer is made", e.Name, e.Spec.Schedule)
+	return nil
 }
 
 // show prints what becomes of an entry. In a dry run that is its outcome, too.

@@ -46,13 +46,14 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	for _, b := range in {
 		text = utf8.AppendRune(text, rune(b))
 	}
-	tasks, err := objects[asynqTask](text, "tasks, as docs/moving-in.md exports them")
+	tasks, err := objects[json.RawMessage](text, "tasks, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(tasks))
 	for i := range tasks {
-		entries[i] = tasks[i].entry(i + 1)
+		var t asynqTask
+		entries[i] = readEntry(tasks[i], i+1, &t, t.entry)
 	}
 	return entries, nil
 }
@@ -124,7 +125,7 @@ func eachField(in []byte, do func(field protowire.Number, number uint64, body []
 }
 
 func (t *asynqTask) entry(number int) Entry {
-	e := Entry{Line: number}
+	e := Entry{Line: number, waits: true}
 	var m asynqMessage
 	err := m.parse(t.Msg)
 	if err == nil && (m.kind == "" || m.id == "") {
@@ -147,11 +148,7 @@ func (t *asynqTask) entry(number int) Entry {
 	if t.State == "retry" {
 		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128), s.Retry.Attempts)
 	}
-	const longest = time.Hour
-	if s.Retry.Timeout = seconds(m.timeout); s.Retry.Timeout > longest {
-		s.Retry.Timeout = longest
-		e.note("its timeout of %d s is cut to %v: for longer work answer 202, and report.", m.timeout, longest)
-	}
+	e.setTimeout(seconds(m.timeout))
 	if m.deadline > t.At {
 		s.Deadline = seconds(m.deadline - t.At)
 	}

@@ -28,22 +28,28 @@ type riverJob struct {
 	Attempt     int
 	MaxAttempts int `json:"max_attempts"`
 	Errors      []struct{ Error string }
+
+	CreatedAt   ignored `json:"created_at"`
+	AttemptedAt ignored `json:"attempted_at"`
+	AttemptedBy ignored `json:"attempted_by"`
+	FinalizedAt ignored `json:"finalized_at"`
 }
 
 func readRiver(in []byte, _ *Options) ([]Entry, error) {
-	jobs, err := objects[riverJob](in, "rows of river_job, as docs/moving-in.md exports them")
+	jobs, err := objects[json.RawMessage](in, "rows of river_job, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(jobs))
 	for i := range jobs {
-		entries[i] = jobs[i].entry(i + 1)
+		var j riverJob
+		entries[i] = readEntry(jobs[i], i+1, &j, j.entry)
 	}
 	return entries, nil
 }
 
 func (j *riverJob) entry(number int) Entry {
-	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID)}
+	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID), waits: true}
 	s := &e.Spec
 	s.Labels = map[string]string{"kind": j.Kind, "queue": j.Queue}
 	if string(j.Metadata) == "{}" {
