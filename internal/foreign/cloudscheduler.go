@@ -2,8 +2,8 @@ package foreign
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -11,7 +11,8 @@ import (
 )
 
 var cloudSchedulerNotes = []string{
-	"Cloud Scheduler skips an occurrence that comes due while an earlier one is retried; so do these timers: overlap is skip.",
+	"Cloud Scheduler delays an occurrence that comes due while an earlier one is in progress; so do these timers: overlap is wait, and of several that wait the latest one fires.",
+	"Its documents let the next start of a job end the retries of the last one, or be left out for them; here they go on, and the next one waits.",
 	"Cloud Scheduler sends its own headers, X-CloudScheduler-…; rouse sends those of CloudEvents, and signs each request.",
 }
 
@@ -27,8 +28,8 @@ type cloudJob struct {
 		HTTPMethod string
 		Headers    map[string]string
 		Body       []byte
-		OauthToken *struct{ ServiceAccountEmail string }
-		OidcToken  *struct{ ServiceAccountEmail string }
+		OauthToken *googleToken
+		OidcToken  *googleToken
 	}
 	PubsubTarget *struct {
 		TopicName  string
@@ -46,43 +47,63 @@ type cloudJob struct {
 		MaxBackoffDuration googleSpan
 		MaxDoublings       *int
 	}
+
+	Description, UserUpdateTime, ScheduleTime, LastAttemptTime, Status, SatisfiesPzs ignored
+}
+
+type googleToken struct {
+	ServiceAccountEmail string
+	Scope, Audience     ignored
 }
 
 // googleSpan is a duration such as "3.5s".
-type googleSpan struct{ time.Duration }
+type googleSpan struct {
+	time.Duration
+	wrong error
+}
 
-func (d *googleSpan) UnmarshalText(text []byte) (err error) {
-	d.Duration, err = rouse.ParseDuration(string(text))
-	return err
+func (d *googleSpan) UnmarshalText(text []byte) error {
+	d.Duration, d.wrong = rouse.ParseDuration(string(text))
+	return nil
 }
 
 func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
-	jobs, err := objects[cloudJob](in, "what gcloud scheduler jobs list --format json prints")
+	jobs, err := objects[json.RawMessage](in, "what gcloud scheduler jobs list --format json prints")
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(jobs))
 	for i := range jobs {
-		entries[i] = jobs[i].entry(i+1, o)
+		var j cloudJob
+		entries[i] = readEntry(jobs[i], i+1, &j, func(number int) Entry { return j.entry(number, o) })
 	}
 	return entries, nil
 }
 
 func (j *cloudJob) entry(number int, o *Options) Entry {
-	e := Entry{Line: number, Name: path.Base(j.Name), Paused: j.State == "PAUSED" || j.State == "DISABLED"}
+	e := Entry{Line: number, Name: j.Name[strings.LastIndex(j.Name, "/")+1:]}
+	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec
-	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapSkip
-	r := &j.RetryConfig
-	s.Retry = rouse.Retry{Attempts: uint32(max(0, r.RetryCount)) + 1, GiveUp: r.MaxRetryDuration.Duration, Interval: r.MinBackoffDuration.Duration,
-		Max: r.MaxBackoffDuration.Duration, Timeout: j.AttemptDeadline.Duration}
-	if r.RetryCount == 0 {
-		s.Retry = rouse.Retry{Attempts: 1, Timeout: s.Retry.Timeout}
+	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapWait
+	j.setRetry(&e)
+	for _, span := range []struct {
+		field string
+		googleSpan
+	}{
+		{"attemptDeadline", j.AttemptDeadline},
+		{"maxRetryDuration", j.RetryConfig.MaxRetryDuration},
+		{"minBackoffDuration", j.RetryConfig.MinBackoffDuration},
+		{"maxBackoffDuration", j.RetryConfig.MaxBackoffDuration},
+	} {
+		if span.wrong != nil {
+			e.Err = rouse.Under(span.field, span.wrong)
+		}
 	}
-	if r.MaxDoublings != nil && r.RetryCount > *r.MaxDoublings {
-		e.note("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *r.MaxDoublings)
-	}
-	if strings.HasPrefix(s.Schedule, "every ") {
+	switch {
+	case strings.HasPrefix(s.Schedule, "every "):
 		e.Err = rouse.Refuse("schedule", s.Schedule, "is in App Engine's words", "write it as a cron expression")
+	case s.Schedule == "":
+		e.Err = rouse.Refuse("schedule", "", "is missing", "give it a cron expression")
 	}
 	switch {
 	case j.HTTPTarget != nil:
@@ -95,6 +116,37 @@ func (j *cloudJob) entry(number int, o *Options) Entry {
 		e.note("it calls App Engine at %s.", j.AppEngineHTTPTarget.RelativeURI)
 	}
 	return e
+}
+
+// setRetry sets the policy of retries. Cloud Scheduler retries until both limits of a job are reached, rouse
+// until the first of its own is: so Attempts covers the time, and GiveUp also the slowest retries of the
+// count.
+func (j *cloudJob) setRetry(e *Entry) {
+	c, r := &j.RetryConfig, &e.Spec.Retry
+	e.setTimeout(cmp.Or(j.AttemptDeadline.Duration, 3*time.Minute))
+	count, limit := uint32(min(max(0, c.RetryCount), rouse.MaxAttempts-1)), c.MaxRetryDuration.Duration
+	r.Attempts = count + 1
+	if count == 0 && limit <= 0 {
+		return
+	}
+	r.Interval = cmp.Or(c.MinBackoffDuration.Duration, 5*time.Second)
+	r.Max = cmp.Or(c.MaxBackoffDuration.Duration, time.Hour)
+	full := r.Effective()
+	worst, _ := full.Worst()
+	retries, waited := uint32(0), full.Wait(1)
+	for waited <= limit && retries < rouse.MaxAttempts-1 {
+		retries++
+		waited += full.Wait(retries + 1)
+	}
+	if retries > count {
+		r.Attempts, r.GiveUp = retries+1, max(limit, worst-full.Timeout)
+	}
+	if count > 0 && limit > 0 {
+		e.note("it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.", r.Attempts)
+	}
+	if d := cmp.Or(c.MaxDoublings, new(5)); int(r.Attempts)-1 > *d {
+		e.note("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
+	}
 }
 
 // http takes the request of an HTTP target.
@@ -122,7 +174,7 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 			s.Webhook.Headers[name] = value
 		}
 	}
-	for kind, token := range map[string]*struct{ ServiceAccountEmail string }{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
+	for kind, token := range map[string]*googleToken{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
 		if token != nil {
 			e.note("its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
 		}
