@@ -61,7 +61,7 @@ func (t *awsTime) UnmarshalJSON(in []byte) (err error) {
 		t.at = time.UnixMilli(int64(seconds * 1000))
 		return nil
 	}
-	if t.at, err = time.Parse(time.RFC3339Nano, text); err != nil {
+	if t.at, err = readTime(text, time.UTC); err != nil {
 		t.wrong = text
 	}
 	return nil

@@ -120,7 +120,7 @@ func (e *Entry) fitTimes(o *Options) error {
 	}
 	due, ok := s.Next(from)
 	if _, ever := s.Next(0); !ok && !ever {
-		return nil // a server says why
+		return nil // the check of the timer explains why
 	}
 	if e.Passed = !e.waits && (!ok || due <= o.Now); e.Passed || e.Spec.Jitter == 0 || !e.Spec.Recurring() {
 		return nil
@@ -130,6 +130,16 @@ func (e *Entry) fitTimes(o *Options) error {
 		e.note("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
 	}
 	return nil
+}
+
+// readTime reads a time of another scheduler: of any year, also one that no instant has, and perhaps without an offset.
+func readTime(text string, zone *time.Location) (at time.Time, err error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if at, err = time.ParseInLocation(layout, text, zone); err == nil {
+			break
+		}
+	}
+	return at, err
 }
 
 // startAt sets when the schedule begins. A beginning that has passed decides only when an interval is due

@@ -44,7 +44,7 @@ func objects[T any](in []byte, want string) (list []T, err error) {
 	return list, nil
 }
 
-// ignored is a member that says nothing about a timer.
+// ignored is a member that has no meaning for a timer.
 type ignored struct{}
 
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
