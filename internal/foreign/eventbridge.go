@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,22 +73,19 @@ func readEventBridge(in []byte, o *Options) (entries []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var addEntries func(in json.RawMessage)
-	addEntries = func(in json.RawMessage) {
-		var r eventBridge
-		e := readEntry(in, len(entries)+1, &r, func(number int) Entry { return r.entry(number, o) })
-		for _, inner := range [][]json.RawMessage{r.Schedules, r.Rules} {
-			for i := range inner {
-				addEntries(inner[i])
+	var addEntries func(list []json.RawMessage, answer bool)
+	addEntries = func(list []json.RawMessage, answer bool) {
+		for _, in := range list {
+			var r eventBridge
+			e := readEntry(in, len(entries)+1, &r, func(number int) Entry { return r.entry(number, o) })
+			if inner := slices.Concat(r.Schedules, r.Rules); answer && (r.Schedules != nil || r.Rules != nil) {
+				addEntries(inner, false)
+				continue
 			}
-		}
-		if r.Schedules == nil && r.Rules == nil {
 			entries = append(entries, e)
 		}
 	}
-	for i := range list {
-		addEntries(list[i])
-	}
+	addEntries(list, true)
 	return entries, nil
 }
 
