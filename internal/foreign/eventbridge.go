@@ -16,6 +16,7 @@ var eventBridgeNotes = []string{
 	"EventBridge calls a target by its ARN; rouse calls a URL, which gets the schedule's Input.",
 	"EventBridge invokes within a minute of the due time; rouse within milliseconds.",
 	"The intervals of rate() are counted from StartDate, or from the creation of the timer.",
+	"EventBridge leaves out what falls into an hour that the clocks skip, as do these timers, and runs once in one that they repeat; here a cron with * as its hour is due in both passes.",
 }
 
 // eventBridge is what "aws scheduler get-schedule" prints, what "aws scheduler list-schedules" or "aws events
@@ -123,6 +124,9 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	s.Schedule = "aws:" + expression
 	if !strings.HasPrefix(expression, "rate(") {
 		s.Timezone = cmp.Or(r.ScheduleExpressionTimezone, o.Timezone)
+	}
+	if strings.HasPrefix(expression, "cron(") {
+		s.DST = "skip"
 	}
 	if s.Recurring() { // EventBridge ignores both dates for at()
 		if !r.StartDate.at.IsZero() {
