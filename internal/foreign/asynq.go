@@ -50,12 +50,10 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(tasks))
-	for i := range tasks {
+	return readEntries(tasks, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var t asynqTask
-		entries[i] = readEntry(tasks[i], i+1, &t, t.entry)
-	}
-	return entries, nil
+		return readEntry(in, number, &t, t.entry), nil
+	}), nil
 }
 
 // asynqMessage is what is used of a TaskMessage.

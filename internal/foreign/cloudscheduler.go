@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +18,11 @@ var cloudSchedulerNotes = []string{
 	"Cloud Scheduler sends its own headers, X-CloudScheduler-…; rouse sends those of CloudEvents, and signs each request.",
 }
 
-// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of.
+// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of; the API's answer to
+// a list has them in jobs.
 type cloudJob struct {
+	Jobs []json.RawMessage
+
 	Name            string
 	Schedule        string
 	TimeZone        string
@@ -48,7 +53,7 @@ type cloudJob struct {
 		MaxDoublings       *int
 	}
 
-	Description, UserUpdateTime, ScheduleTime, LastAttemptTime, Status, SatisfiesPzs ignored
+	Description, UserUpdateTime, ScheduleTime, LastAttemptTime, Status, SatisfiesPzs, NextPageToken ignored
 }
 
 type googleToken struct {
@@ -72,12 +77,11 @@ func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(jobs))
-	for i := range jobs {
+	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j cloudJob
-		entries[i] = readEntry(jobs[i], i+1, &j, func(number int) Entry { return j.entry(number, o) })
-	}
-	return entries, nil
+		e := readEntry(in, number, &j, func(number int) Entry { return j.entry(number, o) })
+		return e, j.Jobs
+	}), nil
 }
 
 func (j *cloudJob) entry(number int, o *Options) Entry {
@@ -159,13 +163,14 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 	if s.Webhook.Method == "POST" {
 		s.Webhook.Method = ""
 	}
-	for name, value := range t.Headers {
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		value := t.Headers[name]
 		switch strings.ToLower(name) {
 		case "content-type":
 			if len(s.Payload) > 0 {
 				s.ContentType = value
 			}
-		case "user-agent":
+		case "user-agent", "content-length", "host":
 			e.note("its header %s is left out: rouse sends its own.", name)
 		default:
 			if s.Webhook.Headers == nil {

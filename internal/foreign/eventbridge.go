@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,25 +68,16 @@ func (t *awsTime) UnmarshalJSON(in []byte) (err error) {
 	return nil
 }
 
-func readEventBridge(in []byte, o *Options) (entries []Entry, err error) {
+func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	list, err := objects[json.RawMessage](in, "what aws scheduler get-schedule prints, or an array of it")
 	if err != nil {
 		return nil, err
 	}
-	var addEntries func(list []json.RawMessage, answer bool)
-	addEntries = func(list []json.RawMessage, answer bool) {
-		for _, in := range list {
-			var r eventBridge
-			e := readEntry(in, len(entries)+1, &r, func(number int) Entry { return r.entry(number, o) })
-			if inner := slices.Concat(r.Schedules, r.Rules); answer && (r.Schedules != nil || r.Rules != nil) {
-				addEntries(inner, false)
-				continue
-			}
-			entries = append(entries, e)
-		}
-	}
-	addEntries(list, true)
-	return entries, nil
+	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+		var r eventBridge
+		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number, o) })
+		return e, append(r.Schedules, r.Rules...)
+	}), nil
 }
 
 var rate = regexp.MustCompile(`^rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)$`)

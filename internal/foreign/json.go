@@ -49,6 +49,22 @@ type ignored struct{}
 
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
+// readEntries reads objects with a function that returns the entry of one, or those that it lists if it is an answer of
+// an API.
+func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry, []json.RawMessage)) (entries []Entry) {
+	for _, in := range list {
+		e, listed := read(in, len(entries)+1)
+		if listed == nil {
+			entries = append(entries, e)
+		}
+		for _, in := range listed {
+			e, _ := read(in, len(entries)+1)
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
 // readEntry reads an object into a structure, and returns its entry, with a note of the members that the
 // structure does not have. An object that cannot be read leaves the others as they are.
 func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {

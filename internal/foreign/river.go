@@ -40,12 +40,10 @@ func readRiver(in []byte, _ *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(jobs))
-	for i := range jobs {
+	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j riverJob
-		entries[i] = readEntry(jobs[i], i+1, &j, j.entry)
-	}
-	return entries, nil
+		return readEntry(in, number, &j, j.entry), nil
+	}), nil
 }
 
 func (j *riverJob) entry(number int) Entry {
