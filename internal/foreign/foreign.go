@@ -132,7 +132,8 @@ func (e *Entry) fitTimes(o *Options) error {
 	return nil
 }
 
-// readTime reads a time of another scheduler: of any year, also one that no instant has, and perhaps without an offset.
+// readTime reads a time of another scheduler: of any year, also one that no instant has, and perhaps without
+// an offset.
 func readTime(text string, zone *time.Location) (at time.Time, err error) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00"} {
 		if at, err = time.ParseInLocation(layout, text, zone); err == nil {
