@@ -72,17 +72,7 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	if !spec.Recurring() || !stated && spec.Jitter == 0 {
 		return nil
 	}
-	shortest, at := time.Duration(-1), due
-	for cur, n := due, 0; n < intervals; n++ {
-		next, ok := s.Next(cur)
-		if !ok {
-			break
-		}
-		if d := next.Sub(cur); shortest < 0 || d < shortest {
-			shortest, at = d, cur
-		}
-		cur = next
-	}
+	shortest, at := ShortestInterval(due, s)
 	if shortest < 0 {
 		return nil
 	}
@@ -99,6 +89,23 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 			"use fewer attempts, a shorter timeout or interval, or give_up; or set overlap (wait, skip or allow) for occurrences that come due before the attempts end")
 	}
 	return nil
+}
+
+// ShortestInterval returns the shortest time between two of the next few dozen occurrences of a schedule,
+// whose first one is at due, and where it begins; it is negative if there are no two.
+func ShortestInterval(due Instant, s Schedule) (shortest time.Duration, at Instant) {
+	shortest, at = -1, due
+	for cur, n := due, 0; n < intervals; n++ {
+		next, ok := s.Next(cur)
+		if !ok {
+			break
+		}
+		if d := next.Sub(cur); shortest < 0 || d < shortest {
+			shortest, at = d, cur
+		}
+		cur = next
+	}
+	return shortest, at
 }
 
 // Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0. An attempt in

@@ -25,7 +25,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.45.0 // traces: batches and limits
 	go.opentelemetry.io/proto/otlp v1.11.0 // tests: reads the traces that are sent
 	go.uber.org/goleak v1.3.0 // tests: goroutines that remain
-	golang.org/x/net v0.60.0 // forms of headers and host names; limits of connections
+	golang.org/x/net v0.60.0 // forms of headers and host names; limits of connections; encodings of XML
 	golang.org/x/sync v0.24.0 // groups of goroutines
 	golang.org/x/sys v0.49.0 // calls of systems: files, signals, terminals
 	golang.org/x/term v0.47.0 // whether a person is at the terminal

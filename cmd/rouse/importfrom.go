@@ -61,6 +61,10 @@ func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant)
 		if e.Err == nil {
 			e.Err = d.Check(a.cli.Namespace, now)
 		}
+		if e.Passed && e.Err != nil { // what is wrong with it does not matter
+			refused, e.Err = append(refused, d.outcome(declare.Outcome{What: declare.Passed})), nil
+			continue
+		}
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
 			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of line %d, too", first), "import them apart, into two namespaces")
 		}
@@ -138,14 +142,13 @@ func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error
 			due = timer.Due
 		}
 	}
-	passed := !e.Late && (&declare.Object{Name: e.Name, Spec: e.Spec}).HasPassed(a.cli.Namespace, now)
 	if a.cli.JSON {
-		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Passed: passed, Notes: e.Notes})
+		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}
 	words := "first due " + stamp(due)
 	switch {
-	case passed:
-		words = "its time has passed, so that it is left as it is"
+	case e.Passed:
+		words = "its time has passed, so that no timer is made"
 	case e.Paused:
 		words = "paused"
 	}

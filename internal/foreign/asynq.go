@@ -46,15 +46,14 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	for _, b := range in {
 		text = utf8.AppendRune(text, rune(b))
 	}
-	tasks, err := objects[asynqTask](text, "tasks, as docs/moving-in.md exports them")
+	tasks, err := objects[json.RawMessage](text, "tasks, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(tasks))
-	for i := range tasks {
-		entries[i] = tasks[i].entry(i + 1)
-	}
-	return entries, nil
+	return readEntries(tasks, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+		var t asynqTask
+		return readEntry(in, number, &t, t.entry), nil
+	}), nil
 }
 
 // asynqMessage is what is used of a TaskMessage.
@@ -147,11 +146,7 @@ func (t *asynqTask) entry(number int) Entry {
 	if t.State == "retry" {
 		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128), s.Retry.Attempts)
 	}
-	const longest = time.Hour
-	if s.Retry.Timeout = seconds(m.timeout); s.Retry.Timeout > longest {
-		s.Retry.Timeout = longest
-		e.note("its timeout of %d s is cut to %v: for longer work answer 202, and report.", m.timeout, longest)
-	}
+	e.setTimeout(seconds(m.timeout))
 	if m.deadline > t.At {
 		s.Deadline = seconds(m.deadline - t.At)
 	}

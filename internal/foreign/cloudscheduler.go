@@ -2,8 +2,10 @@ package foreign
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
-	"path"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +13,16 @@ import (
 )
 
 var cloudSchedulerNotes = []string{
-	"Cloud Scheduler skips an occurrence that comes due while an earlier one is retried; so do these timers: overlap is skip.",
+	"Cloud Scheduler delays an occurrence that comes due while an earlier one is in progress; so do these timers: overlap is wait, and of several that wait the latest one fires.",
+	"Its documents let the next start of a job end the retries of the last one, or be left out for them; here they go on, and the next one waits.",
 	"Cloud Scheduler sends its own headers, X-CloudScheduler-…; rouse sends those of CloudEvents, and signs each request.",
 }
 
-// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of.
+// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of; the API's
+// answer to a list has them in jobs.
 type cloudJob struct {
+	Jobs []json.RawMessage
+
 	Name            string
 	Schedule        string
 	TimeZone        string
@@ -27,8 +33,8 @@ type cloudJob struct {
 		HTTPMethod string
 		Headers    map[string]string
 		Body       []byte
-		OauthToken *struct{ ServiceAccountEmail string }
-		OidcToken  *struct{ ServiceAccountEmail string }
+		OauthToken *googleToken
+		OidcToken  *googleToken
 	}
 	PubsubTarget *struct {
 		TopicName  string
@@ -46,43 +52,65 @@ type cloudJob struct {
 		MaxBackoffDuration googleSpan
 		MaxDoublings       *int
 	}
+
+	Description, UserUpdateTime, ScheduleTime, LastAttemptTime, Status, SatisfiesPzs, NextPageToken ignored
+}
+
+type googleToken struct {
+	ServiceAccountEmail string
+	Scope, Audience     ignored
 }
 
 // googleSpan is a duration such as "3.5s".
-type googleSpan struct{ time.Duration }
+type googleSpan struct {
+	time.Duration
+	wrong error
+}
 
-func (d *googleSpan) UnmarshalText(text []byte) (err error) {
-	d.Duration, err = rouse.ParseDuration(string(text))
-	return err
+func (d *googleSpan) UnmarshalText(text []byte) error {
+	d.Duration, d.wrong = rouse.ParseDuration(string(text))
+	return nil
 }
 
 func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
-	jobs, err := objects[cloudJob](in, "what gcloud scheduler jobs list --format json prints")
+	jobs, err := objects[json.RawMessage](in, "what gcloud scheduler jobs list --format json prints")
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(jobs))
-	for i := range jobs {
-		entries[i] = jobs[i].entry(i+1, o)
-	}
-	return entries, nil
+	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+		var j cloudJob
+		e := readEntry(in, number, &j, func(number int) Entry { return j.entry(number, o) })
+		return e, j.Jobs
+	}), nil
 }
 
 func (j *cloudJob) entry(number int, o *Options) Entry {
-	e := Entry{Line: number, Name: path.Base(j.Name), Paused: j.State == "PAUSED" || j.State == "DISABLED"}
+	e := Entry{Line: number, Name: j.Name[strings.LastIndex(j.Name, "/")+1:]}
+	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec
-	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapSkip
-	r := &j.RetryConfig
-	s.Retry = rouse.Retry{Attempts: uint32(max(0, r.RetryCount)) + 1, GiveUp: r.MaxRetryDuration.Duration, Interval: r.MinBackoffDuration.Duration,
-		Max: r.MaxBackoffDuration.Duration, Timeout: j.AttemptDeadline.Duration}
-	if r.RetryCount == 0 {
-		s.Retry = rouse.Retry{Attempts: 1, Timeout: s.Retry.Timeout}
+	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapWait
+	if j.State == "UPDATE_FAILED" {
+		e.note("its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
 	}
-	if r.MaxDoublings != nil && r.RetryCount > *r.MaxDoublings {
-		e.note("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *r.MaxDoublings)
+	j.setRetry(&e)
+	for _, span := range []struct {
+		field string
+		googleSpan
+	}{
+		{"attemptDeadline", j.AttemptDeadline},
+		{"maxRetryDuration", j.RetryConfig.MaxRetryDuration},
+		{"minBackoffDuration", j.RetryConfig.MinBackoffDuration},
+		{"maxBackoffDuration", j.RetryConfig.MaxBackoffDuration},
+	} {
+		if span.wrong != nil {
+			e.Err = rouse.Under(span.field, span.wrong)
+		}
 	}
-	if strings.HasPrefix(s.Schedule, "every ") {
+	switch {
+	case strings.HasPrefix(s.Schedule, "every "):
 		e.Err = rouse.Refuse("schedule", s.Schedule, "is in App Engine's words", "write it as a cron expression")
+	case s.Schedule == "":
+		e.Err = rouse.Refuse("schedule", "", "is missing", "give it a cron expression")
 	}
 	switch {
 	case j.HTTPTarget != nil:
@@ -97,6 +125,37 @@ func (j *cloudJob) entry(number int, o *Options) Entry {
 	return e
 }
 
+// setRetry sets the policy of retries. Cloud Scheduler retries until both limits of a job are reached, rouse
+// until the first of its own is: so Attempts covers the time, and GiveUp also the slowest retries of the
+// count.
+func (j *cloudJob) setRetry(e *Entry) {
+	c, r := &j.RetryConfig, &e.Spec.Retry
+	e.setTimeout(cmp.Or(j.AttemptDeadline.Duration, 3*time.Minute))
+	count, limit := uint32(min(max(0, c.RetryCount), rouse.MaxAttempts-1)), c.MaxRetryDuration.Duration
+	r.Attempts = count + 1
+	if count == 0 && limit <= 0 {
+		return
+	}
+	r.Interval = cmp.Or(c.MinBackoffDuration.Duration, 5*time.Second)
+	r.Max = cmp.Or(c.MaxBackoffDuration.Duration, time.Hour)
+	full := r.Effective()
+	worst, _ := full.Worst()
+	retries, waited := uint32(0), full.Wait(1)
+	for waited <= limit && retries < rouse.MaxAttempts-1 {
+		retries++
+		waited += full.Wait(retries + 1)
+	}
+	if retries > count {
+		r.Attempts, r.GiveUp = retries+1, max(limit, worst-full.Timeout)
+	}
+	if count > 0 && limit > 0 {
+		e.note("it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.", r.Attempts)
+	}
+	if d := cmp.Or(c.MaxDoublings, new(5)); int(r.Attempts)-1 > *d {
+		e.note("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
+	}
+}
+
 // http takes the request of an HTTP target.
 func (j *cloudJob) http(e *Entry, o *Options) {
 	t, s := j.HTTPTarget, &e.Spec
@@ -107,13 +166,14 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 	if s.Webhook.Method == "POST" {
 		s.Webhook.Method = ""
 	}
-	for name, value := range t.Headers {
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		value := t.Headers[name]
 		switch strings.ToLower(name) {
 		case "content-type":
 			if len(s.Payload) > 0 {
 				s.ContentType = value
 			}
-		case "user-agent":
+		case "user-agent", "content-length", "host":
 			e.note("its header %s is left out: rouse sends its own.", name)
 		default:
 			if s.Webhook.Headers == nil {
@@ -122,7 +182,7 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 			s.Webhook.Headers[name] = value
 		}
 	}
-	for kind, token := range map[string]*struct{ ServiceAccountEmail string }{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
+	for kind, token := range map[string]*googleToken{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
 		if token != nil {
 			e.note("its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
 		}

@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +14,16 @@ import (
 var eventBridgeNotes = []string{
 	"EventBridge calls a target by its ARN; rouse calls a URL, which gets the schedule's Input.",
 	"EventBridge invokes within a minute of the due time; rouse within milliseconds.",
-	"The intervals of rate() are counted from the creation of the timer.",
+	"The intervals of rate() are counted from StartDate, or from the creation of the timer.",
+	"EventBridge leaves out what falls into an hour that the clocks skip, as do these timers, and runs once in one that they repeat; here a cron with * as its hour is due in both passes.",
 }
 
 // eventBridge is what "aws scheduler get-schedule" prints, what "aws scheduler list-schedules" or "aws events
 // list-rules" print, or an array of such objects.
 type eventBridge struct {
-	Schedules, Rules []eventBridge
+	Schedules, Rules []json.RawMessage
 
-	Name, GroupName            string
+	Arn, Name, GroupName       string
 	ScheduleExpression         string
 	ScheduleExpressionTimezone string
 	State                      string
@@ -32,46 +34,77 @@ type eventBridge struct {
 		MaximumWindowInMinutes int
 	}
 	EventPattern string
-	Target       struct {
+	Target       *struct {
 		Arn, Input       string
-		RetryPolicy      *struct{ MaximumEventAgeInSeconds, MaximumRetryAttempts *int }
+		RetryPolicy      struct{ MaximumEventAgeInSeconds, MaximumRetryAttempts *int }
 		DeadLetterConfig struct{ Arn string }
+
+		RoleArn ignored
 	}
+
+	CreationDate, LastModificationDate, Description ignored // of schedules
+	RoleArn, EventBusName                           ignored // of rules
+	NextToken, ResponseMetadata                     ignored // of answers
 }
 
 // awsTime is a time as the command line of AWS prints it: a text, or seconds since 1970.
-type awsTime struct{ at rouse.Instant }
+type awsTime struct {
+	at    time.Time
+	wrong string // a text that is none
+}
 
 func (t *awsTime) UnmarshalJSON(in []byte) (err error) {
 	text := strings.Trim(string(in), `"`)
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		t.at = rouse.Instant(seconds * 1000)
+	if text == "null" || text == "" {
 		return nil
 	}
-	t.at, err = rouse.ParseInstant(text)
-	return err
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		t.at = time.UnixMilli(int64(seconds * 1000))
+		return nil
+	}
+	if t.at, err = readTime(text, time.UTC); err != nil {
+		t.wrong = text
+	}
+	return nil
 }
 
-func readEventBridge(in []byte, o *Options) (entries []Entry, err error) {
-	list, err := objects[eventBridge](in, "what aws scheduler get-schedule prints, or an array of it")
+func readEventBridge(in []byte, o *Options) ([]Entry, error) {
+	list, err := objects[json.RawMessage](in, "what aws scheduler get-schedule prints, or an array of it")
 	if err != nil {
 		return nil, err
 	}
-	var add func(r *eventBridge)
-	add = func(r *eventBridge) {
-		for _, inner := range [][]eventBridge{r.Schedules, r.Rules} {
-			for i := range inner {
-				add(&inner[i])
-			}
+	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+		var r eventBridge
+		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number, o) })
+		if r.Schedules == nil {
+			return e, r.Rules
 		}
-		if r.Schedules == nil && r.Rules == nil {
-			entries = append(entries, r.entry(len(entries)+1, o))
-		}
+		return e, r.Schedules
+	}), nil
+}
+
+var rate = regexp.MustCompile(`^rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)$`)
+
+// schedule returns the expression of a rule, and the interval of a rate. EventBridge Scheduler takes both
+// forms of a unit with any number.
+func (r *eventBridge) schedule() (expression string, every time.Duration) {
+	expression = strings.TrimSpace(r.ScheduleExpression)
+	m := rate.FindStringSubmatch(expression)
+	if m == nil {
+		return expression, 0
 	}
-	for i := range list {
-		add(&list[i])
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return expression, 0
 	}
-	return entries, nil
+	unit := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[m[2]]
+	if n != 1 {
+		m[2] += "s"
+	}
+	if n < 200*366 { // more is refused
+		every = time.Duration(n) * unit
+	}
+	return "rate(" + strconv.Itoa(n) + " " + m[2] + ")", every
 }
 
 func (r *eventBridge) entry(number int, o *Options) Entry {
@@ -80,18 +113,20 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 		e.Name = r.GroupName + "/" + r.Name
 	}
 	s := &e.Spec
-	s.Schedule = "aws:" + r.ScheduleExpression
-	if !strings.HasPrefix(r.ScheduleExpression, "rate(") {
+	expression, every := r.schedule()
+	s.Schedule = "aws:" + expression
+	if !strings.HasPrefix(expression, "rate(") {
 		s.Timezone = cmp.Or(r.ScheduleExpressionTimezone, o.Timezone)
 	}
-	if strings.HasPrefix(r.ScheduleExpression, "cron(") {
+	if strings.HasPrefix(expression, "cron(") {
 		s.DST = "skip" // a time that the clocks skip is left out, one that they repeat is due once
 	}
-	s.Start, s.End = r.StartDate.at, r.EndDate.at
-	if r.Target.Input != "" {
-		s.Payload = []byte(r.Target.Input)
-		if json.Valid(s.Payload) {
-			s.ContentType = "application/json"
+	if s.Recurring() { // EventBridge ignores both dates for at()
+		if !r.StartDate.at.IsZero() {
+			e.startAt(r.StartDate.at, every)
+		}
+		if !r.EndDate.at.IsZero() {
+			e.endAt(r.EndDate.at)
 		}
 	}
 	if f := &r.FlexibleTimeWindow; f.Mode == "FLEXIBLE" {
@@ -99,13 +134,9 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 		e.note("its flexible window of %d minutes became jitter: each occurrence has always the same delay.", f.MaximumWindowInMinutes)
 	}
 	retries, age := 185, 24*60*60 // its defaults
-	if p := r.Target.RetryPolicy; p != nil {
-		if p.MaximumRetryAttempts != nil {
-			retries = *p.MaximumRetryAttempts
-		}
-		if p.MaximumEventAgeInSeconds != nil {
-			age = *p.MaximumEventAgeInSeconds
-		}
+	if t := r.Target; t != nil {
+		retries = *cmp.Or(t.RetryPolicy.MaximumRetryAttempts, &retries)
+		age = *cmp.Or(t.RetryPolicy.MaximumEventAgeInSeconds, &age)
 	}
 	s.Retry.Attempts, s.Retry.GiveUp = uint32(max(0, retries))+1, time.Duration(age)*time.Second
 	if s.Recurring() {
@@ -113,17 +144,52 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	} else if r.ActionAfterCompletion != "DELETE" {
 		s.Keep = -1
 	}
-	if r.Target.Arn != "" {
-		e.note("its target is %s.", r.Target.Arn)
-	}
-	if r.Target.DeadLetterConfig.Arn != "" {
-		e.note("its dead letters go to %s; here they are kept with the timer: rouse dead.", r.Target.DeadLetterConfig.Arn)
-	}
 	switch {
-	case r.EventPattern != "" && r.ScheduleExpression == "":
+	case r.StartDate.wrong != "":
+		e.Err = rouse.Refuse("StartDate", r.StartDate.wrong, "is no time", "give it as get-schedule prints it")
+	case r.EndDate.wrong != "":
+		e.Err = rouse.Refuse("EndDate", r.EndDate.wrong, "is no time", "give it as get-schedule prints it")
+	case r.EventPattern != "" && expression == "":
 		e.Err = rouse.Refuse("EventPattern", "", "waits for events, not for a time", "leave the rule where it is")
-	case r.ScheduleExpression == "":
+	case expression == "":
 		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing", "list-schedules leaves it out: give what get-schedule prints of each")
+	default:
+		e.Err = r.target(&e)
 	}
 	return e
+}
+
+// keyword is what EventBridge Scheduler replaces in an Input at each invocation.
+var keyword = regexp.MustCompile(`<aws\.scheduler\.[a-z-]+>`)
+
+// target takes what is sent, and notes where to.
+func (r *eventBridge) target(e *Entry) error {
+	t := r.Target
+	if t == nil || t.Input == "" {
+		e.note("it has no Input: this timer has no payload, whatever EventBridge sends then.")
+	}
+	if t == nil {
+		return nil
+	}
+	input := t.Input
+	if r.Arn != "" {
+		input = strings.ReplaceAll(input, "<aws.scheduler.schedule-arn>", r.Arn)
+	}
+	if input != "" {
+		e.Spec.Payload = []byte(input)
+		if json.Valid(e.Spec.Payload) {
+			e.Spec.ContentType = "application/json"
+		}
+	}
+	if t.Arn != "" {
+		e.note("its target is %s.", t.Arn)
+	}
+	if t.DeadLetterConfig.Arn != "" {
+		e.note("its dead letters go to %s; here they are kept with the timer: rouse dead.", t.DeadLetterConfig.Arn)
+	}
+	if word := keyword.FindString(input); word != "" {
+		return rouse.Refuse("Input", word, "is replaced by EventBridge each time, and rouse sends a payload as it is",
+			"take it out, and let the target read the headers of the request: rouse-fire-id, rouse-due and rouse-attempt")
+	}
+	return nil
 }

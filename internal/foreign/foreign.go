@@ -3,6 +3,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/schedule"
 )
 
 // Entry is one entry of a file.
@@ -20,6 +22,7 @@ type Entry struct {
 	Spec   rouse.Spec
 	Paused bool     // it is suspended there
 	Late   bool     // the source keeps it until it is done: it is due, even if its time has passed
+	Passed bool     // no time of it is left: a timer would fire at once, or never, so that none is made
 	Notes  []string // how the timer differs from the entry
 	Err    error    // why there is no timer for it
 }
@@ -31,7 +34,7 @@ type Options struct {
 	Target string
 	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
 	Timezone string
-	// Now is after single times that are past, of which there is no timer.
+	// Now is when the file is read.
 	Now rouse.Instant
 }
 
@@ -74,8 +77,13 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 		return nil, nil, err
 	}
 	for i := range entries {
-		if e := &entries[i]; e.Err == nil {
-			e.Err = e.finish(&o)
+		e := &entries[i]
+		wrong := e.fitTimes(&o)
+		if e.Err == nil {
+			e.Err = cmp.Or(e.finish(&o), wrong)
+		}
+		if e.Passed {
+			e.Err = nil // no timer is made: what is wrong with it does not matter
 		}
 	}
 	return entries, f.notes, nil
@@ -105,10 +113,73 @@ func (e *Entry) finish(o *Options) error {
 // once sets a single time.
 func (e *Entry) once(field string, at rouse.Instant, o *Options) error {
 	e.Spec.Schedule = at.String()
-	if at <= o.Now {
-		return rouse.Refuse(field, at.String(), "is past", "leave it out, or give it another time there")
+	return nil
+}
+
+// fitTimes finds out whether the times of an entry have passed, and makes its jitter fit between them.
+func (e *Entry) fitTimes(o *Options) error {
+	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: "default", Name: e.Name}, Anchor: o.Now}
+	s, err := schedule.Compile(&e.Spec, in)
+	if err != nil {
+		return err
+	}
+	from := o.Now
+	if !e.Spec.Recurring() {
+		from = 0
+	}
+	if err := e.Spec.CheckCost(from, s); err != nil {
+		return err
+	}
+	due, ok := s.Next(from)
+	if _, ever := s.Next(0); !ok && !ever {
+		return nil // the check of the timer explains why
+	}
+	if e.Passed = !e.Late && (!ok || due <= o.Now); e.Passed || e.Spec.Jitter == 0 || !e.Spec.Recurring() {
+		return nil
+	}
+	if shortest, _ := rouse.ShortestInterval(due, s); shortest > time.Millisecond && e.Spec.Jitter >= shortest {
+		e.Spec.Jitter = shortest - time.Millisecond
+		e.note("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
 	}
 	return nil
+}
+
+// readTime reads a time of another scheduler: of any year, also one that no instant has, and perhaps without
+// an offset.
+func readTime(text string, zone *time.Location) (at time.Time, err error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00"} {
+		if at, err = time.ParseInLocation(layout, text, zone); err == nil {
+			break
+		}
+	}
+	return at, err
+}
+
+// startAt sets when the schedule begins. A beginning that has passed decides only when an interval is due
+// after that, also one that is too early for an instant.
+func (e *Entry) startAt(at time.Time, every time.Duration) {
+	if early := rouse.MinInstant.Time().Sub(at); early > 0 {
+		if every <= 0 {
+			return // other schedules have the same times without it
+		}
+		at = at.Add((early + every - 1).Truncate(every))
+	}
+	e.Spec.Start = rouse.Reached(at)
+}
+
+// endAt sets when the schedule ends. An instant is of the years 2000 to 9998.
+func (e *Entry) endAt(at time.Time) {
+	if end := rouse.Reached(at); end <= rouse.MaxInstant {
+		e.Spec.End = max(rouse.MinInstant, end)
+	}
+}
+
+// setTimeout sets how long an attempt may take.
+func (e *Entry) setTimeout(d time.Duration) {
+	const longest = time.Hour
+	if e.Spec.Retry.Timeout = min(d, longest); d > longest {
+		e.note("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
+	}
 }
 
 // note adds a difference.

@@ -2,7 +2,12 @@ package foreign
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/rousehq/rouse"
 )
@@ -37,4 +42,84 @@ func objects[T any](in []byte, want string) (list []T, err error) {
 		return nil, refuse("is empty")
 	}
 	return list, nil
+}
+
+// ignored is a member that has no meaning for a timer.
+type ignored struct{}
+
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+// readEntries reads objects with a function that returns the entry of one, or those that it lists if it is an
+// answer of an API.
+func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry, []json.RawMessage)) (entries []Entry) {
+	for _, in := range list {
+		e, listed := read(in, len(entries)+1)
+		if listed == nil {
+			entries = append(entries, e)
+		}
+		for _, in := range listed {
+			e, _ := read(in, len(entries)+1)
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// readEntry reads an object into a structure, and returns its entry, with a note of the members that the
+// structure does not have. An object that cannot be read leaves the others as they are.
+func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {
+	err := json.Unmarshal(in, to)
+	if err == nil {
+		e := entry(number)
+		var unread []string
+		addUnread(&unread, "", in, reflect.TypeOf(to))
+		slices.Sort(unread)
+		e.noteUnread(unread)
+		return e
+	}
+	field, wrong := "entry", err.Error()
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field, wrong = cmp.Or(strings.TrimPrefix(t.Field, "."), field), "has the type "+t.Value
+	}
+	var named struct{ Name string }
+	_ = json.Unmarshal(in, &named) // a name tells which one it is
+	return Entry{Line: number, Name: named.Name, Err: rouse.Refuse(field, "", wrong, "give what the source's own command prints")}
+}
+
+// addUnread adds the members of an object that a type does not have. Those that are null are as absent.
+func addUnread(unread *[]string, prefix string, in json.RawMessage, t reflect.Type) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var members map[string]json.RawMessage
+	if t.Kind() != reflect.Struct || t == reflect.TypeFor[ignored]() || json.Unmarshal(in, &members) != nil {
+		return
+	}
+	for name, value := range members {
+		field := memberType(t, name)
+		switch {
+		case string(value) == "null":
+		case field != nil:
+			addUnread(unread, prefix+name+".", value, field)
+		default:
+			*unread = append(*unread, prefix+name)
+		}
+	}
+}
+
+// memberType returns the type of a member of a structure; nil if it has none of that name.
+func memberType(t reflect.Type, name string) reflect.Type {
+	for i := range t.NumField() {
+		if f := t.Field(i); strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+// noteUnread notes what an entry has that is not read.
+func (e *Entry) noteUnread(names []string) {
+	if len(names) > 0 {
+		e.note("not read: %s.", strings.Join(names, ", "))
+	}
 }

@@ -1,10 +1,18 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/xml"
+	"errors"
+	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/rousehq/rouse"
 )
@@ -15,71 +23,166 @@ var quartzNotes = []string{
 	"Quartz reads an expression in the zone of its machine, unless the trigger names one; here it is UTC unless --timezone is given.",
 }
 
-// quartzData is a file of Quartz's XMLSchedulingDataProcessorPlugin.
+// quartzData is a file of the XMLSchedulingDataProcessorPlugin of Quartz or Quartz.NET.
 type quartzData struct {
-	XMLName   xml.Name `xml:"job-scheduling-data"`
 	Schedules []struct {
-		Jobs     []quartzJob `xml:"job"`
-		Triggers []struct {
-			Cron     *quartzTrigger `xml:"cron"`
-			Simple   *quartzTrigger `xml:"simple"`
-			Interval *quartzTrigger `xml:"calendar-interval"`
-		} `xml:"trigger"`
+		Jobs     []quartzJob         `xml:"job"`
+		Triggers []quartzTriggerKind `xml:"trigger"`
+		Others   []quartzOther       `xml:",any"`
 	} `xml:"schedule"`
+	Directives quartzIgnored `xml:"processing-directives"`
+	Others     []quartzOther `xml:",any"`
+}
+
+// quartzTriggerKind has one of its elements.
+type quartzTriggerKind struct {
+	Cron     *quartzTrigger  `xml:"cron"`
+	Simple   *quartzTrigger  `xml:"simple"`
+	Interval *quartzTrigger  `xml:"calendar-interval"`
+	Others   []quartzTrigger `xml:",any"`
 }
 
 type quartzJob struct {
-	Name    string        `xml:"name"`
-	Group   string        `xml:"group"`
-	Class   string        `xml:"job-class"`
+	Name    quartzText    `xml:"name"`
+	Group   quartzText    `xml:"group"`
+	Class   quartzText    `xml:"job-class"`
+	Type    quartzText    `xml:"job-type"` // of Quartz.NET
 	Entries []quartzValue `xml:"job-data-map>entry"`
+	Others  []quartzOther `xml:",any"`
+
+	quartzJobIgnored
+	used bool
+}
+
+// quartzJobIgnored has what is about the scheduler that runs the job: rouse repeats a fire that a crash has
+// interrupted.
+type quartzJobIgnored struct {
+	Description quartzIgnored `xml:"description"`
+	Durable     quartzIgnored `xml:"durable"`
+	Durability  quartzIgnored `xml:"durability"`
+	Recover     quartzIgnored `xml:"recover"`
 }
 
 type quartzValue struct {
-	Key   string `xml:"key"`
-	Value string `xml:"value"`
+	Key   quartzText `xml:"key"`
+	Value quartzText `xml:"value"`
 }
 
 type quartzTrigger struct {
-	Name     string        `xml:"name"`
-	Group    string        `xml:"group"`
-	Job      string        `xml:"job-name"`
-	JobGroup string        `xml:"job-group"`
-	Priority int           `xml:"priority"`
-	Calendar string        `xml:"calendar-name"`
+	XMLName  xml.Name
+	Name     quartzText    `xml:"name"`
+	Group    quartzText    `xml:"group"`
+	Job      quartzText    `xml:"job-name"`
+	JobGroup quartzText    `xml:"job-group"`
+	Priority quartzText    `xml:"priority"`
+	Calendar quartzText    `xml:"calendar-name"`
 	Entries  []quartzValue `xml:"job-data-map>entry"`
-	Start    string        `xml:"start-time"`
-	End      string        `xml:"end-time"`
-	Misfire  string        `xml:"misfire-instruction"`
+	Start    quartzText    `xml:"start-time"`
+	StartIn  quartzText    `xml:"start-time-seconds-in-future"`
+	End      quartzText    `xml:"end-time"`
+	Misfire  quartzText    `xml:"misfire-instruction"`
 
-	Expression string `xml:"cron-expression"`
-	Zone       string `xml:"time-zone"`
-	Count      int    `xml:"repeat-count"`
-	Every      int64  `xml:"repeat-interval"` // milliseconds
+	Expression quartzText `xml:"cron-expression"`
+	Zone       quartzText `xml:"time-zone"`
+	Count      quartzText `xml:"repeat-count"`
+	Every      quartzText `xml:"repeat-interval"` // milliseconds
+
+	Description quartzIgnored `xml:"description"`
+	Others      []quartzOther `xml:",any"`
 }
 
-var stepsAfterNames = regexp.MustCompile(`(?i)[a-z]{3}/`)
+// quartzText is a text as Quartz reads it: without the spaces around it.
+type quartzText string
+
+func (t *quartzText) UnmarshalText(in []byte) error {
+	*t = quartzText(strings.TrimSpace(string(in)))
+	return nil
+}
+
+// quartzIgnored is an element that has no meaning for a timer.
+type quartzIgnored struct{}
+
+// quartzOther is an element that is not read.
+type quartzOther struct{ XMLName xml.Name }
+
+func quartzNames(others []quartzOther) (names []string) {
+	for _, o := range others {
+		names = append(names, o.XMLName.Local)
+	}
+	return names
+}
+
+// quartzKey returns the key of a job, whose group has a default.
+func quartzKey(group, name quartzText) string {
+	if group == "" {
+		group = "DEFAULT"
+	}
+	return string(group + "/" + name)
+}
+
+// readQuartzXML reads the document, in the encoding that it declares.
+func readQuartzXML(in []byte) (data quartzData, err error) {
+	d := xml.NewDecoder(transform.NewReader(bytes.NewReader(in), unicode.BOMOverride(transform.Nop)))
+	d.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
+			return in, nil // its mark was read, or .NET has written UTF-8
+		}
+		return charset.NewReaderLabel(label, in)
+	}
+	refuse := func(wrong string) (quartzData, error) {
+		return data, rouse.Refuse("file", "", wrong, "give a job-scheduling-data document of Quartz 2 or Quartz.NET")
+	}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it has no element")
+		}
+		if err != nil {
+			return refuse("is no XML of Quartz: " + err.Error())
+		}
+		root, ok := token.(xml.StartElement)
+		switch {
+		case !ok:
+			continue
+		case root.Name.Local == "quartz":
+			return refuse("is of Quartz 1: its root is quartz")
+		case root.Name.Local != "job-scheduling-data":
+			return refuse("is no XML of Quartz: its root is " + root.Name.Local)
+		}
+		if err := d.DecodeElement(&data, &root); err != nil {
+			return refuse("is no XML of Quartz: " + err.Error())
+		}
+		return data, nil
+	}
+}
 
 func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
-	var data quartzData
-	if err := xml.Unmarshal(in, &data); err != nil {
-		return nil, rouse.Refuse("file", "", "is no XML of Quartz: "+err.Error(), "give a job-scheduling-data document")
+	data, err := readQuartzXML(in)
+	if err != nil {
+		return nil, err
 	}
 	jobs := map[string]*quartzJob{}
+	unread := quartzNames(data.Others)
 	for i := range data.Schedules {
 		s := &data.Schedules[i]
+		unread = append(unread, quartzNames(s.Others)...)
 		for j := range s.Jobs {
-			jobs[s.Jobs[j].Group+"/"+s.Jobs[j].Name] = &s.Jobs[j]
+			jobs[quartzKey(s.Jobs[j].Group, s.Jobs[j].Name)] = &s.Jobs[j]
 		}
-		for _, t := range s.Triggers {
-			for _, trigger := range []*quartzTrigger{t.Cron, t.Simple, t.Interval} {
-				if trigger != nil {
-					e := trigger.entry(len(entries)+1, jobs[trigger.JobGroup+"/"+trigger.Job], o)
-					if trigger == t.Interval {
-						e.Err = rouse.Refuse("calendar-interval", trigger.Name, "is not read", "write it as an interval of ISO 8601, such as R/2027-01-01T00:00:00Z/P1M")
-					}
-					entries = append(entries, e)
-				}
+	}
+	for _, s := range data.Schedules {
+		for i := range s.Triggers {
+			entries = s.Triggers[i].add(entries, jobs, o)
+		}
+	}
+	for i := range entries {
+		entries[i].noteUnread(unread)
+	}
+	for _, s := range data.Schedules {
+		for i := range s.Jobs {
+			if j := &s.Jobs[i]; !j.used {
+				wrong := rouse.Refuse("job", string(j.Name), "has no trigger in the file", "leave it out, or give it one")
+				entries = append(entries, Entry{Line: len(entries) + 1, Name: quartzKey(j.Group, j.Name), Err: wrong})
 			}
 		}
 	}
@@ -89,99 +192,231 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 	return entries, nil
 }
 
-func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
-	e := Entry{Line: number, Name: t.Name}
-	if t.Group != "" && t.Group != "DEFAULT" {
-		e.Name = t.Group + "/" + t.Name
+// add adds the entries of a trigger: one.
+func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *Options) []Entry {
+	addTrigger := func(t *quartzTrigger, wrong error) {
+		e := t.entry(len(entries)+1, jobs[quartzKey(t.JobGroup, t.Job)], o)
+		if wrong != nil {
+			e.Err = wrong
+		}
+		entries = append(entries, e)
 	}
-	if job == nil {
-		e.Err = rouse.Refuse("job-name", t.Job, "is no job of the file", "add the job")
-		return e
-	}
-	s := &e.Spec
-	data := map[string]string{}
-	for _, list := range [][]quartzValue{job.Entries, t.Entries} {
-		for _, d := range list {
-			data[d.Key] = d.Value
+	for _, t := range []*quartzTrigger{k.Cron, k.Simple} {
+		if t != nil {
+			addTrigger(t, nil)
 		}
 	}
-	s.Payload = payload(map[string]any{"job": job.Name, "class": job.Class, "data": data})
-	s.ContentType, s.Overlap = "application/json", rouse.OverlapAllow
-	if err := t.when(&e, o); err != nil {
-		e.Err = err
+	if t := k.Interval; t != nil {
+		addTrigger(t, rouse.Refuse("calendar-interval", string(t.Name), "is not read",
+			"write it as an interval of ISO 8601, such as R/2027-01-01T00:00:00Z/P1M"))
+	}
+	for i := range k.Others {
+		t := &k.Others[i]
+		addTrigger(t, rouse.Refuse(t.XMLName.Local, string(t.Name), "is no kind of trigger that is read",
+			"write it as a cron or simple trigger"))
+	}
+	return entries
+}
+
+func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
+	e := Entry{Line: number, Name: string(t.Name)}
+	if t.Group != "" && t.Group != "DEFAULT" {
+		e.Name = string(t.Group + "/" + t.Name)
+	}
+	if job == nil {
+		e.Err = rouse.Refuse("job-name", string(t.Job), "is no job of the file", "add the job")
 		return e
 	}
-	switch {
-	case strings.HasSuffix(t.Misfire, "DO_NOTHING"), strings.Contains(t.Misfire, "RESCHEDULE_NEXT"):
-		s.Misfire = rouse.MisfireSkip
-	case strings.HasSuffix(t.Misfire, "IGNORE_MISFIRE_POLICY"):
-		s.Misfire = rouse.MisfireAll
+	job.used = true
+	s := &e.Spec
+	data := map[string]quartzText{}
+	for _, list := range [][]quartzValue{job.Entries, t.Entries} {
+		for _, d := range list {
+			data[string(d.Key)] = d.Value
+		}
 	}
-	switch {
-	case t.Priority > 5:
+	class := job.Class
+	if class == "" {
+		class = job.Type
+	}
+	s.Payload = payload(map[string]any{"job": job.Name, "class": class, "data": data})
+	s.ContentType, s.Overlap = "application/json", rouse.OverlapAllow
+	e.noteUnread(append(quartzNames(t.Others), quartzNames(job.Others)...))
+	switch priority, err := strconv.Atoi(string(t.Priority)); {
+	case t.Priority == "":
+	case err != nil:
+		e.note("its priority %q is no number, and left out.", t.Priority)
+	case priority > 5:
 		s.Priority = rouse.PriorityHigh
-	case t.Priority > 0 && t.Priority < 5:
+	case priority > 0 && priority < 5:
 		s.Priority = rouse.PriorityLow
 	}
 	if t.Calendar != "" {
 		e.note("its calendar %s is not in the file: put one in place, and name it in calendar.off.", t.Calendar)
 	}
+	if e.Err = t.setWhen(&e, o); e.Err != nil {
+		return e
+	}
+	t.setMisfire(&e)
+	if t.Start != "" && s.Start <= o.Now && t.Expression != "" && s.Misfire == rouse.MisfireLatest {
+		e.note("Quartz runs it at each start of the program, as its start-time has passed; here it is first due at its next time.")
+	}
 	return e
 }
 
-// when sets when the timer is due.
-func (t *quartzTrigger) when(e *Entry, o *Options) error {
+// readTime reads a time of XML, which may have no zone, and be of any year.
+func (t *quartzTrigger) readTime(field string, text quartzText, o *Options) (time.Time, error) {
+	zone, err := time.LoadLocation(o.Timezone)
+	if err != nil {
+		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
+	}
+	at, err := readTime(string(text), zone)
+	if err != nil {
+		return at, rouse.Refuse(field, string(text), "is no time", "write it as 2027-01-31T09:00:00Z")
+	}
+	return at, nil
+}
+
+// start returns when the trigger begins; the zero time is at once.
+func (t *quartzTrigger) start(e *Entry, o *Options) (time.Time, error) {
+	switch {
+	case t.StartIn != "":
+		seconds, err := strconv.ParseUint(string(t.StartIn), 10, 32)
+		if err != nil {
+			return time.Time{}, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds",
+				"give one from 0 on")
+		}
+		e.note("its start in %s seconds is counted from this import.", t.StartIn)
+		return o.Now.Time().Add(time.Duration(seconds) * time.Second), nil
+	case t.Start != "":
+		return t.readTime("start-time", t.Start, o)
+	}
+	return time.Time{}, nil
+}
+
+// setWhen sets when the timer is due.
+func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
+	start, err := t.start(e, o)
+	if err != nil {
+		return err
+	}
+	if t.End != "" {
+		end, err := t.readTime("end-time", t.End, o)
+		if err != nil {
+			return err
+		}
+		if t.XMLName.Local == "cron" { // whose end is one of its times; that of a simple trigger is not
+			end = end.Add(time.Millisecond)
+		}
+		e.endAt(end)
+	}
+	if t.XMLName.Local != "simple" {
+		t.setCron(e, start, o)
+		return nil
+	}
+	return t.setSimple(e, start)
+}
+
+var stepsAfterNames = regexp.MustCompile(`(?i)[a-z]{3}/`)
+
+func (t *quartzTrigger) setCron(e *Entry, start time.Time, o *Options) {
 	s := &e.Spec
-	for _, at := range []struct {
-		field, text string
-		to          *rouse.Instant
-	}{{"start-time", t.Start, &s.Start}, {"end-time", t.End, &s.End}} {
-		if at.text == "" {
-			continue
-		}
-		if parsed, err := rouse.ParseInstant(at.text); err == nil {
-			*at.to = parsed
-			continue
-		}
-		zone, err := time.LoadLocation(o.Timezone)
-		if err != nil {
-			return rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
-		}
-		parsed, err := time.ParseInLocation("2006-01-02T15:04:05", at.text, zone)
-		if err != nil {
-			return rouse.Refuse(at.field, at.text, "is no time", "write it as 2027-01-31T09:00:00Z")
-		}
-		*at.to = rouse.Reached(parsed)
+	expression := strings.Join(strings.Fields(string(t.Expression)), " ")
+	s.Schedule, s.Timezone, s.DST = "quartz:"+expression, string(t.Zone), "skip,second" // as Quartz does at fixed hours
+	if s.Timezone == "" {
+		s.Timezone = o.Timezone
 	}
-	if t.Expression != "" {
-		s.Schedule, s.Timezone, s.DST = "quartz:"+t.Expression, t.Zone, "skip,second" // as Quartz does at fixed hours
-		if s.Timezone == "" {
-			s.Timezone = o.Timezone
-		}
-		if stepsAfterNames.MatchString(t.Expression) {
-			e.note("Quartz ignores a step after names, as in MON-FRI/2; here it counts.")
-		}
-		if strings.Contains(t.Expression, "W ") {
-			e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
+	if stepsAfterNames.MatchString(expression) {
+		e.note("Quartz ignores a step after names, as in MON-FRI/2; here it counts.")
+	}
+	if strings.Contains(expression, "W ") {
+		e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
+	}
+	if !start.IsZero() {
+		e.startAt(start, 0)
+	}
+}
+
+func (t *quartzTrigger) setSimple(e *Entry, start time.Time) error {
+	s := &e.Spec
+	count, err := t.repeats()
+	if err != nil {
+		return err
+	}
+	if count == 0 { // once
+		s.Schedule, s.Overlap, s.End = "@after 1ms", rouse.OverlapDefault, 0
+		if start.IsZero() {
+			e.note("Quartz runs it at each start of the program; here it runs once, after the import.")
+		} else {
+			s.Schedule = max(rouse.MinInstant, rouse.At(start)).String()
 		}
 		return nil
 	}
-	if t.Every <= 0 && t.Count != 0 {
-		return rouse.Refuse("repeat-interval", "", "is missing", "give milliseconds")
+	ms, err := strconv.ParseUint(string(t.Every), 10, 43)
+	if err != nil || ms == 0 {
+		return rouse.Refuse("repeat-interval", string(t.Every), "is no interval", "give milliseconds")
 	}
-	if t.Count == 0 { // once
-		s.Schedule, s.Overlap = "@after 1ms", rouse.OverlapDefault // as Quartz does at its start
-		if s.Start != 0 {
-			s.Schedule, s.Start = s.Start.String(), 0
-		}
+	every := time.Duration(ms) * time.Millisecond
+	s.Schedule = "@every " + every.String()
+	if count > 0 {
+		s.MaxOccurrences = uint64(count) + 1
+	}
+	if start.IsZero() {
+		e.note("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", every)
 		return nil
 	}
-	s.Schedule = "@every " + (time.Duration(t.Every) * time.Millisecond).String()
-	if t.Count > 0 {
-		s.MaxOccurrences = uint64(t.Count) + 1
-	}
-	if s.Start == 0 {
-		e.note("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", time.Duration(t.Every)*time.Millisecond)
-	}
+	e.startAt(start, every)
 	return nil
+}
+
+// repeats returns how often a simple trigger is repeated; -1 is without end.
+func (t *quartzTrigger) repeats() (int64, error) {
+	switch strings.ToUpper(strings.ReplaceAll(string(t.Count), "_", "")) {
+	case "":
+		return 0, nil
+	case "REPEATINDEFINITELY": // of Quartz.NET
+		return -1, nil
+	}
+	count, err := strconv.ParseInt(string(t.Count), 10, 32)
+	if err != nil || count < -1 {
+		return 0, rouse.Refuse("repeat-count", string(t.Count), "is no number of repeats", "give -1 for repeats without end, or more")
+	}
+	return count, nil
+}
+
+// setMisfire sets what becomes of missed occurrences. The names of Quartz are those of Quartz.NET, with
+// underscores and a prefix.
+func (t *quartzTrigger) setMisfire(e *Entry) {
+	s := &e.Spec
+	word := strings.ToLower(strings.ReplaceAll(string(t.Misfire), "_", ""))
+	word = strings.TrimPrefix(word[strings.LastIndex(word, ".")+1:], "misfireinstruction")
+	if !s.Recurring() {
+		word = "" // all are to fire it late, once
+	}
+	endless := s.MaxOccurrences == 0
+	const shifted = "what follows a missed occurrence is counted from when that runs there; here the intervals stay where they are."
+	switch word {
+	case "", "smartpolicy":
+		switch {
+		case t.XMLName.Local != "simple" || !s.Recurring():
+		case endless:
+			s.Misfire = rouse.MisfireSkip // it is reschedulenextwithremainingcount
+		default:
+			e.note(shifted) // it is reschedulenowwithexistingrepeatcount
+		}
+	case "fireoncenow":
+	case "firenow", "reschedulenowwithexistingrepeatcount", "reschedulenowwithremainingrepeatcount":
+		e.note(shifted)
+	case "donothing", "reschedulenextwithremainingcount":
+		s.Misfire = rouse.MisfireSkip
+	case "reschedulenextwithexistingcount":
+		s.Misfire = rouse.MisfireSkip
+		if !endless {
+			e.note("missed occurrences do not count as repeats there; here they do.")
+		}
+	case "ignoremisfirepolicy":
+		s.Misfire = rouse.MisfireAll
+	default:
+		e.note("its misfire-instruction %q is not known, and left out: the latest of missed occurrences fires.", t.Misfire)
+	}
 }

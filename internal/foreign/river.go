@@ -28,18 +28,22 @@ type riverJob struct {
 	Attempt     int
 	MaxAttempts int `json:"max_attempts"`
 	Errors      []struct{ Error string }
+
+	CreatedAt   ignored `json:"created_at"`
+	AttemptedAt ignored `json:"attempted_at"`
+	AttemptedBy ignored `json:"attempted_by"`
+	FinalizedAt ignored `json:"finalized_at"`
 }
 
 func readRiver(in []byte, _ *Options) ([]Entry, error) {
-	jobs, err := objects[riverJob](in, "rows of river_job, as docs/moving-in.md exports them")
+	jobs, err := objects[json.RawMessage](in, "rows of river_job, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(jobs))
-	for i := range jobs {
-		entries[i] = jobs[i].entry(i + 1)
-	}
-	return entries, nil
+	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+		var j riverJob
+		return readEntry(in, number, &j, j.entry), nil
+	}), nil
 }
 
 func (j *riverJob) entry(number int) Entry {
