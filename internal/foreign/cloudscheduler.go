@@ -18,8 +18,8 @@ var cloudSchedulerNotes = []string{
 	"Cloud Scheduler sends its own headers, X-CloudScheduler-…; rouse sends those of CloudEvents, and signs each request.",
 }
 
-// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of; the API's answer to
-// a list has them in jobs.
+// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of; the API's
+// answer to a list has them in jobs.
 type cloudJob struct {
 	Jobs []json.RawMessage
 
@@ -89,6 +89,9 @@ func (j *cloudJob) entry(number int, o *Options) Entry {
 	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec
 	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapWait
+	if j.State == "UPDATE_FAILED" {
+		e.note("its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
+	}
 	j.setRetry(&e)
 	for _, span := range []struct {
 		field string

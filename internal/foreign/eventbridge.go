@@ -76,7 +76,10 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
 		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number, o) })
-		return e, append(r.Schedules, r.Rules...)
+		if r.Schedules == nil {
+			return e, r.Rules
+		}
+		return e, r.Schedules
 	}), nil
 }
 
