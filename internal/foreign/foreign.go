@@ -158,13 +158,14 @@ func readTime(text string, zone *time.Location) (at time.Time, err error) {
 // startAt sets when the schedule begins. A beginning that has passed decides only when an interval is due
 // after that, also one that is too early for an instant.
 func (e *Entry) startAt(at time.Time, every time.Duration) {
-	if early := rouse.MinInstant.Time().Sub(at); early > 0 {
-		if every <= 0 {
+	start, step := rouse.Reached(at), rouse.Instant(every/time.Millisecond)
+	if early := rouse.MinInstant - start; early > 0 {
+		if step <= 0 {
 			return // other schedules have the same times without it
 		}
-		at = at.Add((early + every - 1).Truncate(every))
+		start += (early + step - 1) / step * step
 	}
-	e.Spec.Start = rouse.Reached(at)
+	e.Spec.Start = start
 }
 
 // endAt sets when the schedule ends. An instant is of the years 2000 to 9998.

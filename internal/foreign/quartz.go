@@ -277,21 +277,21 @@ func (t *quartzTrigger) readTime(field string, text quartzText, o *Options) (tim
 	return at, nil
 }
 
-// start returns when the trigger begins; the zero time is at once.
-func (t *quartzTrigger) start(e *Entry, o *Options) (time.Time, error) {
+// start returns when the trigger begins; nil is at once.
+func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
 	switch {
 	case t.StartIn != "":
 		seconds, err := strconv.ParseUint(string(t.StartIn), 10, 32)
 		if err != nil {
-			return time.Time{}, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds",
-				"give one from 0 on")
+			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds", "give one from 0 on")
 		}
 		e.note("its start in %s seconds is counted from this import.", t.StartIn)
-		return o.Now.Time().Add(time.Duration(seconds) * time.Second), nil
+		return new(o.Now.Time().Add(time.Duration(seconds) * time.Second)), nil
 	case t.Start != "":
-		return t.readTime("start-time", t.Start, o)
+		at, err := t.readTime("start-time", t.Start, o)
+		return &at, err
 	}
-	return time.Time{}, nil
+	return nil, nil
 }
 
 // setWhen sets when the timer is due.
@@ -319,7 +319,7 @@ func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
 
 var stepsAfterNames = regexp.MustCompile(`(?i)[a-z]{3}/`)
 
-func (t *quartzTrigger) setCron(e *Entry, start time.Time, o *Options) {
+func (t *quartzTrigger) setCron(e *Entry, start *time.Time, o *Options) {
 	s := &e.Spec
 	expression := strings.Join(strings.Fields(string(t.Expression)), " ")
 	s.Schedule, s.Timezone, s.DST = "quartz:"+expression, string(t.Zone), "skip,second" // as Quartz does at fixed hours
@@ -332,12 +332,12 @@ func (t *quartzTrigger) setCron(e *Entry, start time.Time, o *Options) {
 	if strings.Contains(expression, "W ") {
 		e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
 	}
-	if !start.IsZero() {
-		e.startAt(start, 0)
+	if start != nil {
+		e.startAt(*start, 0)
 	}
 }
 
-func (t *quartzTrigger) setSimple(e *Entry, start time.Time) error {
+func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	s := &e.Spec
 	count, err := t.repeats()
 	if err != nil {
@@ -345,10 +345,10 @@ func (t *quartzTrigger) setSimple(e *Entry, start time.Time) error {
 	}
 	if count == 0 { // once
 		s.Schedule, s.Overlap, s.End = "@after 1ms", rouse.OverlapDefault, 0
-		if start.IsZero() {
+		if start == nil {
 			e.note("Quartz runs it at each start of the program; here it runs once, after the import.")
 		} else {
-			s.Schedule = max(rouse.MinInstant, rouse.At(start)).String()
+			s.Schedule = max(rouse.MinInstant, rouse.At(*start)).String()
 		}
 		return nil
 	}
@@ -361,11 +361,11 @@ func (t *quartzTrigger) setSimple(e *Entry, start time.Time) error {
 	if count > 0 {
 		s.MaxOccurrences = uint64(count) + 1
 	}
-	if start.IsZero() {
+	if start == nil {
 		e.note("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", every)
 		return nil
 	}
-	e.startAt(start, every)
+	e.startAt(*start, every)
 	return nil
 }
 
