@@ -123,7 +123,9 @@ func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now ro
 			}
 			continue
 		}
-		t.good++
+		if !e.Passed {
+			t.good++
+		}
 		if err := c.showEntry(a, e, now); err != nil {
 			return err
 		}
