@@ -127,7 +127,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestWithoutAuditLog: a timer's page says calmly why it does not show who changed the timer.
+// TestWithoutAuditLog: a timer's page tells calmly why it does not show who changed the timer.
 func TestWithoutAuditLog(t *testing.T) {
 	w := newEmpty(t, rousetest.Configure(func(c *node.Config) { c.AuditLog = nil }))
 	w.Create("coffee", rouse.Spec{Schedule: "0 9 * * *", Target: "stream:x"})

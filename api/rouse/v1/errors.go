@@ -49,8 +49,8 @@ var (
 	ErrStarting error = &itemError{"the server is starting, or waits for its store; try again", rouse.ErrUnavailable}
 	// ErrUnimplemented: this server does not offer it.
 	ErrUnimplemented = errors.New("not offered")
-	// ErrUnexpectedAnswer: the answer is not the server's but, for example, the page of a proxy. Nothing is known of
-	// what was asked.
+	// ErrUnexpectedAnswer: the answer is not the server's but, for example, the page of a proxy. Nothing is
+	// known of what was asked.
 	ErrUnexpectedAnswer = errors.New("unexpected answer")
 )
 
@@ -210,8 +210,8 @@ func kindError(reason string) error {
 	return nil
 }
 
-// notGRPC begins the message of a status that gRPC makes of an answer that is not one of gRPC, such as the page
-// of a proxy. The code is that of the page's HTTP status.
+// notGRPC begins the message of a status that gRPC makes of an answer that is not one of gRPC, such as the
+// page of a proxy. The code is that of the page's HTTP status.
 const notGRPC = "unexpected HTTP status code received from server"
 
 // codeError uses the code alone: the status comes from gRPC itself, a proxy, or another implementation.
