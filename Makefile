@@ -58,7 +58,7 @@ about:
 	@echo "It takes about 15 minutes on two cores, 25 on busy ones. A test that fails is run once more at the end, and listed."
 
 .PHONY: servers
-servers: ## what tests start for themselves: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer, Prometheus; installed if they are missing
+servers: ## what tests use: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer, Prometheus, and what clients are built with; installed if they are missing
 	@scripts/install-servers
 
 .PHONY: format

@@ -280,6 +280,22 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
+// The page of a proxy is no refusal by the service: the client connects again.
+func TestThePageOfAProxyIsNoRefusal(t *testing.T) {
+	h := open(t, 1)
+	var tries atomic.Int32
+	h.inns[0].refuse = func(string) error {
+		if tries.Add(1) == 1 {
+			return status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
+		}
+		return nil
+	}
+	c := h.opening(h.inns[0].address, nil)
+	if err := c.Ready(t.Context()); err != nil || tries.Load() < 2 {
+		t.Errorf("Ready returned %v after %d tries", err, tries.Load())
+	}
+}
+
 // No instance is available: callers that wait get an error.
 func TestNoInstance(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

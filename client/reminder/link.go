@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
@@ -186,7 +187,7 @@ func (c *Client) failed(l *link, err error) (end bool) {
 // hopeless reports whether an error will be the same next time.
 func hopeless(err error) bool {
 	st, ok := status.FromError(err)
-	if err == nil || !ok {
+	if err == nil || !ok || errors.Is(err, rousev1.ErrUnexpectedAnswer) {
 		return false
 	}
 	switch st.Code() {

@@ -188,7 +188,8 @@ func checkError(s *step, err error) error {
 		code = "no_answer"
 	case errors.Is(err, webhook.ErrSignature), errors.Is(err, webhook.ErrTimestamp):
 		code = "signature"
-	case errors.Is(err, rouse.ErrUnauthenticated), errors.Is(err, rouse.ErrForbidden), errors.Is(err, rousev1.ErrUnimplemented):
+	case errors.Is(err, rouse.ErrUnauthenticated), errors.Is(err, rouse.ErrForbidden),
+		errors.Is(err, rousev1.ErrUnimplemented):
 		code = status.Code(err).String()
 	case status.Code(err) == codes.Unknown, errors.Is(err, rousev1.ErrUnexpectedAnswer):
 		code = "unexpected"

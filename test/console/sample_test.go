@@ -30,7 +30,7 @@ type sample struct {
 // newEmpty returns a server without timers.
 func newEmpty(t *testing.T, opts ...rousetest.Option) *sample {
 	t.Helper()
-	opts = append(opts, rousetest.Configure(func(c *node.Config) { c.AuditLog = node.Names{"store"} }))
+	opts = append([]rousetest.Option{rousetest.Configure(func(c *node.Config) { c.AuditLog = node.Names{"store"} })}, opts...)
 	w := &sample{Server: rousetest.NewServer(t, opts...), t: t}
 	to, _ := url.Parse("http://" + w.Address)
 	proxy := httputil.NewSingleHostReverseProxy(to)

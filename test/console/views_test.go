@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/rousetest"
 )
 
 // axe returns the source of axe-core, the checker of accessibility; empty if the console's tools are not
@@ -121,6 +125,19 @@ func TestHostileNames(t *testing.T) {
 			p.quiet(name + ", again")
 		}
 	}
+}
+
+// TestWithoutAuditLog: a timer's page tells calmly why it does not show who changed the timer.
+func TestWithoutAuditLog(t *testing.T) {
+	w := newEmpty(t, rousetest.Configure(func(c *node.Config) { c.AuditLog = nil }))
+	w.Create("coffee", rouse.Spec{Schedule: "0 9 * * *", Target: "stream:x"})
+	p := openBrowser(t).tab(t, w.url, looks[0])
+	p.open("/timers/default/coffee")
+	p.until(`document.querySelector("#main").innerText.includes("This server keeps no audit log in its store.")`)
+	if alerts := eval[int](p, `document.querySelectorAll("[role=alert]").length`); alerts != 0 {
+		t.Errorf("%d alerts", alerts)
+	}
+	p.quiet("without an audit log")
 }
 
 // TestReloadKeepsTheView: what was chosen is in the URL.

@@ -11,7 +11,7 @@ export interface Wait { cause: string; from?: string; to?: string }
 export interface When {
   schedule: string; also?: string[]; except?: string[]; timezone?: string; dst?: string;
   calendar?: { off?: string[]; only?: string[]; shift?: string };
-  start?: string; end?: string; ttl?: string; max_occurrences?: number; jitter?: string;
+  start?: string; end?: string; ttl?: string; max_occurrences?: Exact; jitter?: string;
 }
 
 export interface Timer extends When {
@@ -27,7 +27,7 @@ export interface Timer extends When {
 export interface TimerList { timers: Timer[]; next_page_token?: string; searched?: number; of?: number }
 
 export interface Entry {
-  namespace: string; name: string; generation: number; fire_id: string; ending: string; cause: string; manual?: boolean;
+  namespace: string; name: string; generation: Exact; fire_id: string; ending: string; cause: string; manual?: boolean;
   due?: string; last_due?: string; count?: number; attempts?: number; code?: number; reason?: string; target?: string;
   began?: string; sent?: string; ended?: string; failures?: Attempt[];
 }
@@ -60,7 +60,7 @@ export interface ServerNode {
   id: string; address?: string; version?: string; started?: string; self: boolean; leader: boolean; buckets: number;
   strategy?: string; roles?: string[]; claims?: string[];
 }
-export interface Bucket { bucket: number; node?: string; epoch: number; until?: string; per_second?: number }
+export interface Bucket { bucket: number; node?: string; epoch: Exact; until?: string; per_second?: number }
 export interface StatusNode { id: string; error?: string }
 export interface Target {
   namespace: string; name: string; node?: string; queued: number; in_flight: number; deliveries: number; limit: number; per_second: number;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bars } from "../src/pictures/spark.ts";
-import { heat, level, little } from "../src/pictures/heat.ts";
+import { heat, level, little, quarterOf } from "../src/pictures/heat.ts";
 import { histogram, roundUp, stepOf, ticks } from "../src/pictures/histogram.ts";
 import { lag, late, quantile } from "../src/pictures/lag.ts";
 import { nice, stepsOf, waterfall } from "../src/pictures/waterfall.ts";
@@ -53,6 +53,11 @@ test("levels go from the least hour to the most, also where every hour has much"
     assert.deepEqual(heat(loads, 0, 1, () => 0).cells.map((c) => c.level), hours((i) => (i === 9 ? 5 : i === 10 ? 2 : 1)), `a base load of ${base}`);
   }
   assert.deepEqual(heat([{ at: 1800e3, count: 1 }, { at: 3600e3, count: 1000 }, { at: 7200e3, count: 2000 }], 0, 1, () => 0).cells.slice(0, 3).map((c) => c.level), [1, 1, 5], "the rest of this hour is no scale");
+  for (const zone of [0, 5.5, 5.75, -3.5]) {
+    const minute = 60e3, now = 600 * minute - zone * 3600e3 + 20 * minute, loads = [[25, 1], [75, 1000], [135, 2000]].map(([late, count]) => ({ at: 600 * minute - zone * 3600e3 + late! * minute, count: count! }));
+    const { cells } = heat(loads, quarterOf(now), 1, () => zone * 3600e3); // it is 10:20
+    assert.deepEqual(cells.slice(10, 13).map((c) => c.level), [1, 1, 5], `the rest of this hour is no scale, ${zone} hours from UTC`);
+  }
   assert.deepEqual([level(0, 1, 9), level(1, 1, 1), level(7, 7, 7), level(1, 1, 1e6), level(1e3, 1, 1e6), level(1e6, 1, 1e6)], [0, 1, 1, 1, 3, 5]);
 });
 

@@ -4,7 +4,7 @@ import { command, firstTimer } from "../cli.ts";
 import { useData } from "../data.ts";
 import { forecast, type Sum } from "../forecast.ts";
 import { link, namespace, query, set } from "../route.ts";
-import { heat, little, type Cell } from "../pictures/heat.ts";
+import { heat, little, quarterOf, type Cell } from "../pictures/heat.ts";
 import { clock, offset, serverNow, weekday } from "../time.ts";
 import type { Simulated } from "../types.ts";
 import { count, Empty, many, Page, Pending, Problem, Section, zoneName } from "../ui/bits.tsx";
@@ -28,7 +28,7 @@ const when = (at: number) => `${weekday(at)} ${clock(at).slice(5, 16)}`;
 export function Load() {
   const ns = namespace.value, days = query.value.get("days") === "30" ? 30 : 7, prefix = query.value.get("prefix") ?? "";
   const filter = prefix ? { filter: { prefix } } : {};
-  const now = Math.floor(serverNow() / hour) * hour;
+  const now = quarterOf(serverNow());
   const until = heat([], now, days, offset).cells.at(-1)!.until; // the last row is whole
   const [part, tell] = useState<Sum>();
   const ask = { until: new Date(until).toISOString(), ...filter };

@@ -7,7 +7,7 @@ import { groups } from "../groups.ts";
 import { link, query, timerLink } from "../route.ts";
 import { can } from "../session.ts";
 import type { Entry, Timer } from "../types.ts";
-import { count, many, Section, State, Time } from "../ui/bits.tsx";
+import { count, many, Problem, Section, State, Time } from "../ui/bits.tsx";
 import { Bulk, type Change } from "../ui/bulk.tsx";
 import { entryId, Entries, why } from "../ui/lists.tsx";
 import { Fall, Lag } from "../ui/pictures.tsx";
@@ -52,12 +52,15 @@ export function Letters({ rows, more, namespace, name }: { rows: Timer[]; more: 
 /** off reports whether the server was found to have no audit log. */
 const off = signal(false);
 
-/** Changes is who changed a timer. A server without an audit log has none. */
+/** Changes is who changed a timer, or why that is not known: the server need not have an audit log. */
 export function Changes({ namespace, name }: { namespace: string; name: string }) {
   const url = withQuery("/v1/audit", { namespace, name, page_size: 5 });
   const got = useData<AuditEvents | undefined>(url, (stop) => (off.peek() ? Promise.resolve(undefined) : get<AuditEvents>(url, stop)), false);
-  off.value ||= got.error?.problem.status === 409;
-  if (!got.data) return null;
+  const code = got.error?.problem.code;
+  off.value ||= code === "failed_precondition";
+  if (off.value) return <Section title="Who changed it"><p class="dim">This server keeps no audit log in its store. With <code>rouse serve --audit-log store</code>, changes from then on are shown here.</p></Section>;
+  if (code === "forbidden") return <Section title="Who changed it"><p class="dim">Your credentials do not show the audit log of this namespace.</p></Section>;
+  if (!got.data) return got.error ? <Section title="Who changed it"><Problem error={got.error} /></Section> : null;
   return (
     <Section title="Who changed it" aside={<><a href={link("/audit", { ns: namespace, name })}>all of it</a><Terminal cli={command(["audit", name], [])} url={url} /></>}>
       {got.data.events.length ? <ul class="reasons">{got.data.events.map(auditRow)}</ul> : <p class="dim">No change is in the log.</p>}

@@ -16,6 +16,9 @@ function reaches(local: number, offset: Offset): number {
   return at;
 }
 
+/** quarterOf is the quarter of a time. In every zone, it is in the hour of the clock that has begun; an hour of UTC may begin before it. */
+export const quarterOf = (at: number): number => Math.floor(at / quarter) * quarter;
+
 /**
  * heat adds up counts by the hour: a row for each day from the start, a column for each hour of the day, in the zone whose offset at
  * a time is given in milliseconds. Levels are a scale of logarithms from the least to the most, so that neither a burst nor what every
