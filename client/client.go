@@ -36,7 +36,7 @@ import (
 
 // Options tune a client. Zero fields have the defaults that their comments name.
 type Options struct {
-	TLS      *tls.Config   // set: TLS with this configuration, for any form of target
+	TLS      *tls.Config   // set: TLS with this configuration; with it and with files, http:// is refused
 	Insecure bool          // no TLS to other hosts; an http:// target means the same
 	CA       string        // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
 	Cert     string        // set: TLS, and this PEM file has the certificate of this client
@@ -70,8 +70,8 @@ type Client struct {
 
 // Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or
 // any target that gRPC knows, such as "unix:/run/rouse.sock"; or several of them, of nodes of one service,
-// with commas between. Without a scheme, connections to this host are in plain text, others use TLS. The
-// connection is made by the first call, and restored whenever it is lost.
+// with commas between. Without a scheme, the port is 7411 by default, and connections to this host are in
+// plain text, others use TLS. The connection is made by the first call, and restored whenever it is lost.
 func Dial(target string, o Options) (*Client, error) {
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	c := &Client{peers: map[string]*peer{}}

@@ -528,7 +528,7 @@ func TestAddressesOfNodes(t *testing.T) {
 		{given: here, told: "[::]:7411", wrong: "advertise"},
 		{given: here, told: ":7411", wrong: "advertise"},
 		{given: here, told: "node2", wrong: "host and port"},
-		{given: here, told: "node2:0", wrong: "no port"},
+		{given: here, told: "node2:0", wrong: "no valid port"},
 		{given: here, told: "unix:/run/rouse.sock", wrong: "host and port"},
 		{given: here, told: "xds:///rouse:1", wrong: "host and port"},
 		{given: here, told: "https://me:secret@node2", wrong: "host and a port only"},

@@ -51,14 +51,21 @@ func (c *Client) release(address string) {
 // peerAddress reads the address of a node that the service reported. It never weakens what the caller asked
 // for: with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
 func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
+	if c.opts.secure() { // the node does not decide that
+		told = strings.TrimPrefix(told, "http://")
+	}
 	if a, err = c.opts.link().Parse(told); err != nil {
 		return a, err
+	}
+	reported := a.Target
+	if !strings.Contains(told, "://") { // a port by default is for addresses that people give
+		reported = told
 	}
 	given := make([]grpclink.Address, len(c.nodes.members))
 	for i, m := range c.nodes.members {
 		given[i] = m.Address
 	}
-	if err := grpclink.Reported(a.Target, given); err != nil {
+	if err := grpclink.Reported(reported, given); err != nil {
 		return a, err
 	}
 	if strings.HasPrefix(told, "http://") && !c.opts.secure() && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {

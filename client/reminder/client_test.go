@@ -345,8 +345,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"a:1", "Options.App", Options{Handle: handle}},
 		{"a:1", "Options.Handle", Options{App: app}},
-		{"", "address is missing", Options{App: app, Handle: handle}},
-		{"http://a:1/path", "want a host and a port only", Options{App: app, Handle: handle}},
+		{"", "address: is missing", Options{App: app, Handle: handle}},
+		{"http://a:1/path", "host and a port only", Options{App: app, Handle: handle}},
 		{"http://a:1", "plain text", Options{App: app, Handle: handle, Token: "secret"}},
 	} {
 		if _, err := Open(x.target, x.o); err == nil || !strings.Contains(err.Error(), x.want) {

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/certs"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/grpclink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -24,17 +25,24 @@ type poolAddress struct {
 	Address string `help:"Address of the manager: listen of its pools file; with https:// or --ca it has TLS." default:"127.0.0.1:7414" placeholder:"HOST:PORT"`
 }
 
+// poolPort is the port of managers by default.
+const poolPort = "7414"
+
 // dial returns the address of the manager as a URL, and a client for it, by the rules of --server.
 func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error) {
-	files := certs.Files{Cert: a.cli.ClientCert, Key: a.cli.ClientKey, CA: a.cli.CA, CertName: "client-cert", KeyName: "client-key", CAName: "ca"}
-	base, host, given := "http://"+p.Address, p.Address, false
-	for _, scheme := range []string{"http://", "https://"} {
-		if rest, ok := strings.CutPrefix(p.Address, scheme); ok {
-			base, host, given = p.Address, rest, true
+	files := grpclink.Files(a.cli.CA, a.cli.ClientCert, a.cli.ClientKey)
+	address := p.Address
+	if !strings.Contains(address, "://") {
+		if address, err = grpclink.CompleteHost(address, poolPort); err != nil {
+			return "", nil, err
 		}
 	}
-	if files.Cert+files.Key+files.CA != "" && !given {
-		base = "https://" + host
+	at, err := grpclink.Options{Files: files, Insecure: true}.Parse(address)
+	if err != nil {
+		return "", nil, err
+	}
+	if base = "https://" + at.Target; at.Plain {
+		base = "http://" + at.Target
 	}
 	t := &http.Transport{DisableKeepAlives: true}
 	if strings.HasPrefix(base, "https://") {
@@ -74,7 +82,7 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		if errors.As(err, &refused) {
 			err = refused.Err
 		}
-		return fmt.Errorf("the manager of pools at %s: %w: %w; is rouse pool running there?", p.Address, rouse.ErrUnavailable, err)
+		return told{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err), rouse.ErrUnavailable}
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<30))
@@ -82,10 +90,16 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		return fmt.Errorf("the manager of pools at %s: %w", p.Address, err)
 	}
 	if answer.StatusCode == http.StatusOK {
-		return json.Unmarshal(body, out)
+		if json.Unmarshal(body, out) != nil {
+			return p.noManager(answer)
+		}
+		return nil
 	}
 	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
+		if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
+			return p.noManager(answer)
+		}
 		failure.Error = cmp.Or(failure.Detail, "answers "+answer.Status)
 	}
 	kind := map[int]error{http.StatusUnauthorized: rouse.ErrUnauthenticated, http.StatusForbidden: rouse.ErrForbidden,
@@ -95,6 +109,12 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		return told{failure.Error, kind}
 	}
 	return fmt.Errorf("the manager of pools at %s: %s", p.Address, failure.Error)
+}
+
+// noManager is the error of an address at which something else answers.
+func (p *poolAddress) noManager(answer *http.Response) error {
+	return told{fmt.Sprintf("there is no manager of pools at %s, which answers %s: give listen of its pools file, whose port is %s by default, or the admin port of a node that serves pools",
+		p.Address, answer.Status, poolPort), rousev1.ErrUnimplemented}
 }
 
 // told is an error that another process has put into words, with what kind of error it is.

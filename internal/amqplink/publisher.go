@@ -197,6 +197,16 @@ func (s *Sent) Confirmed(ctx context.Context) error {
 	return ErrRefused
 }
 
+// Unconfirmed reports whether the broker has not answered yet, and may still do so.
+func (s *Sent) Unconfirmed() bool {
+	select {
+	case <-s.confirm.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // Returned reports which of some messages were returned, and why; nil messages were not. Call it once for
 // each message, after its confirm.
 func (p *Publisher) Returned(sent ...*Sent) map[*Sent]string {

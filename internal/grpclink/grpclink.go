@@ -18,7 +18,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/certs"
 )
 
@@ -51,32 +53,72 @@ func Split(list string) []string {
 }
 
 // Parse reads a target: "host:port", "http://host:port", "https://host:port", or any target that gRPC knows.
+// A host without a port has DefaultPort, or that of its scheme.
 func (o Options) Parse(target string) (a Address, err error) {
 	switch {
 	case target == "":
-		return a, errors.New("an address is missing: give host:port")
+		return a, rouse.Refuse("address", "", "is missing", "give host:port")
 	case !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"):
+		if target, err = completeTarget(target); err != nil {
+			return a, err
+		}
 		plain := !o.secure() && (o.Insecure || Local(target))
 		return Address{target, plain, plain && o.Insecure}, nil
 	}
 	u, err := url.Parse(target)
 	if err != nil {
-		return a, fmt.Errorf("dial: %w", err)
+		return a, rouse.Refuse("address", "", "cannot be read: "+parseFault(err), "give https://host:port")
 	}
-	if u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return a, fmt.Errorf("dial %q: want a host and a port only", u.Redacted())
+	switch {
+	case u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
+		return a, rouse.Refuse("address", u.Redacted(), "is more than a host and a port, or less", "give a host and a port only")
+	case u.Scheme == "http" && o.secure():
+		return a, rouse.Refuse("address", target, "asks for plain text, and certificates or a TLS configuration for TLS", "use https://, or give no certificates")
 	}
-	a.Target = u.Host
-	if u.Port() == "" {
-		port := "443"
-		if u.Scheme == "http" {
-			port = "80"
-		}
-		a.Target = net.JoinHostPort(u.Hostname(), port)
+	port := "443"
+	if a.Plain = u.Scheme == "http"; a.Plain {
+		port = "80"
 	}
-	a.Plain = !o.secure() && u.Scheme == "http"
+	if a.Target, err = CompleteHost(u.Host, port); err != nil {
+		return a, err
+	}
 	a.Explicit = a.Plain
 	return a, nil
+}
+
+// parseFault returns why a URL cannot be read, without the URL, which may have a password.
+func parseFault(err error) string {
+	if of, is := errors.AsType[*url.Error](err); is {
+		err = of.Err
+	}
+	return err.Error()
+}
+
+// DefaultPort is the port of the API.
+const DefaultPort = "7411"
+
+// completeTarget adds the port to a host without one. Targets of gRPC's own stay as they are.
+func completeTarget(target string) (string, error) {
+	if scheme, _, found := strings.Cut(target, ":"); found && resolver.Get(scheme) != nil {
+		return target, nil
+	}
+	return CompleteHost(target, DefaultPort)
+}
+
+// CompleteHost returns a host with its port, which is the given one if it has none.
+func CompleteHost(at, port string) (string, error) {
+	host := strings.TrimSuffix(strings.TrimPrefix(at, "["), "]")
+	if net.ParseIP(host) != nil || !strings.Contains(at, ":") {
+		return net.JoinHostPort(host, port), nil
+	}
+	_, given, err := net.SplitHostPort(at)
+	if err != nil {
+		return "", rouse.Refuse("address", at, "is no host and port", "give one such as localhost:"+port)
+	}
+	if n, err := strconv.ParseUint(given, 10, 16); err != nil || n == 0 {
+		return "", rouse.Refuse("address", at, "has no valid port", "give a number up to 65535, such as "+port)
+	}
+	return at, nil
 }
 
 // Files returns the files of a client by their names, of which "" is none.

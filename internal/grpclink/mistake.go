@@ -78,12 +78,17 @@ func (f *firstRead) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// refusesPlain reports whether a server answers as those do that expected TLS: with an alert, or with a
-// response that tells to use it.
+// refusesPlain reports whether a server answers as those do that expected TLS: with an alert, or with a page
+// that tells to use it. A link to another page tells nothing.
 func refusesPlain(first []byte) bool {
-	if bytes.HasPrefix(first, []byte{21, 3}) {
+	if len(first) >= 5 && first[0] == 21 && first[1] == 3 && first[2] <= 4 && first[3] == 0 && first[4] == 2 { // type, version, length
 		return true
 	}
-	status, text, _ := bytes.Cut(bytes.ToLower(first), []byte("\r\n"))
-	return bytes.HasPrefix(status, []byte("http/1.")) && bytes.Contains(status, []byte(" 400 ")) && bytes.Contains(text, []byte("https"))
+	head, page, _ := bytes.Cut(bytes.ToLower(first), []byte("\r\n\r\n"))
+	status, _, _ := bytes.Cut(head, []byte("\r\n"))
+	if !bytes.HasPrefix(status, []byte("http/1.")) || !bytes.Contains(status, []byte(" 400 ")) {
+		return false
+	}
+	page = bytes.ReplaceAll(page, []byte("https://"), nil)
+	return bytes.Contains(page, []byte("https")) || bytes.Contains(page, []byte("requires tls"))
 }

@@ -18,7 +18,7 @@ import httpx
 
 import rouse
 from rouse._settings import settings
-from rouse.subscriptions import _check_handler
+from rouse.subscriptions import _check_handler, _extended
 from rouse.testing import DevServer
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)  # by the clock of the service
@@ -91,6 +91,10 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(self.service.reports[0], 'a heartbeat {"token":5,"extend":"30ms"}')
             done.set()
         self.assertEqual((self.service.reports[-1], self.service.lost), ('a complete {"token":5}', []))
+
+    async def test_a_long_deadline_is_not_extended_every_ten_seconds(self) -> None:
+        extend = timedelta(seconds=30)
+        self.assertEqual([_extended(600, extend), _extended(36, extend), _extended(3, extend)], [400, 30, 30])
 
     async def test_a_handler_ends_if_another_attempt_has_its_fire_and_nothing_is_reported(self) -> None:
         self.service.answers["heartbeat"] = problem(409, "conflict")

@@ -163,7 +163,7 @@ export class Subscription {
       try {
         await sleep(Math.max(left / 3, 0), over);
         await this.#client.heartbeat(fire.name, fire.fire_id, fire.token, `${extend}ms`, { signal: over });
-        left = extend;
+        left = Math.max((left * 2) / 3, extend); // a deadline is never moved to an earlier time
       } catch (error) {
         if (over.aborted) return;
         this.#lost(error);

@@ -65,6 +65,25 @@ test("the deadline of a fire is extended while its handler runs", async (t) => {
   assert.deepEqual(requests.slice(2), ['a/:complete {"token":5}']);
 });
 
+test("a long deadline is extended when a third of it is over, and not every ten seconds", async (t) => {
+  const { client, requests } = service(t, [fire("a", { deadline: "2027-01-01T00:10:00Z" })]);
+  let done = () => {};
+  const subscription = client.subscribe("x", () => new Promise<void>((resolve) => (done = resolve)));
+  await settled();
+  let now = 0;
+  for (const [i, at] of [200_000, 333_334, 422_223].entries()) {
+    t.mock.timers.tick(at - 10 - now);
+    await settled();
+    assert.equal(requests.length, i, `before ${at} ms`);
+    t.mock.timers.tick(20);
+    await settled();
+    assert.equal(requests.length, i + 1, `at ${at} ms`);
+    now = at + 10;
+  }
+  done();
+  await subscription.stop();
+});
+
 test("a handler ends if another attempt has its fire, and nothing is reported", async (t) => {
   const { client, requests } = service(t, [fire("a")], (request) => (request.includes("heartbeat") ? problem(409, "conflict") : undefined));
   const lost: unknown[] = [];

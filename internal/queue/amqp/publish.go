@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -18,6 +19,7 @@ type publishing struct {
 	*session
 	out     *amqplink.Publisher
 	deleted atomic.Bool // the queue was deleted
+	doubted atomic.Bool // a confirm is awaited for which its caller did not wait long enough
 }
 
 func (q *Queue) openPublishing(ctx context.Context) (*publishing, error) {
@@ -48,7 +50,7 @@ func (p *publishing) watch(life context.Context) {
 // large only by itself.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	errs := make([]error, len(messages))
-	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, q.opts.Timeout, errSlow)
 	defer cancel()
 	left := make([]int, 0, len(messages))
 	for i := range messages {
@@ -178,6 +180,9 @@ func send(ctx context.Context, out *amqplink.Publisher, name string, messages []
 	return sent
 }
 
+// errSlow ends the wait for a confirm after Options.Timeout.
+var errSlow = errors.New("the broker has not confirmed it in time")
+
 // wait waits for one confirm.
 func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error {
 	err := s.Confirmed(ctx)
@@ -188,8 +193,15 @@ func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error
 		return queue.ErrClosed
 	case errors.Is(err, amqplink.ErrRefused):
 		return queue.ErrFull
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errSlow):
 		p.conn.Cut() // after a queue lost its leader, an old channel may get no more confirms; a new one does
+	case errors.Is(err, context.DeadlineExceeded) && p.doubted.CompareAndSwap(false, true):
+		// The caller has less time than a confirm may take: others who publish do not pay for that.
+		time.AfterFunc(q.opts.Timeout, func() {
+			if p.doubted.Store(false); s.Unconfirmed() {
+				p.conn.Cut()
+			}
+		})
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
 }

@@ -80,6 +80,36 @@ func TestAQueueThatWasDeleted(t *testing.T) {
 	<-done
 }
 
+// TestAShortDeadlineEndsNothingElse checks that the deadline of a caller, at any moment, leaves the session,
+// which others publish on, as it is.
+func TestAShortDeadlineEndsNothingElse(t *testing.T) {
+	q, err := Open(t.Context(), servers.RabbitMQ(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close() //nolint:errcheck // of a test
+	before, err := q.publisher.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for round := 0; round < 200 || late == 0; round++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round%20)*20*time.Microsecond)
+		for _, err := range q.Publish(ctx, []queue.Message{{ID: "a", Body: make([]byte, 10_000)}, {ID: "b"}}) {
+			if errors.Is(err, queue.ErrUnconfirmed) {
+				late++
+			}
+		}
+		cancel()
+	}
+	if err := q.Publish(t.Context(), []queue.Message{{ID: "small"}})[0]; err != nil {
+		t.Error(err)
+	}
+	if after, err := q.publisher.get(t.Context()); err != nil || after != before {
+		t.Errorf("after %d deadlines before a confirm, the session has ended, %v", late, err)
+	}
+}
+
 // TestACancelledPublishEndsNothingElse checks that cancelling, at any moment, a message that is published by
 // itself leaves the session, which others publish on, as it is.
 func TestACancelledPublishEndsNothingElse(t *testing.T) {

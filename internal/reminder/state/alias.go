@@ -3,8 +3,10 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/note"
 )
 
@@ -26,7 +28,8 @@ func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
 	return a.Name, err
 }
 
-// SetAliases writes new aliases: names[i] is the timer that gets ids[i].
+// SetAliases writes new aliases: names[i] is the timer that gets ids[i]. If one of the ids is an alias already,
+// which happens after a backup of the store was restored, it writes none, and returns rouse.ErrExists.
 func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	writes := make([]note.Write, len(ids))
 	for i := range ids {
@@ -36,12 +39,22 @@ func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	if err != nil {
 		return err
 	}
+	taken := slices.IndexFunc(res, func(r rouse.Result) bool { return !r.Applied })
+	if taken < 0 {
+		return nil
+	}
+	var undo []note.Write
 	for i := range res {
-		if !res[i].Applied {
-			return fmt.Errorf("the id %s was given before", ids[i])
+		if res[i].Applied {
+			undo = append(undo, note.Delete(aliasPrefix+ids[i], res[i].Revision))
 		}
 	}
-	return nil
+	if len(undo) > 0 {
+		if _, err := k.notes.Put(ctx, undo...); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the id %s was given to another reminder before; call again for other ones: %w", ids[taken], rouse.ErrExists)
 }
 
 // DropAlias removes an alias, if it exists.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -374,8 +375,11 @@ func TestInstancesAndAliases(t *testing.T) {
 	if err := k.SetAliases(t.Context(), []string{"new1", "new2"}, []string{"first", "first"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.SetAliases(t.Context(), []string{"new1"}, []string{"other"}); err == nil {
-		t.Error("an id is given to two")
+	if err := k.SetAliases(t.Context(), []string{"new0", "new1"}, []string{"other", "other"}); !errors.Is(err, rouse.ErrExists) || !strings.Contains(err.Error(), "id new1 was given to another reminder") {
+		t.Errorf("an id is given to two: %v", err)
+	}
+	if name, err := k.Alias(t.Context(), "new0"); err != nil || name != "" {
+		t.Errorf("an id of a refused write names %q, %v", name, err)
 	}
 	if name, err := k.Alias(t.Context(), "new2"); err != nil || name != "first" {
 		t.Errorf("it names %q, %v", name, err)

@@ -222,7 +222,7 @@ class AsyncSubscription:
             await asyncio.sleep(max(left / 3, 0.0))
             try:
                 await self._client.heartbeat(fire.name, fire.fire_id, fire.token, self._options.extend)
-                left = self._options.extend.total_seconds()
+                left = _extended(left, self._options.extend)
             except (ConflictError, NotFoundError) as error:
                 self._lost(error)
                 work.cancel()
@@ -230,6 +230,11 @@ class AsyncSubscription:
             except Exception as error:
                 self._lost(error)
                 left = 3.0  # the heartbeat was retried already
+
+
+def _extended(left: float, extend: timedelta) -> float:
+    """Returns the time until a deadline that was extended when a third of its time was over; it is never moved to an earlier time."""
+    return max(left * 2 / 3, extend.total_seconds())
 
 
 async def _ended(future: asyncio.Future[Any]) -> None:

@@ -357,12 +357,12 @@ public final class Subscription implements AutoCloseable {
             Duration pause = left.isNegative() ? Duration.ZERO : left.dividedBy(3);
             synchronized (this) {
                 if (!over) {
-                    extension = Transport.Clock.after(pause, this::heartbeat);
+                    extension = Transport.Clock.after(pause, () -> heartbeat(left));
                 }
             }
         }
 
-        private void heartbeat() {
+        private void heartbeat(Duration left) {
             CompletableFuture<?> request;
             synchronized (this) {
                 if (over) {
@@ -373,7 +373,7 @@ public final class Subscription implements AutoCloseable {
             }
             request.whenComplete((deadline, thrown) -> {
                 if (thrown == null) {
-                    extend(options.extend);
+                    extend(extended(left, options.extend));
                     return;
                 }
                 Throwable failure = Calls.cause(thrown);
@@ -391,6 +391,12 @@ public final class Subscription implements AutoCloseable {
                 }
             });
         }
+    }
+
+    /** Returns the time until a deadline that was extended when a third of its time was over; it is never moved to an earlier time. */
+    static Duration extended(Duration left, Duration extend) {
+        Duration rest = left.multipliedBy(2).dividedBy(3);
+        return rest.compareTo(extend) > 0 ? rest : extend;
     }
 
     /** Returns how an exception of a handler is reported. */

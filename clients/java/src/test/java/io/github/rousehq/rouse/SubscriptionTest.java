@@ -72,6 +72,13 @@ class SubscriptionTest {
     }
 
     @Test
+    void aLongDeadlineIsNotExtendedEveryTenSeconds() {
+        Duration extend = Duration.ofSeconds(30);
+        assertEquals(Duration.ofSeconds(400), Subscription.extended(Duration.ofMinutes(10), extend));
+        assertEquals(extend, Subscription.extended(Duration.ofSeconds(36), extend));
+    }
+
+    @Test
     void theDeadlineOfAFireIsExtendedWhileItsHandlerRuns() throws Exception {
         List<Throwable> lost = new CopyOnWriteArrayList<>();
         try (Service service = new Service()) {
