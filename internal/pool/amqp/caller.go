@@ -122,13 +122,7 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	defer parts.Wait()
 	defer cancel(nil)
 	parts.Go(func() { a.keepWarm(ctx, l) })
-	parts.Go(func() {
-		limit, err := a.findSizeLimit(ctx)
-		if err != nil && ctx.Err() == nil {
-			a.c.log.Warn("it is unknown how large requests may be", "broker", a.c.host, "error", err)
-		}
-		l.sizeLimit.Store(int64(limit))
-	})
+	parts.Go(func() { a.learnSizeLimit(ctx, l) })
 	parts.Go(func() { cancel(conn.Watch(ctx, func(reason string) { l.blocked.Store(reason != "") }, l.ch)) })
 	defer func() { // the client blocks until these are received
 		conn.Cut()
@@ -156,6 +150,23 @@ func (a *Caller) session(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			return a.lost(l, context.Cause(ctx))
+		}
+	}
+}
+
+// learnSizeLimit asks the broker how large requests may be, until it answers or the session ends. Each session
+// asks: the broker may have another limit after a restart.
+func (a *Caller) learnSizeLimit(ctx context.Context, l *link) {
+	warned := false
+	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
+		limit, err := a.findSizeLimit(ctx)
+		if err == nil {
+			l.sizeLimit.Store(int64(limit))
+			return
+		}
+		if ctx.Err() == nil && !warned {
+			warned = true
+			a.c.log.Warn("it is unknown how large requests may be; asking again until it is", "broker", a.c.host, "error", err)
 		}
 	}
 }

@@ -212,11 +212,7 @@ func (h *harness) refuseLarge(broker *servers.Server) {
 	broker.Eval(`application:set_env(rabbit, max_message_size, 50000)`)
 	defer broker.Eval(`application:unset_env(rabbit, max_message_size)`)
 	c := h.newCaller(h.url, pool.CallerOptions{})
-	h.eventually("the caller knows the limit", func() bool {
-		c.caller.mu.Lock()
-		defer c.caller.mu.Unlock()
-		return c.caller.link != nil && c.caller.link.sizeLimit.Load() == 50_000
-	})
+	h.knowsLimit(c.caller, 50_000)
 	bodies := make([]string, 20)
 	for i := range bodies {
 		bodies[i] = "sleep 100ms"
@@ -233,11 +229,23 @@ func (h *harness) refuseLarge(broker *servers.Server) {
 	}
 }
 
+// knowsLimit waits until the caller knows how large requests may be.
+func (h *harness) knowsLimit(c *Caller, limit int64) {
+	h.t.Helper()
+	h.eventually("the caller knows the limit", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.link != nil && c.link.sizeLimit.Load() == limit
+	})
+}
+
 // keepConnection checks that the connection for requests lasts while the broker is short of memory, although
-// the question for the size limit gets no answer then.
+// the question for the size limit gets no answer then, and that it is asked again.
 func (h *harness) keepConnection(broker *servers.Server) {
 	h.t.Helper()
 	const alarm = `{resource_limit, memory, node()}`
+	broker.Eval(`application:set_env(rabbit, max_message_size, 50000)`)
+	defer broker.Eval(`application:unset_env(rabbit, max_message_size)`)
 	broker.Eval(`rabbit_alarm:set_alarm({` + alarm + `, []})`)
 	clearAlarm := sync.OnceFunc(func() { broker.Eval(`rabbit_alarm:clear_alarm(` + alarm + `)`) })
 	defer clearAlarm()
@@ -250,6 +258,7 @@ func (h *harness) keepConnection(broker *servers.Server) {
 	clearAlarm()
 	c.fires("alarm", "x")
 	c.want("alarm 0", rouse.Done, 0)
+	h.knowsLimit(c.caller, 50_000)
 	for line := range strings.Lines(h.log.String()) {
 		if strings.Contains(line, "requests of timers cannot be sent") && strings.Contains(line, "the connection broke") {
 			h.t.Error(line)
