@@ -19,12 +19,15 @@ func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
+	if len(values) > 1 {
+		return "", malformed(idempotencyHeader, shown(values[1]), fmt.Sprintf("is one of %d in one request", len(values)), "send the header once")
+	}
 	key := values[0]
 	if unquoted, ok := strings.CutPrefix(key, `"`); ok && strings.HasSuffix(unquoted, `"`) {
 		key = unquoted[:len(unquoted)-1]
 	}
 	printable := strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || !printable {
+	if key == "" || len(key) > maxIdempotencyKey || !printable {
 		return "", malformed(idempotencyHeader, shown(values[0]), "is no key", fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
 	}
 	return key, nil
