@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -151,16 +152,28 @@ func Repeated(ctx context.Context) {
 	}
 }
 
-// Failed notes that a part of the call of the context failed, such as one timer of a batch.
-func Failed(ctx context.Context, err error) {
+// Failed notes that a part of the call of the context failed, such as one timer of a batch. An empty namespace
+// is that of the request. If nothing is changed, the event has the names of what failed.
+func Failed(ctx context.Context, namespace, name string, err error) {
 	c := from(ctx)
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.event.Failed++; c.failed == nil {
+	e := &c.event
+	if e.Failed++; c.failed == nil {
 		c.failed = err
+	}
+	if e.Changed > 0 {
+		return
+	}
+	if namespace = short(namespace); e.Namespace != "" && namespace != "" && e.Namespace != namespace {
+		namespace = Several
+	}
+	e.Namespace = cmp.Or(namespace, e.Namespace)
+	if name = short(name); name != "" && len(e.Names) < MaxNames && !slices.Contains(e.Names, name) {
+		e.Names = append(e.Names, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -53,9 +54,18 @@ type description struct {
 	others                []string
 }
 
-// readAll reads a message and those within it.
+// readAll reads a message and those within it, and the first of its timers.
 func (d *description) readAll(m protoreflect.Message) {
 	d.read(m)
+	if f := m.Descriptor().Fields().ByName("timers"); f != nil && f.IsList() && f.Message() != nil {
+		list := m.Get(f).List()
+		for i := range min(list.Len(), MaxNames) {
+			var t description
+			t.read(list.Get(i).Message())
+			d.namespace = cmp.Or(d.namespace, t.namespace)
+			d.others = append(d.others, Joined(t.name, t.fire))
+		}
+	}
 	for _, field := range within {
 		if f := m.Descriptor().Fields().ByName(field); f != nil && f.Message() != nil && !f.IsList() && !f.IsMap() && m.Has(f) {
 			d.readAll(m.Get(f).Message())

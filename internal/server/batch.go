@@ -64,7 +64,7 @@ type batchCall struct {
 // note notes the timers that are not valid for the audit log.
 func (b *batchCall) note(ctx context.Context) {
 	for _, err := range b.bad {
-		audit.Failed(ctx, err)
+		audit.Failed(ctx, "", "", err) // the message has the names
 	}
 }
 
@@ -164,7 +164,7 @@ func (f *httpHandler) batchCreate(c *call) error {
 		t := &body.Timers[i]
 		spec, err := t.Parse()
 		if err != nil {
-			audit.Failed(c.ctx, err)
+			audit.Failed(c.ctx, "", t.Name, err)
 			out.Created[i] = failed(t.Name, err)
 			continue
 		}

@@ -188,6 +188,7 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err := c.decode(maxBody, false, &body); err != nil {
 		return err
 	}
+	c.audit.About("", body.Name)
 	spec, err := body.Parse()
 	if err != nil {
 		return err

@@ -137,7 +137,7 @@ func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 		out.Methods = append(out.Methods, m)
 	}
 	for _, s := range d.Streams {
-		s.Handler = g.stream("/"+d.ServiceName+"/"+s.StreamName, s.Handler)
+		s.Handler = g.stream("/"+d.ServiceName+"/"+s.StreamName, s.Handler, s.ClientStreams)
 		out.Streams = append(out.Streams, s)
 	}
 	return &out
@@ -156,6 +156,13 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 		give := func() {}
 		if ctx, call, err = g.enter(ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(ctx, method)
+		} else if call != nil && access.From(ctx) != nil { // the event has what a known caller asked for
+			refused := err
+			_, _ = h(srv, ctx, func(m any) error {
+				_ = in.read(m, receive)
+				call.Request(m)
+				return refused
+			}, ic)
 		}
 		if err == nil {
 			defer give()
@@ -174,7 +181,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 	}
 }
 
-func (g guard) stream(method string, h grpc.StreamHandler) grpc.StreamHandler {
+func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
 		in := &readableStream{ServerStream: stream, ctx: stream.Context(), clock: g.clock, memory: g.memory, conn: callerConn(stream.Context()), opens: access.OpensStream(method)}
 		defer func() {
@@ -186,6 +193,8 @@ func (g guard) stream(method string, h grpc.StreamHandler) grpc.StreamHandler {
 		give := func() {}
 		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(in.ctx, method)
+		} else if in.call != nil && access.From(in.ctx) != nil && !clientStreams { // as for other methods
+			_ = h(srv, refusedStream{in, err})
 		}
 		if err == nil {
 			defer give()

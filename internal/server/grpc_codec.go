@@ -203,6 +203,18 @@ func (s *readableStream) receive(m any) error {
 	return err
 }
 
+// refusedStream reads the message of a call that is refused, for its event, and gives it to no method.
+type refusedStream struct {
+	*readableStream
+	err error
+}
+
+// RecvMsg returns why the call is refused.
+func (s refusedStream) RecvMsg(m any) error {
+	_ = s.receive(m)
+	return s.err
+}
+
 // done releases the memory of the previous message and accounts for the next one.
 func (s *readableStream) done(next arrival, size int64) {
 	s.mu.Lock()

@@ -82,7 +82,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 		out.Created[i] = &rousev1.Created{Name: p.GetName()}
 		t, err := rousev1.TimerFromProto(p)
 		if err != nil {
-			audit.Failed(ctx, err)
+			audit.Failed(ctx, p.GetNamespace(), p.GetName(), err)
 			out.Created[i].Problem = rousev1.ErrorToProblem(err)
 			continue
 		}
@@ -142,7 +142,7 @@ func (f *httpHandler) importTimers(c *call) error {
 			t, err = o.Parse()
 		}
 		if err != nil {
-			audit.Failed(c.ctx, err)
+			audit.Failed(c.ctx, "", o.Name, err)
 			out.Created[i] = failed(o.Name, err)
 			continue
 		}

@@ -291,6 +291,7 @@ func createKey(f *httpHandler, c *call) error {
 	if err := c.whole(&body); err != nil {
 		return err
 	}
+	c.audit.About("", body.Name)
 	grants := make([]access.Grant, len(body.Grants))
 	for i, g := range body.Grants {
 		grants[i] = access.Grant{Role: g.Role, Scope: access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}}

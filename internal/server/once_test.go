@@ -172,6 +172,9 @@ func TestKeysOverGRPC(t *testing.T) {
 	if _, err := c.Create(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", ""), ask); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("an empty key: %v", err)
 	}
+	if _, err := c.Create(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "a", "idempotency-key", "b"), ask); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "send the header once") {
+		t.Errorf("two keys: %v", err)
+	}
 }
 
 // TestARepeatedCreateFindsATimerThatFired: a create is repeated after its response was lost and the timer
@@ -206,6 +209,13 @@ func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 	h := handler(f)
 	for _, key := range []string{`""`, strings.Repeat("x", 257), "a\x01", "\u00e9"} {
 		want(t, do(h, "POST", timersURL, good, "Idempotency-Key", key), 400)
+	}
+	for _, second := range []string{"b", "a", ""} {
+		w := do(h, "POST", timersURL, good, "Idempotency-Key", "a", "Idempotency-Key", second)
+		want(t, w, 400)
+		if p := decoded[api.Problem](t, w); !strings.Contains(p.Detail, "Idempotency-Key") || !strings.Contains(p.Detail, "is one of 2 in one request; send the header once") {
+			t.Errorf("two headers: %+v", p)
+		}
 	}
 	want(t, do(h, "POST", "/v1/namespaces/ns/fires:poll", `{"channel":"x"}`, "Idempotency-Key", "k"), 400)
 	want(t, do(h, "PUT", timersURL+"/a", good, "Idempotency-Key", "k"), 201) // a PUT can be repeated anyway

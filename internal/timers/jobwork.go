@@ -379,7 +379,7 @@ func (ts working) workPart(ctx context.Context, was, j *jobRow, w *work, rows []
 		case errors.Is(err, rouse.ErrUnavailable), errors.Is(err, rouse.ErrClosed), ctx.Err() != nil:
 			return err
 		default:
-			audit.Failed(ctx, err)
+			audit.Failed(ctx, rows[i].Key.Namespace, audit.Joined(rows[i].Key.Name, rows[i].Key.Fire), err)
 			j.countFailure(rows[i].Key, err)
 		}
 		if j.Until == (rouse.Key{}) {

@@ -72,7 +72,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 		hashPuts(ctx, puts)
 	}
 	results = make([]PutResult, len(puts))
-	defer notePuts(ctx, results)
+	defer notePuts(ctx, puts, results)
 	existing, err := existingRows(ctx, ts.store, puts)
 	if err != nil {
 		return nil, err
@@ -181,10 +181,10 @@ func existingRows(ctx context.Context, store rouse.Store, puts []Put) ([]rouse.R
 }
 
 // notePuts notes for the audit log which puts failed.
-func notePuts(ctx context.Context, results []PutResult) {
+func notePuts(ctx context.Context, puts []Put, results []PutResult) {
 	for i := range results {
 		if err := results[i].Err; err != nil {
-			audit.Failed(ctx, err)
+			audit.Failed(ctx, puts[i].Key.Namespace, puts[i].Key.Name, err)
 		}
 	}
 }

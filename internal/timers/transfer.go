@@ -21,8 +21,8 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 		return nil, err
 	}
 	results := make([]PutResult, len(timers))
-	defer notePuts(ctx, results)
 	puts := make([]Put, len(timers))
+	defer notePuts(ctx, puts, results)
 	here := make(map[rouse.Key]bool, len(timers))
 	keys := make([]rouse.Key, len(timers))
 	left := make([]int, len(timers))

@@ -707,3 +707,63 @@ func TestAuditIsSearchedWithinRights(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedCallsAreNamed: the event of a call that was refused at the door, or by its operation, has the
+// namespace and the names that the call gave.
+func TestRefusedCallsAreNamed(t *testing.T) {
+	l := serveLogged(t, mem.New())
+	atDoor, inside := l.key("sidecar", own), l.key("writer", own, "stream:other") // the first has no verb of timers at all
+	l.events()
+	timers, admin := rousev1.NewTimersClient(l.conn), "Bearer "+l.admin
+	valid := &rousev1.NewTimer{Name: "x", Spec: rousev1.SpecToProto(&spec)}
+	doors := map[string]func(ctx context.Context, token string) error{
+		"gRPC create": func(ctx context.Context, _ string) error {
+			_, err := timers.Create(ctx, &rousev1.CreateRequest{Namespace: own, Name: valid.Name, Spec: valid.Spec})
+			return err
+		},
+		"gRPC batch": func(ctx context.Context, _ string) error {
+			_, err := timers.BatchCreate(ctx, &rousev1.BatchCreateRequest{Namespace: own, Timers: []*rousev1.NewTimer{valid}})
+			return err
+		},
+		"gRPC pause": func(ctx context.Context, _ string) error {
+			_, err := timers.Pause(ctx, &rousev1.PauseRequest{Namespace: own, Name: "x"})
+			return err
+		},
+		"gRPC bulk": func(ctx context.Context, _ string) error {
+			stream, err := timers.Bulk(ctx, &rousev1.BulkRequest{Filter: &rousev1.Filter{Namespace: own, Name: "x"}, Action: "pause"})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+	}
+	for path, body := range map[string]string{"timers": `{"name": "x", ` + yearly + `}`, "timers:batchCreate": `{"timers": [{"name": "x", ` + yearly + `}]}`, "timers/x:pause": `{}`,
+		"timers:import": `{"timers": [{"name": "x", ` + yearly + `, "state": "scheduled", "due": "2099-01-01T00:00:00Z", "created": "2026-01-01T00:00:00Z"}]}`} {
+		doors["HTTP "+path] = func(_ context.Context, token string) error {
+			if code, text := l.http("POST", "/v1/namespaces/own/"+path, body, "Authorization", token, "Accept", "application/json"); code >= 300 {
+				return fmt.Errorf("%d %s", code, text)
+			}
+			return nil
+		}
+	}
+	for door, call := range doors {
+		for who, key := range map[string]string{"at the door": atDoor, "by its operation": inside} {
+			_ = call(bearer(t, key), "Bearer "+key) // a batch has the refusal in its answer
+			list := l.settled(1)
+			if len(list) != 1 || list[0].Outcome == audit.OK || list[0].Namespace != own {
+				t.Errorf("%s refused %s: %+v", door, who, list)
+				continue
+			}
+			unread := strings.HasPrefix(door, "HTTP timers") && door != "HTTP timers/x:pause" && list[0].Reason == "verb"
+			if !unread && !slices.Equal(list[0].Names, []string{"x"}) {
+				t.Errorf("%s refused %s: %+v", door, who, list)
+			}
+		}
+	}
+	if code, _ := l.http("POST", "/v1/namespaces/own/timers", `{"name": "x", "schedule": "wrong", "target": "stream:x"}`, "Authorization", admin); code != 422 {
+		t.Error("a wrong schedule is taken:", code)
+	}
+	if list := l.settled(1); len(list) != 1 || list[0].Outcome != "invalid" || !slices.Equal(list[0].Names, []string{"x"}) {
+		t.Errorf("a wrong schedule: %+v", list)
+	}
+}
