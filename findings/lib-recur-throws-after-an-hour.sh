@@ -2,10 +2,9 @@
 # lib-recur 0.17.1: a valid rule has its first times, and then an exception.
 #
 # Expected: FREQ=MINUTELY;BYDAY=MO;BYHOUR=9 is each minute from 9:00 to 9:59 on Mondays. The rule is accepted.
-# Seen: on the first Monday it returns 9:00 to 9:58. The call that returns 9:58 looks for what comes after 9:59, gives up
-# after some thousand minutes without a time, and the exception takes 9:59 with it. FREQ=HOURLY;BYMONTH=6;BYHOUR=9 ends
-# in its first June in the same way.
-# Why it matters: an event is saved and shown, and works in each test; a week later the loop that computes times dies.
+# Seen: on the first Monday it returns 9:00 to 9:58. The call for 9:59 also looks for the time after it, gives up after
+# some thousand minutes without one, and throws. FREQ=HOURLY;BYMONTH=6;BYHOUR=9 throws for the 30th of its first June.
+# Why it matters: an event is accepted and shown, and later the loop that computes the times of all events dies.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
