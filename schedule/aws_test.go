@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestEventBridgeAsDocumented has the rules and examples of EventBridge's pages on schedules, which no library
-// has: from Saturday, 28 February 2026 on, the first times, or a part of the error.
+// TestEventBridgeAsDocumented has the rules and examples of EventBridge's pages on schedules, which no
+// library has: from Saturday, 28 February 2026 on, the first times, or a part of the error.
 func TestEventBridgeAsDocumented(t *testing.T) {
 	for _, c := range []struct{ expr, want string }{
 		{"cron(0 10 * * ? *)", "02-28T10:00 03-01T10:00"},

@@ -29,7 +29,8 @@ var programs embed.FS
 
 // oracle is a library, and what it is asked. Its program in ask/NAME is started by a file "run" in a folder
 // of its own; it reads lines "expression|zone|start", and prints for each one the times, or why it refuses
-// the expression after "refused". A last word such as ">2027-01-01T00:00:00Z" is up to when there is no other.
+// the expression after "refused". A last word such as ">2027-01-01T00:00:00Z" is up to when there is no
+// other.
 type oracle struct {
 	name    string
 	version string
