@@ -57,6 +57,8 @@ func TestAnswersOfLibraries(t *testing.T) {
 			switch {
 			case strings.Contains(a.Expr, "FREQ=YEARLY") && strings.Contains(a.Expr, "BYMONTHDAY") && !strings.Contains(a.Expr, "BYMONTH="):
 				return "days of the month in a year"
+			case !strings.Contains(a.Expr, "YEARLY") && strings.Contains(a.Expr, "BYYEARDAY"):
+				return "days from the end of the year"
 			case strings.Contains(a.Expr, "BYWEEKNO") && (strings.Contains(a.Expr, "BYMONTH=") || strings.Contains(a.Expr, "INTERVAL")):
 				return "weeks of two years"
 			case a.ChangesClocks():

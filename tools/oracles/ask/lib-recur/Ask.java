@@ -21,7 +21,7 @@ public class Ask {
 				RecurrenceRuleIterator times = new RecurrenceRule(lines[1]).iterator(DateTime.parse(TimeZone.getTimeZone(q[1]), begin));
 				long start = Instant.parse(q[2]).toEpochMilli();
 				TreeSet<Long> all = new TreeSet<>();
-				for (int i = 0; i < 5000 && times.hasNext(); i++) {
+				for (int i = 0; i < 5000 && all.size() < 12 && times.hasNext(); i++) {
 					long at = times.nextMillis();
 					if (at > start) {
 						all.add(at);
