@@ -34,6 +34,7 @@ type writeForm struct {
 var writeForms = map[string]writeForm{
 	"crontab":     {entry: writeCrontab, notes: crontabLosses},
 	"k8s-cronjob": {between: "---\n", entry: writeCronJob, notes: cronJobLosses},
+	"quartz":      {head: quartzHead, foot: quartzFoot, entry: writeQuartz, notes: quartzLosses},
 }
 
 // Writer writes timers in the format of another scheduler, one after the other.
@@ -71,6 +72,7 @@ func (w *Writer) Close() error {
 type leaving struct {
 	t       *rouse.Timer
 	spec    *rouse.Spec
+	now     rouse.Instant
 	s       *schedule.Schedule
 	command // if that is its payload
 
@@ -89,7 +91,7 @@ func (x *leaving) note(format string, args ...any) {
 // Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid says why it is left
 // out: above all, because the import would not read the same times back.
 func (w *Writer) Write(t *rouse.Timer) (notes []string, err error) {
-	x := &leaving{t: t, spec: &t.Spec}
+	x := &leaving{t: t, spec: &t.Spec, now: w.o.Now}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
@@ -260,24 +262,31 @@ func (x *leaving) request() ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Webhook.Headers)) {
 		args = append(args, "-H", name+": "+s.Webhook.Headers[name])
 	}
-	for _, ref := range s.Webhook.SecretNames() {
-		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
-	}
 	if len(s.Payload) > 0 {
 		args = append(args, "--data-raw", string(s.Payload))
 	}
-	switch b := s.Webhook; {
-	case b.Structured:
-		x.note("lost: webhook.structured.")
-	case b.Batch > 1:
-		x.note("lost: webhook.batch %d.", b.Batch)
-	case b.Accept != 0:
-		x.note("lost: webhook.accept %v.", b.Accept)
-	}
-	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
+	x.carryRequest()
 	if s.Retry == (rouse.Retry{Timeout: s.Retry.Timeout}) {
 		x.carried = append(x.carried, "retry")
 	}
 	seconds := cmp.Or(s.Retry.Timeout, rouse.DefaultRetry.Timeout) + time.Second - 1
 	return append(args, "--max-time", fmt.Sprint(int64(seconds/time.Second)), s.Target), nil
+}
+
+// carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
+func (x *leaving) carryRequest() {
+	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
+	for _, ref := range x.spec.Webhook.SecretNames() {
+		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+	}
+	b := x.spec.Webhook
+	if b.Structured {
+		x.note("lost: webhook.structured.")
+	}
+	if b.Batch > 1 {
+		x.note("lost: webhook.batch %d.", b.Batch)
+	}
+	if b.Accept != 0 {
+		x.note("lost: webhook.accept %v.", b.Accept)
+	}
 }

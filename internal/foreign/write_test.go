@@ -23,7 +23,7 @@ import (
 
 // written are the kinds that can be written, with how many of the expressions of TestLeavingTimes each can
 // express at least.
-var written = map[string]int{"crontab": 500, "k8s-cronjob": 500}
+var written = map[string]int{"crontab": 330, "k8s-cronjob": 330, "quartz": 400}
 
 const leavingNow = rouse.Instant(1_800_000_000_000) // 2027
 
@@ -94,6 +94,9 @@ func TestWaysBack(t *testing.T) {
 				payload = nil // the entry has no template
 			}
 			s.Payload = nil
+			if strings.HasPrefix(s.Schedule, "@every") {
+				s.Start = 0 // an interval comes back with its next time
+			}
 			body, err := api.Encode(api.SpecOf(&s))
 			if err != nil {
 				t.Fatal(err)
@@ -131,7 +134,7 @@ func TestWaysBack(t *testing.T) {
 
 // TestLeavingTimes: whatever is written comes back with the same times, and the same command.
 func TestLeavingTimes(t *testing.T) {
-	specs := slices.Concat(randomSpecs(t, "robfig", "", 600), randomSpecs(t, "quartz", "quartz:", 300), randomSpecs(t, "spring", "spring:", 300))
+	specs := slices.Concat(randomSpecs(t, "robfig", "", 400), randomSpecs(t, "quartz", "quartz:", 200), randomSpecs(t, "spring", "spring:", 200))
 	for kind, enough := range written {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,183 @@
+package foreign
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+)
+
+var quartzLosses = []string{
+	"Quartz runs a job that is still running again, unless its class forbids that: overlap is allow there.",
+	"An interval of Quartz leaves out what it missed while it was down, unless misfire is all.",
+	"A class that calls a target gets url, method, content-type, payload and header.NAME in its data, and has to repeat a call that fails.",
+}
+
+const (
+	quartzHead = `<?xml version="1.0" encoding="UTF-8"?>
+<job-scheduling-data xmlns="http://www.quartz-scheduler.org/xml/JobSchedulingData" version="2.0">
+`
+	quartzFoot = "</job-scheduling-data>\n"
+
+	maxQuartzJobs = 10_000 // that triggers of one file name
+)
+
+// leavingJob is what the import makes of a job.
+type leavingJob struct {
+	Class string            `json:"class"`
+	Data  map[string]string `json:"data"`
+	Job   string            `json:"job"`
+}
+
+func writeQuartz(w *Writer, x *leaving) error {
+	if x.t.Paused {
+		return rouse.Refuse("paused", "", "cannot be expressed in a file of Quartz", "resume it before, or leave it out with --state scheduled")
+	}
+	job, err := w.quartzJob(x)
+	if err != nil {
+		return err
+	}
+	trigger, err := x.quartzTrigger(&job)
+	if err != nil {
+		return err
+	}
+	class, known := w.jobs[job.Job]
+	switch {
+	case known && class != job.Class:
+		return rouse.Refuse("payload", job.Job, "is a job of two classes", "name one of them otherwise")
+	case len(w.jobs) == maxQuartzJobs && !known:
+		return rouse.Refuse("payload", job.Job, "is one job too many for a file", fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
+	}
+	definition := "<job>" + element("name", job.Job) + element("job-class", job.Class) + "<durability>true</durability><recover>false</recover></job>"
+	x.alone = quartzHead + "<schedule>" + definition + trigger + "</schedule>\n" + quartzFoot
+	if known {
+		definition = ""
+	}
+	x.text = "<schedule>" + definition + trigger + "</schedule>\n"
+	x.written = func() { w.jobs[job.Job] = job.Class }
+	x.verify = func(back *rouse.Spec) error {
+		if !bytes.Equal(normalJSON(back.Payload), normalJSON(payload(job))) {
+			return rouse.Refuse("payload", "", "would come back as another job", "give it as JSON or text without control characters")
+		}
+		return nil
+	}
+	return nil
+}
+
+// quartzJob returns the job that a payload is, or one of the class that calls targets.
+func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
+	s := x.spec
+	d := json.NewDecoder(bytes.NewReader(s.Payload))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&job); err == nil && job.Job != "" && job.Class != "" {
+		x.note("its payload is a job, which Quartz runs itself; it calls no target.")
+		x.carried = append(x.carried, "target", "payload")
+		return job, nil
+	}
+	if w.o.Class == "" {
+		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself", "give --class, a class of jobs that does")
+	}
+	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target, "method": cmp.Or(s.Webhook.Method, "POST")}}
+	if len(s.Payload) > 0 {
+		job.Data["payload"], job.Data["content-type"] = string(s.Payload), cmp.Or(s.ContentType, "application/octet-stream")
+	}
+	for name, value := range s.Webhook.Headers {
+		job.Data["header."+name] = value
+	}
+	x.carryRequest()
+	for _, value := range job.Data {
+		if !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+			return job, rouse.Refuse("payload", "", "is no text, which the data of a job has to be", "give it as text or JSON")
+		}
+	}
+	return job, nil
+}
+
+// quartzTrigger returns the trigger of a timer.
+func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
+	s := x.spec
+	var out strings.Builder
+	group, name, ok := strings.Cut(x.t.Key.Name, "/")
+	if !ok {
+		group, name = "", group
+	}
+	out.WriteString(element("name", name))
+	if ok {
+		out.WriteString(element("group", group))
+	}
+	out.WriteString(element("job-name", job.Job))
+	if s.Priority != rouse.PriorityNormal {
+		out.WriteString(element("priority", map[rouse.Priority]string{rouse.PriorityHigh: "8", rouse.PriorityLow: "2"}[s.Priority]))
+	}
+	if len(job.Data) > 0 {
+		out.WriteString("<job-data-map>")
+		for _, key := range slices.Sorted(maps.Keys(job.Data)) {
+			out.WriteString("<entry>" + element("key", key) + element("value", job.Data[key]) + "</entry>")
+		}
+		out.WriteString("</job-data-map>")
+	}
+	step, isInterval := x.s.Interval()
+	simple := isInterval || !s.Recurring() || x.left() == 1
+	switch {
+	case simple:
+		out.WriteString(element("start-time", x.t.Due.String()))
+	case s.Start > x.now:
+		out.WriteString(element("start-time", s.Start.String()))
+	}
+	if end := x.end(); end != 0 {
+		out.WriteString(element("end-time", end.String()))
+	}
+	if instruction := misfireInstruction(s.Misfire, simple, s.Recurring()); instruction != "" {
+		out.WriteString(element("misfire-instruction", "MISFIRE_INSTRUCTION_"+instruction))
+	}
+	if simple {
+		if isInterval && x.left() != 1 {
+			out.WriteString(element("repeat-count", strconv.FormatInt(int64(x.left())-1, 10)) + element("repeat-interval", strconv.FormatInt(int64(step/time.Millisecond), 10)))
+		}
+		return "<trigger><simple>" + out.String() + "</simple></trigger>", nil
+	}
+	expression, err := x.s.Translate("quartz:")
+	if err != nil {
+		return "", err
+	}
+	expression = strings.TrimPrefix(expression, "quartz:")
+	if f := strings.Fields(expression); x.zone() != "UTC" && (f[1][0] == '*' || f[2][0] == '*') {
+		x.note("when clocks go back, Quartz is silent for the time that is repeated.")
+	}
+	if strings.Contains(expression, "W ") {
+		x.note("of several times on a day with W, Quartz leaves out some.")
+	}
+	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone", x.zone()) + "</cron></trigger>", nil
+}
+
+// misfireInstruction returns the end of the name of an instruction; empty is Quartz's default.
+func misfireInstruction(m rouse.Misfire, simple, recurring bool) string {
+	switch {
+	case m == rouse.MisfireAll:
+		return "IGNORE_MISFIRE_POLICY"
+	case m == rouse.MisfireSkip && !simple:
+		return "DO_NOTHING"
+	case m == rouse.MisfireSkip && recurring:
+		return "RESCHEDULE_NEXT_WITH_EXISTING_COUNT"
+	case m == rouse.MisfireLatest && !simple:
+		return "FIRE_ONCE_NOW"
+	}
+	return ""
+}
+
+// element returns an element with a text.
+func element(name, text string) string {
+	var out bytes.Buffer
+	_ = xml.EscapeText(&out, []byte(text)) // a buffer takes everything
+	return "<" + name + ">" + out.String() + "</" + name + ">"
+}
