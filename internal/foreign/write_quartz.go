@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 
 var quartzLosses = []string{
 	"Quartz runs a job that is still running again, unless its class forbids that: overlap is allow there.",
-	"An interval of Quartz leaves out what it missed while it was down, unless misfire is all.",
+	"An interval of Quartz leaves out what it missed while it was down; a file cannot have misfire: all.",
 	"A class that calls a target gets url, method, content-type, payload and header.NAME in its data, and has to repeat a call that fails.",
 }
 
@@ -129,7 +130,7 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	step, isInterval := x.s.Interval()
 	simple := isInterval || !s.Recurring() || x.left() == 1
 	switch {
-	case simple:
+	case simple, x.end() != 0 && s.Start <= x.now: // an end needs a start
 		out.WriteString(element("start-time", x.t.Due.String()))
 	case s.Start > x.now:
 		out.WriteString(element("start-time", s.Start.String()))
@@ -150,7 +151,9 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	expression = strings.TrimPrefix(expression, "quartz:")
+	if expression, err = inSchema(strings.TrimPrefix(expression, "quartz:")); err != nil {
+		return "", err
+	}
 	if f := strings.Fields(expression); x.zone() != "UTC" && (f[1][0] == '*' || f[2][0] == '*') {
 		x.note("when clocks go back, Quartz is silent for the time that is repeated.")
 	}
@@ -160,11 +163,84 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone", x.zone()) + "</cron></trigger>", nil
 }
 
+// The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in lists
+// or after ranges, and no star with a step but for seconds, minutes and hours.
+const (
+	quartzList  = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
+	quartzNames = `[A-Z]{3}(-[A-Z]{3})?(,[A-Z]{3}(-[A-Z]{3})?)*`
+	quartzClock = `(\*(/[0-9]+)?|[0-9]+/[0-9]+|` + quartzList + `)`
+)
+
+var quartzSchema = regexp.MustCompile(`^` + quartzClock + ` ` + quartzClock + ` ` + quartzClock +
+	` ([?*]|[0-9]+/[0-9]+|` + quartzList + `|L(-[0-9]+)?|LW|[0-9]+W)` +
+	` (\*|[0-9]+/[0-9]+|` + quartzList + `|` + quartzNames + `)` +
+	` ([?*]|` + quartzList + `|` + quartzNames + `|([0-9]|[A-Z]{3})?L|([0-9]|[A-Z]{3})#[0-9])` +
+	`( ` + strings.ReplaceAll(quartzList, `[0-9]+`, `(19[7-9][0-9]|20[0-9]{2})`) + `)?$`)
+
+// quartzFields are the bounds of its fields.
+var quartzFields = [...][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {1, 7}, {1970, 2099}}
+
+var quartzNumbers = strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "APR", "4", "MAY", "5", "JUN", "6", "JUL", "7", "AUG", "8", "SEP", "9", "OCT", "10",
+	"NOV", "11", "DEC", "12", "SUN", "1", "MON", "2", "TUE", "3", "WED", "4", "THU", "5", "FRI", "6", "SAT", "7")
+
+// inSchema returns an expression as the schema has it.
+func inSchema(expression string) (string, error) {
+	texts := strings.Fields(strings.ToUpper(expression))
+	for i := range texts {
+		if text := &texts[i]; i > 3 && strings.ContainsAny(*text, "0123456789/") && !strings.ContainsAny(*text, "L#") {
+			*text = quartzNumbers.Replace(*text)
+		}
+		texts[i] = inSchemaField(i, texts[i])
+	}
+	out := strings.TrimSuffix(strings.Join(texts, " "), " *")
+	if len(texts) == 6 {
+		out = strings.Join(texts, " ")
+	}
+	if !quartzSchema.MatchString(out) {
+		return "", rouse.Refuse("schedule", expression, "has what the schema of Quartz's files does not", "write it as lists of numbers")
+	}
+	return out, nil
+}
+
+func inSchemaField(place int, text string) string {
+	items := strings.Split(text, ",")
+	var out []string
+	for _, item := range items {
+		lo, hi := quartzFields[place][0], quartzFields[place][1]
+		base, stepText, stepped := strings.Cut(item, "/")
+		step, _ := strconv.Atoi(stepText)
+		if base == "*" && step <= 1 {
+			return "*"
+		}
+		if !stepped {
+			out = append(out, item)
+			continue
+		}
+		from, to := lo, hi
+		if first, last, ranged := strings.Cut(base, "-"); base != "*" {
+			from, _ = strconv.Atoi(first)
+			if ranged {
+				to, _ = strconv.Atoi(last)
+			}
+		}
+		switch alone := len(items) == 1; {
+		case alone && base == "*" && place < 3:
+			return item
+		case alone && to == hi && place < 5:
+			return strconv.Itoa(from) + "/" + stepText
+		case to < from:
+			to += hi - lo + 1
+		}
+		for v := from; v <= to && step > 0; v += step {
+			out = append(out, strconv.Itoa((v-lo)%(hi-lo+1)+lo))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
 // misfireInstruction returns the end of the name of an instruction; empty is Quartz's default.
 func misfireInstruction(m rouse.Misfire, simple, recurring bool) string {
 	switch {
-	case m == rouse.MisfireAll:
-		return "IGNORE_MISFIRE_POLICY"
 	case m == rouse.MisfireSkip && !simple:
 		return "DO_NOTHING"
 	case m == rouse.MisfireSkip && recurring:
