@@ -35,6 +35,7 @@ var writeForms = map[string]writeForm{
 	"crontab":     {entry: writeCrontab, notes: crontabLosses},
 	"k8s-cronjob": {between: "---\n", entry: writeCronJob, notes: cronJobLosses},
 	"quartz":      {head: quartzHead, foot: quartzFoot, entry: writeQuartz, notes: quartzLosses},
+	"eventbridge": {head: "[\n", between: ",\n", foot: "\n]\n", entry: writeEventBridge, notes: eventBridgeLosses},
 }
 
 // Writer writes timers in the format of another scheduler, one after the other.
@@ -57,6 +58,9 @@ func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, e
 		return nil, nil, rouse.Refuse("to", kind, "is no kind of file that is written",
 			"give one of "+strings.Join(slices.Sorted(maps.Keys(writeForms)), ", "))
 	}
+	if kind == "eventbridge" && (o.ARN == "" || o.Role == "") {
+		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL", "give --arn and --role")
+	}
 	w := &Writer{o: o, kind: kind, form: form, out: out, variables: map[string]string{}, jobs: map[string]string{}}
 	_, err := io.WriteString(out, form.head)
 	return w, form.notes, err
@@ -73,6 +77,7 @@ type leaving struct {
 	t       *rouse.Timer
 	spec    *rouse.Spec
 	now     rouse.Instant
+	due     rouse.Instant // the first time that the other scheduler has
 	s       *schedule.Schedule
 	command // if that is its payload
 
@@ -135,6 +140,14 @@ func (x *leaving) prepare() (err error) {
 	}
 	if x.s.Resolved() != s.Schedule {
 		x.note("its H is a number: %s.", x.s.Resolved())
+	}
+	x.due = x.t.Due
+	if next, ok := x.s.Next(x.now); x.due < x.now && ok && s.MaxOccurrences == 0 {
+		x.note("its occurrence of %v is late, and stays here.", x.due)
+		x.due = next
+	}
+	if end := x.end(); end != 0 && x.due >= end {
+		return rouse.Refuse("schedule", s.Schedule, "has ended", "leave it")
 	}
 	if x.t.Paused && x.t.Until != 0 {
 		x.note("the end of its pause, %v, is lost.", x.t.Until)
@@ -200,25 +213,25 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	if err != nil {
 		return err
 	}
-	_, isInterval := x.s.Interval()
-	once := !back.Recurring() && x.left() == 1
-	switch {
-	case x.end() != back.End:
-		return lacks("end", x.end().String())
-	case x.left() != back.MaxOccurrences && !once:
-		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
-	case s.Start > w.o.Now && back.Start != s.Start && !(isInterval && back.Start != 0) && !once:
-		return lacks("start", s.Start.String())
-	case once:
-		if next, ok := there.Next(x.t.Due - 1); !ok || next != x.t.Due {
+	if !back.Recurring() && (!s.Recurring() || x.left() == 1) {
+		if next, ok := there.Next(x.due - 1); !ok || next != x.due {
 			return lacks("schedule", s.Schedule)
 		}
 		return nil
-	case x.s.Same(there, x.t.Due):
+	}
+	_, isInterval := x.s.Interval()
+	switch {
+	case x.end() != back.End:
+		return lacks("end", x.end().String())
+	case x.left() != back.MaxOccurrences:
+		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
+	case s.Start > x.now && back.Start != s.Start && !(isInterval && back.Start != 0):
+		return lacks("start", s.Start.String())
+	case x.s.Same(there, x.due):
 		return nil
 	}
 	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
-	if err == nil && x.s.Same(alike, x.t.Due) {
+	if err == nil && x.s.Same(alike, x.due) {
 		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than a "+w.kind+" has",
 			"set dst to "+cmp.Or(back.DST, "vixie")+" before, or give another time of day")
 	}

@@ -131,7 +131,7 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	simple := isInterval || !s.Recurring() || x.left() == 1
 	switch {
 	case simple, x.end() != 0 && s.Start <= x.now: // an end needs a start
-		out.WriteString(element("start-time", x.t.Due.String()))
+		out.WriteString(element("start-time", x.due.String()))
 	case s.Start > x.now:
 		out.WriteString(element("start-time", s.Start.String()))
 	}

@@ -94,6 +94,9 @@ func TestWaysBack(t *testing.T) {
 				payload = nil // the entry has no template
 			}
 			s.Payload = nil
+			if s.Start <= leavingNow || strings.HasPrefix(s.Schedule, "aws:rate") {
+				s.Start = 0
+			}
 			if strings.HasPrefix(s.Schedule, "@every") {
 				s.Start, s.Misfire = 0, 0 // an interval comes back with its next time; a file of Quartz cannot have misfire: all
 			}
