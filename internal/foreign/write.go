@@ -206,7 +206,7 @@ func (w *Writer) check(x *leaving) error {
 func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	s := x.spec
 	lacks := func(field, value string) error {
-		return rouse.Refuse(field, value, "cannot be expressed in a "+w.kind, "leave it out, or keep the timer here")
+		return rouse.Refuse(field, value, "cannot be expressed in the format "+w.kind, "leave it out, or keep the timer here")
 	}
 	started := cmp.Or(back.Start, s.Start)
 	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST, Anchor: x.t.Anchor, Start: started})
@@ -232,7 +232,7 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	}
 	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
 	if err == nil && x.s.Same(alike, x.due) {
-		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than a "+w.kind+" has",
+		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
 			"set dst to "+cmp.Or(back.DST, "vixie")+" before, or give another time of day")
 	}
 	return lacks("schedule", s.Schedule)
@@ -265,8 +265,8 @@ var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl",
 // request returns the arguments of curl for the request that a fire would be, and notes what is not in it.
 func (x *leaving) request() ([]string, error) {
 	s := x.spec
-	if !strings.HasPrefix(s.Target, "https://") && !strings.HasPrefix(s.Target, "http://") {
-		return nil, rouse.Refuse("target", s.Target, "is no URL that curl can call", "keep the timer here, or give an http or https URL")
+	if err := x.checkTarget(); err != nil {
+		return nil, err
 	}
 	args := []string{"-fsSg", "-X", cmp.Or(s.Webhook.Method, "POST")}
 	if len(s.Payload) > 0 {
@@ -284,6 +284,20 @@ func (x *leaving) request() ([]string, error) {
 	}
 	seconds := cmp.Or(s.Retry.Timeout, rouse.DefaultRetry.Timeout) + time.Second - 1
 	return append(args, "--max-time", fmt.Sprint(int64(seconds/time.Second)), s.Target), nil
+}
+
+// checkTarget refuses a target that nothing but rouse can call.
+func (x *leaving) checkTarget() error {
+	if target := x.spec.Target; !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://") {
+		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it", "keep the timer here, or give an http or https URL")
+	}
+	return nil
+}
+
+// carryPayload marks a payload as one that the other scheduler runs itself.
+func (x *leaving) carryPayload(what string) {
+	x.note("its payload is %s itself; it calls no target.", what)
+	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type")
 }
 
 // carryRequest notes what is lost of a request whose target, payload and headers are in the entry.

@@ -81,12 +81,14 @@ func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
 	d := json.NewDecoder(bytes.NewReader(s.Payload))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&job); err == nil && job.Job != "" && job.Class != "" {
-		x.note("its payload is a job, which Quartz runs itself; it calls no target.")
-		x.carried = append(x.carried, "target", "payload")
+		x.carryPayload("a job, which Quartz runs")
 		return job, nil
 	}
 	if w.o.Class == "" {
 		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself", "give --class, a class of jobs that does")
+	}
+	if err := x.checkTarget(); err != nil {
+		return job, err
 	}
 	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target, "method": cmp.Or(s.Webhook.Method, "POST")}}
 	if len(s.Payload) > 0 {
@@ -163,8 +165,8 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone", x.zone()) + "</cron></trigger>", nil
 }
 
-// The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in lists
-// or after ranges, and no star with a step but for seconds, minutes and hours.
+// The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in
+// lists or after ranges, and no star with a step but for seconds, minutes and hours.
 const (
 	quartzList  = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
 	quartzNames = `[A-Z]{3}(-[A-Z]{3})?(,[A-Z]{3}(-[A-Z]{3})?)*`
@@ -186,11 +188,12 @@ var quartzNumbers = strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "APR
 // inSchema returns an expression as the schema has it.
 func inSchema(expression string) (string, error) {
 	texts := strings.Fields(strings.ToUpper(expression))
-	for i := range texts {
-		if text := &texts[i]; i > 3 && strings.ContainsAny(*text, "0123456789/") && !strings.ContainsAny(*text, "L#") {
-			*text = quartzNumbers.Replace(*text)
+	for i, text := range texts {
+		numbers := strings.ContainsAny(text, "0123456789/")
+		if i == 4 && numbers || i == 5 && numbers && !strings.ContainsAny(text, "L#") {
+			text = quartzNumbers.Replace(text) // names go with names only
 		}
-		texts[i] = inSchemaField(i, texts[i])
+		texts[i] = inSchemaField(i, text)
 	}
 	out := strings.TrimSuffix(strings.Join(texts, " "), " *")
 	if len(texts) == 6 {
