@@ -17,7 +17,6 @@ import (
 
 // WriteOptions are what timers do not say.
 type WriteOptions struct {
-	Now   rouse.Instant
 	Image string // of containers that call targets
 	ARN   string // of what EventBridge invokes
 	Role  string // ARN of the role with which it does
@@ -93,10 +92,10 @@ func (x *leaving) note(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid says why it is left
-// out: above all, because the import would not read the same times back.
-func (w *Writer) Write(t *rouse.Timer) (notes []string, err error) {
-	x := &leaving{t: t, spec: &t.Spec, now: w.o.Now}
+// Write writes a timer as it is now. notes are what is lost of it. An error of type *rouse.Invalid has the
+// reason why it is left out: above all, because the import would not read the same times back.
+func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
+	x := &leaving{t: t, spec: &t.Spec, now: now}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}

@@ -44,13 +44,13 @@ func write(t *testing.T, kind string, timers []rouse.Timer) (file, lost string) 
 	t.Helper()
 	var out bytes.Buffer
 	var losses strings.Builder
-	w, all, err := foreign.NewWriter(kind, &out, foreign.WriteOptions{Now: leavingNow, Image: "curl:1",
+	w, all, err := foreign.NewWriter(kind, &out, foreign.WriteOptions{Image: "curl:1",
 		ARN: "arn:aws:lambda:eu-north-1:1:function:run", Role: "arn:aws:iam::1:role/scheduler", Class: "com.example.Call"})
 	if err != nil || len(all) == 0 {
 		t.Fatal(all, err)
 	}
 	for i := range timers {
-		notes, err := w.Write(&timers[i])
+		notes, err := w.Write(&timers[i], leavingNow)
 		if inv, ok := err.(*rouse.Invalid); ok && inv.Problems[0].Cure != "" {
 			fmt.Fprintf(&losses, "%s: %v!\n", timers[i].Key.Name, err)
 		} else if err != nil {
