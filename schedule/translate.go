@@ -212,8 +212,8 @@ func (c *cron) plain() cron {
 }
 
 // Same reports whether two schedules have the same times from an instant on. It compares cron expressions
-// (changes of the clocks up to the year 2100), intervals without an end, and single times, and refuses
-// all others.
+// (changes of the clocks up to the year 2100), intervals without an end, and single times, and returns false
+// for all others.
 func (s *Schedule) Same(other *Schedule, from rouse.Instant) bool {
 	a, isCron := s.times.(*cron)
 	b, areCron := other.times.(*cron)

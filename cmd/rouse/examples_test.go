@@ -36,6 +36,7 @@ var exampleEnds = []struct {
 	{regexp.MustCompile(`--if-revision 42`), exitConflict},
 	{regexp.MustCompile(`^doctor`), exitWarning},
 	{regexp.MustCompile(`^apply .*--dry-run`), exitWouldChange},
+	{regexp.MustCompile(`^export --to`), exitFailure}, // there are timers that no other scheduler can have
 }
 
 // exampleFiles are those that examples read.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/foreign"
@@ -36,7 +35,7 @@ func (c *exportCmd) foreign(a *app) error {
 		q.States = leavingStates
 	}
 	out := bufio.NewWriterSize(a.out, 1<<16)
-	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Now: rouse.Reached(time.Now()), Image: c.Image, ARN: c.ARN, Role: c.Role, Class: c.Class})
+	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Image: c.Image, ARN: c.ARN, Role: c.Role, Class: c.Class})
 	if err != nil {
 		return flagged(err)
 	}
@@ -45,7 +44,7 @@ func (c *exportCmd) foreign(a *app) error {
 	}
 	written, failed := 0, 0
 	err = a.timers(q, func(t *rouse.Timer) error {
-		notes, err := w.Write(t)
+		notes, err := w.Write(t, rouse.Reached(a.now()))
 		if refused, ok := errors.AsType[*rouse.Invalid](err); ok {
 			failed++
 			fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(t.Key.Name), clean(refused.Error()))

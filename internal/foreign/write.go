@@ -17,7 +17,6 @@ import (
 
 // WriteOptions are what timers do not say.
 type WriteOptions struct {
-	Now   rouse.Instant
 	Image string // of containers that call targets
 	ARN   string // of what EventBridge invokes
 	Role  string // ARN of the role with which it does
@@ -34,6 +33,8 @@ type writeForm struct {
 var writeForms = map[string]writeForm{
 	"crontab":     {entry: writeCrontab, notes: crontabLosses},
 	"k8s-cronjob": {between: "---\n", entry: writeCronJob, notes: cronJobLosses},
+	"quartz":      {head: quartzHead, foot: quartzFoot, entry: writeQuartz, notes: quartzLosses},
+	"eventbridge": {head: "[\n", between: ",\n", foot: "\n]\n", entry: writeEventBridge, notes: eventBridgeLosses},
 }
 
 // Writer writes timers in the format of another scheduler, one after the other.
@@ -56,6 +57,9 @@ func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, e
 		return nil, nil, rouse.Refuse("to", kind, "is no kind of file that is written",
 			"give one of "+strings.Join(slices.Sorted(maps.Keys(writeForms)), ", "))
 	}
+	if kind == "eventbridge" && (o.ARN == "" || o.Role == "") {
+		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL", "give --arn and --role")
+	}
 	w := &Writer{o: o, kind: kind, form: form, out: out, variables: map[string]string{}, jobs: map[string]string{}}
 	_, err := io.WriteString(out, form.head)
 	return w, form.notes, err
@@ -71,6 +75,8 @@ func (w *Writer) Close() error {
 type leaving struct {
 	t       *rouse.Timer
 	spec    *rouse.Spec
+	now     rouse.Instant
+	due     rouse.Instant // the first time that the other scheduler has
 	s       *schedule.Schedule
 	command // if that is its payload
 
@@ -86,10 +92,10 @@ func (x *leaving) note(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// Write writes a timer. notes are what is lost of it. An error of type *rouse.Invalid tells why it is left
-// out: above all, because the import would not read the same times back.
-func (w *Writer) Write(t *rouse.Timer) (notes []string, err error) {
-	x := &leaving{t: t, spec: &t.Spec}
+// Write writes a timer as it is now. notes are what is lost of it. An error of type *rouse.Invalid has the
+// reason why it is left out: above all, because the import would not read the same times back.
+func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
+	x := &leaving{t: t, spec: &t.Spec, now: now}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
@@ -133,6 +139,14 @@ func (x *leaving) prepare() (err error) {
 	}
 	if x.s.Resolved() != s.Schedule {
 		x.note("its H is a number: %s.", x.s.Resolved())
+	}
+	x.due = x.t.Due
+	if next, ok := x.s.Next(x.now); x.due < x.now && ok && s.MaxOccurrences == 0 {
+		x.note("its occurrence of %v is late, and stays here.", x.due)
+		x.due = next
+	}
+	if end := x.end(); end != 0 && x.due >= end {
+		return rouse.Refuse("schedule", s.Schedule, "has ended", "leave it")
 	}
 	if x.t.Paused && x.t.Until != 0 {
 		x.note("the end of its pause, %v, is lost.", x.t.Until)
@@ -191,33 +205,33 @@ func (w *Writer) check(x *leaving) error {
 func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	s := x.spec
 	lacks := func(field, value string) error {
-		return rouse.Refuse(field, value, "cannot be expressed in a "+w.kind, "leave it out, or keep the timer here")
+		return rouse.Refuse(field, value, "cannot be expressed in the format "+w.kind, "leave it out, or keep the timer here")
 	}
 	started := cmp.Or(back.Start, s.Start)
 	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST, Anchor: x.t.Anchor, Start: started})
 	if err != nil {
 		return err
 	}
-	_, isInterval := x.s.Interval()
-	once := !back.Recurring() && x.left() == 1
-	switch {
-	case x.end() != back.End:
-		return lacks("end", x.end().String())
-	case x.left() != back.MaxOccurrences && !once:
-		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
-	case s.Start > w.o.Now && back.Start != s.Start && !(isInterval && back.Start != 0) && !once:
-		return lacks("start", s.Start.String())
-	case once:
-		if next, ok := there.Next(x.t.Due - 1); !ok || next != x.t.Due {
+	if !back.Recurring() && (!s.Recurring() || x.left() == 1) {
+		if next, ok := there.Next(x.due - 1); !ok || next != x.due {
 			return lacks("schedule", s.Schedule)
 		}
 		return nil
-	case x.s.Same(there, x.t.Due):
+	}
+	_, isInterval := x.s.Interval()
+	switch {
+	case x.end() != back.End:
+		return lacks("end", x.end().String())
+	case x.left() != back.MaxOccurrences:
+		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
+	case s.Start > x.now && back.Start != s.Start && !(isInterval && back.Start != 0):
+		return lacks("start", s.Start.String())
+	case x.s.Same(there, x.due):
 		return nil
 	}
 	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
-	if err == nil && x.s.Same(alike, x.t.Due) {
-		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than a "+w.kind+" has",
+	if err == nil && x.s.Same(alike, x.due) {
+		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
 			"set dst to "+cmp.Or(back.DST, "vixie")+" before, or give another time of day")
 	}
 	return lacks("schedule", s.Schedule)
@@ -250,8 +264,8 @@ var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl",
 // request returns the arguments of curl for the request that a fire would be, and notes what is not in it.
 func (x *leaving) request() ([]string, error) {
 	s := x.spec
-	if !strings.HasPrefix(s.Target, "https://") && !strings.HasPrefix(s.Target, "http://") {
-		return nil, rouse.Refuse("target", s.Target, "is no URL that curl can call", "keep the timer here, or give an http or https URL")
+	if err := x.checkTarget(); err != nil {
+		return nil, err
 	}
 	args := []string{"-fsSg", "-X", cmp.Or(s.Webhook.Method, "POST")}
 	if len(s.Payload) > 0 {
@@ -260,24 +274,45 @@ func (x *leaving) request() ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Webhook.Headers)) {
 		args = append(args, "-H", name+": "+s.Webhook.Headers[name])
 	}
-	for _, ref := range s.Webhook.SecretNames() {
-		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
-	}
 	if len(s.Payload) > 0 {
 		args = append(args, "--data-raw", string(s.Payload))
 	}
-	switch b := s.Webhook; {
-	case b.Structured:
-		x.note("lost: webhook.structured.")
-	case b.Batch > 1:
-		x.note("lost: webhook.batch %d.", b.Batch)
-	case b.Accept != 0:
-		x.note("lost: webhook.accept %v.", b.Accept)
-	}
-	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
+	x.carryRequest()
 	if s.Retry == (rouse.Retry{Timeout: s.Retry.Timeout}) {
 		x.carried = append(x.carried, "retry")
 	}
 	seconds := cmp.Or(s.Retry.Timeout, rouse.DefaultRetry.Timeout) + time.Second - 1
 	return append(args, "--max-time", fmt.Sprint(int64(seconds/time.Second)), s.Target), nil
+}
+
+// checkTarget refuses a target that nothing but rouse can call.
+func (x *leaving) checkTarget() error {
+	if target := x.spec.Target; !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://") {
+		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it", "keep the timer here, or give an http or https URL")
+	}
+	return nil
+}
+
+// carryPayload marks a payload as one that the other scheduler runs itself.
+func (x *leaving) carryPayload(what string) {
+	x.note("its payload is %s itself; it calls no target.", what)
+	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type")
+}
+
+// carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
+func (x *leaving) carryRequest() {
+	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
+	for _, ref := range x.spec.Webhook.SecretNames() {
+		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+	}
+	b := x.spec.Webhook
+	if b.Structured {
+		x.note("lost: webhook.structured.")
+	}
+	if b.Batch > 1 {
+		x.note("lost: webhook.batch %d.", b.Batch)
+	}
+	if b.Accept != 0 {
+		x.note("lost: webhook.accept %v.", b.Accept)
+	}
 }

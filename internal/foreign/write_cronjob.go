@@ -98,8 +98,7 @@ func jobTemplate(x *leaving, image string) (string, error) {
 	}
 	if json.Unmarshal(s.Payload, &template) == nil && template.Spec.Template != nil {
 		want := normalJSON(s.Payload)
-		x.note("its payload is the template of a Job, which Kubernetes runs itself; it calls no target.")
-		x.carried = append(x.carried, "target", "payload")
+		x.carryPayload("the template of a Job, which Kubernetes runs")
 		x.verify = func(back *rouse.Spec) error {
 			if !bytes.Equal(normalJSON(back.Payload), want) {
 				return rouse.Refuse("payload", "", "would come back as another template", "write it as JSON of Kubernetes")

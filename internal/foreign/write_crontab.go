@@ -38,11 +38,10 @@ func writeCrontab(w *Writer, x *leaving) error {
 	}
 	var line string
 	if x.command, err = commandIn(x.spec); err == nil {
-		x.note("its payload is a command, which cron runs itself; it calls no target.")
+		x.carryPayload("a command, which cron runs")
 		if x.User != "" {
 			x.note("the user %s is lost: put the line into the crontab of that user.", x.User)
 		}
-		x.carried = append(x.carried, "target", "payload")
 		if unwritable.MatchString(x.Command + x.Stdin) {
 			return rouse.Refuse("payload", x.Command, "has a backslash before a percent sign or the end of a line", "put the command into a script")
 		}
