@@ -191,7 +191,7 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 		return lo, hi, 1, nil
 	}
 	if strings.Contains(stepText, "/") {
-		return 0, 0, 0, f.fault(text, "has two steps", "write one")
+		return 0, 0, 0, f.fault(text, "has two steps", "leave one of them out")
 	}
 	step, ok := number(stepText)
 	if !ok || step < 1 || step >= f.size() {

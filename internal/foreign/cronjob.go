@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,9 +106,18 @@ func (j *cronJob) entry(number int, o *Options) Entry {
 		s.Overlap = rouse.OverlapAllow
 	}
 	if d := j.Spec.StartingDeadlineSeconds; d != nil {
-		s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(*d)*time.Second
+		e.Err = startWithin(s, *d)
 	}
 	return e
+}
+
+// startWithin takes over startingDeadlineSeconds.
+func startWithin(s *rouse.Spec, seconds int64) error {
+	if most := int64(rouse.MaxWithin / time.Second); seconds < 1 || seconds > most {
+		return rouse.Refuse("startingDeadlineSeconds", strconv.FormatInt(seconds, 10), fmt.Sprintf("is not between 1 and %d", most), "leave it out to start the latest missed one however late it is, or give a number between them")
+	}
+	s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(seconds)*time.Second
+	return nil
 }
 
 // robfigSchedule returns cron as rouse has it for an expression of github.com/robfig/cron, which Kubernetes
