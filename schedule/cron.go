@@ -333,5 +333,5 @@ func (c *cron) mayFire(expr string) error {
 		return refuse(expr, "never fires: no year and month of those given have such a day", "look at the calendar of one of them")
 	}
 	return refuse(expr, "never fires: no month of those given has such a day",
-		"February has 29 days at most; April, June, September and November have 30")
+		"February has 29 days at most; April, June, September and November have 30. For a timer that is only run by hand, give any day, and pause it")
 }

@@ -54,6 +54,9 @@ func (c *crontab) line(number int, line string) {
 		return
 	}
 	e := Entry{Line: number}
+	if rest, quiet := strings.CutPrefix(line, "-"); quiet { // cronie: it is not logged
+		line = rest
+	}
 	fields := 5
 	if line[0] == '@' {
 		fields = 1
@@ -63,6 +66,7 @@ func (c *crontab) line(number int, line string) {
 	if c.system {
 		run.User, rest = cut(rest, 1)
 	}
+	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
 	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
 	e.Spec.Payload = payload(run)
@@ -75,6 +79,12 @@ func (c *crontab) line(number int, line string) {
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
 		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
+	}
+	if strings.Contains(flags, "s") {
+		e.Spec.Overlap = rouse.OverlapSkip
+	}
+	if flags != "" {
+		e.note("its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
 	}
 	if e.Err == nil && !c.zoned && c.zone == "" {
 		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
@@ -121,6 +131,18 @@ func (c *crontab) variable(line string) bool {
 	}
 	c.environment[name] = value
 	return true
+}
+
+// cutFlags splits the flags of OpenBSD and FreeBSD from a command.
+func cutFlags(text string) (flags, command string) {
+	for {
+		word, rest := cut(text, 1)
+		letters, ok := strings.CutPrefix(word, "-")
+		if !ok || letters == "" || strings.Trim(letters, "nqs") != "" {
+			return flags, text
+		}
+		flags, text = flags+letters, rest
+	}
 }
 
 // cut splits a line after n fields.
