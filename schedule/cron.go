@@ -174,8 +174,8 @@ func refuseWithZone(expr, wrong, zone string, texts []string) error {
 		return refuse(expr, wrong+" and no time zone", offered)
 	}
 	_, err := parse(text, Options{Timezone: zone, Seed: "default/a"})
-	// L, W and # are those of other dialects, of which aws has five fields and the year. It counts days of the
-	// week from another one.
+	// L, W and # are those of other dialects, of which aws has five fields and the year. It counts days of
+	// the week from another one.
 	if err != nil && len(texts) == 5 && !numberedDays.MatchString(texts[4]) {
 		days := slices.Clone(texts)
 		if days[2] == "*" {

@@ -32,8 +32,8 @@ var offsetName = regexp.MustCompile(`^(?:UTC|GMT|utc|gmt)? ?([+-])([0-9]{1,2})(?
 // anyZone is the cure for a name that is like no zone's.
 const anyZone = "give a name of the IANA database such as Europe/Berlin"
 
-// refuseZoneName returns the error for a name that the IANA database does not have, with the one that is meant, as
-// far as it can be known.
+// refuseZoneName returns the error for a name that the IANA database does not have, with the one that is
+// meant, as far as it can be known.
 func refuseZoneName(name string) error {
 	wrong, cure := "is no time zone", anyZone
 	if known, ok := likeZone(name); ok {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/declare"
+	"github.com/rousehq/rouse/internal/foreign"
 )
 
 // Bounds on what apply reads.
@@ -122,25 +123,10 @@ func (d *declarations) read(file string, body []byte) {
 	}
 	line := 1
 	for len(body) > 0 {
-		n := documentEnd(body)
+		n := foreign.DocumentEnd(body)
 		d.readYAML(file, body[:n], line)
 		line += bytes.Count(body[:n], []byte{'\n'})
 		body = body[n:]
-	}
-}
-
-// documentEnd returns where the next document of a YAML file begins: at a line "---", which can be nothing
-// else. So one document at a time is in memory as a tree.
-func documentEnd(body []byte) int {
-	for at := 0; ; {
-		i := bytes.Index(body[at:], []byte("\n---"))
-		if i < 0 {
-			return len(body)
-		}
-		at += i + 1
-		if rest := body[at+3:]; len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])) {
-			return at
-		}
 	}
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	Target string
 	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
 	Timezone string
+
+	leftOut []string // objects of the file that are no entries
 }
 
 // MaxBytes bounds a file.
@@ -75,7 +77,11 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 			e.Err = e.finish(&o)
 		}
 	}
-	return entries, f.notes, nil
+	notes = f.notes
+	if len(o.leftOut) > 0 {
+		notes = append(slices.Clone(notes), "left out: "+strings.Join(o.leftOut, ", ")+".")
+	}
+	return entries, notes, nil
 }
 
 // finish adds the target, if the entry has none that rouse can reach, and checks the spec.

@@ -84,8 +84,8 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	return target, wrong, cure
 }
 
-// asciiCure returns the cure for a target with characters that URLs do not have: the target with the ASCII form
-// of its host, if that is accepted.
+// asciiCure returns the cure for a target with characters that URLs do not have: the target with the ASCII
+// form of its host, if that is accepted.
 func (s *Sink) asciiCure(target string) string {
 	if u, err := url.Parse(target); err == nil && u.Host != "" {
 		host, err := idna.Lookup.ToASCII(u.Hostname())
