@@ -199,7 +199,7 @@ func (j *cronJob) workflow(e *Entry) {
 	case j.Spec.When != "":
 		e.Err = rouse.Refuse("when", j.Spec.When, "is an expression of Argo, which rouse does not evaluate", decides)
 	case len(j.Spec.StopStrategy) > 0 && string(j.Spec.StopStrategy) != "null":
-		e.Err = rouse.Refuse("stopStrategy", rouse.Shorten(string(j.Spec.StopStrategy), 128), "has an expression of Argo, which rouse does not evaluate", decides+": answer 410 to end the timer; or set pause_after")
+		e.Err = rouse.Refuse("stopStrategy", rouse.Shorten(string(j.Spec.StopStrategy), 128), "has an expression of Argo, which rouse does not evaluate", decides+": the answer 410 ends the timer")
 	}
 }
 
