@@ -3,6 +3,7 @@ package foreign_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,49 +15,50 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// TestRead: each file of testdata, KIND and KIND.WHAT, gives the entries that the file next to it has.
-// ROUSE_UPDATE=1 writes them.
-func TestRead(t *testing.T) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, path := range files {
-		file := filepath.Base(path)
-		kind, _, _ := strings.Cut(file, ".")
-		if seen[kind] = true; filepath.Ext(file) == ".golden" {
-			continue
+// samples returns the files of a kind: testdata/KIND, or those of the folder.
+func samples(t testing.TB, kind string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("testdata", kind), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) != ".golden" {
+			files = append(files, path)
 		}
-		t.Run(file, func(t *testing.T) {
-			in, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
-			if err != nil || len(notes) == 0 {
-				t.Fatal(notes, err)
-			}
-			got := shown(t, entries)
-			for _, n := range notes {
-				if strings.HasPrefix(n, "left out: ") {
-					got += n + "\n"
-				}
-			}
-			golden(t, file, got)
-		})
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatal(kind, files, err)
 	}
+	return files
+}
+
+// TestRead: each file of testdata gives the entries that the file next to it has. ROUSE_UPDATE=1 writes them.
+func TestRead(t *testing.T) {
 	for _, kind := range foreign.Formats() {
-		if !seen[kind] {
-			t.Error("no file of testdata is of the kind", kind)
+		for _, path := range samples(t, kind) {
+			t.Run(kind+"/"+filepath.Base(path), func(t *testing.T) {
+				in, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
+				if err != nil || len(notes) == 0 {
+					t.Fatal(notes, err)
+				}
+				got := shown(t, entries)
+				for _, n := range notes {
+					if strings.HasPrefix(n, "left out: ") {
+						got += n + "\n"
+					}
+				}
+				golden(t, path, got)
+			})
 		}
 	}
 }
 
-// golden compares with testdata/FILE.golden.
-func golden(t *testing.T, file, got string) {
+// golden compares with FILE.golden.
+func golden(t *testing.T, path, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", file+".golden")
+	path += ".golden"
 	if os.Getenv("ROUSE_UPDATE") != "" {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
@@ -144,11 +146,13 @@ func TestRefused(t *testing.T) {
 // FuzzRead: no file makes it panic, and no entry without an error has a spec that is refused.
 func FuzzRead(f *testing.F) {
 	for _, kind := range foreign.Formats() {
-		in, err := os.ReadFile(filepath.Join("testdata", kind))
-		if err != nil {
-			f.Fatal(err)
+		for _, path := range samples(f, kind) {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(kind, in)
 		}
-		f.Add(kind, in)
 	}
 	f.Fuzz(func(t *testing.T, kind string, in []byte) {
 		entries, _, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}"})
