@@ -1,8 +1,6 @@
 package foreign
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"path"
 	"regexp"
@@ -92,26 +90,15 @@ func (c *crontab) line(number int, line string) {
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
 }
 
-// nameEntries names the entries. The name of one depends on its command alone, so that it stays the same when
-// other lines come and go, unless two have one name: then it depends on when they are due, too.
+// nameEntries names the entries after their commands.
 func (c *crontab) nameEntries() {
-	taken := map[string]int{}
 	for i := range c.entries {
 		c.entries[i].Name = nameOf(c.commands[i].Command)
-		taken[c.entries[i].Name]++
 	}
-	for i := range c.entries {
-		e, run := &c.entries[i], &c.commands[i]
-		if taken[e.Name] > 1 {
-			e.Name += "-" + hashOf(run.Command, run.Stdin, run.User, e.Spec.Timezone, e.Spec.Schedule)
-		}
-	}
-}
-
-// hashOf returns a short hash of texts, for names.
-func hashOf(texts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
-	return hex.EncodeToString(sum[:4])
+	nameApart(c.entries, func(i int) string {
+		run, s := &c.commands[i], &c.entries[i].Spec
+		return strings.Join([]string{run.Command, run.Stdin, run.User, s.Timezone, s.Schedule}, "\x00")
+	})
 }
 
 // variable takes a line that sets a variable: NAME = VALUE.

@@ -3,6 +3,8 @@
 package foreign
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
@@ -108,4 +110,24 @@ func (e *Entry) finish(o *Options) error {
 // note adds a difference.
 func (e *Entry) note(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
+}
+
+// nameApart gives entries of one name different ones, by a hash of what tells them apart. Names do not depend
+// on the order of a file: they stay when entries before them come and go.
+func nameApart(entries []Entry, apart func(i int) string) {
+	taken := map[string]int{}
+	for i := range entries {
+		taken[entries[i].Name]++
+	}
+	for i := range entries {
+		if e := &entries[i]; taken[e.Name] > 1 {
+			e.Name += "-" + hashOf(apart(i))
+		}
+	}
+}
+
+// hashOf returns a short hash, for names.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
 }
