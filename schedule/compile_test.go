@@ -398,7 +398,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		{rouse.Spec{Schedule: "61 * * * *", TTL: time.Hour}, "schedule", "out of bounds"},
 		{rouse.Spec{Schedule: "0 9 * * *", Also: []string{"@daily", "@every", "x"}}, "also[1]", "has no duration"},
-		{rouse.Spec{Schedule: "0 9 * * *", Also: []string{"@daily"}, Timezone: "CEST"}, "timezone", "is no time zone"},
+		{rouse.Spec{Schedule: "0 9 * * *", Also: []string{"@daily"}, Timezone: "CEST"}, "timezone", "is an abbreviation"},
 		{rouse.Spec{Schedule: "0 9 * * *", Also: []string{"@daily"}, DST: "never"}, "dst", "never"},
 		{rouse.Spec{Schedule: "@every 5m", Also: []string{"PT7M"}, Timezone: "Europe/Berlin"}, "timezone", "does not go with @every"},
 		{rouse.Spec{Schedule: "@every 5m", Also: []string{"PT7M"}, DST: "skip"}, "dst", "does not go with"},

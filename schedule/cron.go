@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -134,8 +135,7 @@ func refuseCron(expr string, texts []string) error {
 	}
 	for _, prefix := range [...]string{"TZ=", "CRON_TZ="} {
 		if name, ok := strings.CutPrefix(texts[0], prefix); ok {
-			return refuse(expr, "begins with "+prefix, fmt.Sprintf("give %s as the timezone and %s as the schedule",
-				quote(name), quote(strings.Join(texts[1:], " "))))
+			return refuseWithZone(expr, "begins with "+prefix, name, texts[1:])
 		}
 	}
 	if word, rest, ok := strings.Cut(expr, ":"); ok && letter(word) && !strings.ContainsAny(word, "( ") {
@@ -151,6 +151,10 @@ func refuseCron(expr string, texts []string) error {
 	}
 	unset := func(i int) bool { return i < len(texts) && texts[i] == "?" }
 	cure, whole := offered, strings.Join(texts, " ")
+	last := texts[len(texts)-1]
+	if _, err := loadZone(last); err == nil && len(texts) > 5 {
+		return refuseWithZone(expr, "ends with a time zone", last, texts[:len(texts)-1])
+	}
 	switch {
 	case len(texts) > 5 && len(texts) < 8 && (unset(3) || unset(5)):
 		cure = "if the first is the second, write " + quote("quartz:"+whole)
@@ -161,6 +165,36 @@ func refuseCron(expr string, texts []string) error {
 	}
 	return refuse(expr, "has "+count(texts)+", "+cron5.fields, cure)
 }
+
+// refuseWithZone returns the error for a schedule that has its time zone before or after it, or for what is
+// wrong with one of them.
+func refuseWithZone(expr, wrong, zone string, texts []string) error {
+	text := strings.Join(texts, " ")
+	if zone == "" {
+		return refuse(expr, wrong+" and no time zone", offered)
+	}
+	_, err := parse(text, Options{Timezone: zone, Seed: "default/a"})
+	// L, W and # are those of other dialects, of which aws has five fields and the year. It counts days of
+	// the week from another one.
+	if err != nil && len(texts) == 5 && !numberedDays.MatchString(texts[4]) {
+		days := slices.Clone(texts)
+		if days[2] == "*" {
+			days[2] = "?"
+		} else if days[4] == "*" {
+			days[4] = "?"
+		}
+		other := aws.prefix + strings.Join(days, " ") + " *"
+		if _, otherErr := parse(other, Options{Timezone: zone, Seed: "default/a"}); otherErr == nil {
+			text, err = other, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return refuse(expr, wrong, fmt.Sprintf("give %s as the timezone and %s as the schedule", quote(zone), quote(text)))
+}
+
+var numberedDays = regexp.MustCompile(`(?:^|[,-])[0-9]`)
 
 // prefixed reports whether a text begins as a form does that is not five fields.
 func prefixed(text string) bool {
@@ -299,5 +333,5 @@ func (c *cron) mayFire(expr string) error {
 		return refuse(expr, "never fires: no year and month of those given have such a day", "look at the calendar of one of them")
 	}
 	return refuse(expr, "never fires: no month of those given has such a day",
-		"February has 29 days at most; April, June, September and November have 30")
+		"February has 29 days at most; April, June, September and November have 30. For a timer that is only run by hand, give any day, and pause it")
 }

@@ -3,8 +3,10 @@ package schedule
 import (
 	"fmt"
 	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // field is one place of a cron expression.
@@ -191,7 +193,7 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 		return lo, hi, 1, nil
 	}
 	if strings.Contains(stepText, "/") {
-		return 0, 0, 0, f.fault(text, "has two steps", "write one")
+		return 0, 0, 0, f.fault(text, "has two steps", "leave one of them out")
 	}
 	step, ok := number(stepText)
 	if !ok || step < 1 || step >= f.size() {
@@ -260,6 +262,9 @@ func (f *field) value(item, text string, d *dialect) (int, *fault) {
 	case !ok && digits(text):
 		return 0, f.fault(item, "has a number of more than two digits", "use "+f.bounds())
 	case !ok:
+		if short := f.shortNames(item); short != item {
+			return 0, f.fault(item, "has a name of more than three letters", "write "+short)
+		}
 		return 0, f.fault(item, "is no value", "use "+f.bounds())
 	case n < f.min || n > f.max:
 		cure := "use " + f.bounds()
@@ -269,6 +274,25 @@ func (f *field) value(item, text string, d *dialect) (int, *fault) {
 		return 0, f.fault(item, "is out of bounds", cure)
 	}
 	return n, nil
+}
+
+var word = regexp.MustCompile(`[A-Za-z]{4,}`)
+
+// shortNames returns an item with the names of days or months that it has in full, such as MONDAY and SEPT,
+// in three letters.
+func (f *field) shortNames(item string) string {
+	return word.ReplaceAllStringFunc(item, func(text string) string {
+		for i, name := range f.names {
+			full := time.Weekday(i).String()
+			if len(f.names) == 12 {
+				full = time.Month(i + 1).String()
+			}
+			if strings.HasPrefix(strings.ToLower(full), strings.ToLower(text)) {
+				return strings.ToUpper(name)
+			}
+		}
+		return text
+	})
 }
 
 func (f *field) bounds() string {

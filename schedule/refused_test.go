@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,7 @@ func TestRefused(t *testing.T) {
 		if p := invalid.Problems[0]; p.Field != "schedule" && p.Field != "timezone" || p.Wrong == "" || p.Cure == "" {
 			t.Errorf("%s: %+v", strings.TrimSpace(line), p)
 		}
+		checkCure(t, expr, zone, invalid.Problems[0])
 		fmt.Fprintf(&b, "%s\t%s\n", line, strings.ReplaceAll(err.Error(), offered, "…"))
 	}
 	if *update {
@@ -65,6 +67,58 @@ func TestRefused(t *testing.T) {
 	}
 	if len(got) != len(want) && !*update {
 		t.Errorf("%s has %d lines, want %d", file, len(want), len(got))
+	}
+}
+
+var (
+	quoted    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	written   = regexp.MustCompile(`(?:^|[:;] )write ([^ "]+?)(?:, (?:or|whose) .*|$)`)
+	inField   = regexp.MustCompile(`^(?:the [a-z ]+ |[A-Z]+ )?("(?:[^"\\]|\\.)*") `)
+	asZone    = regexp.MustCompile(`^give ("[^"]*") as the timezone and ("[^"]*") as the schedule$`)
+	notWhole  = regexp.MustCompile(`^"(?:[a-z0-9]+:|@after 1h30m)"$`) // words that begin a schedule
+	wroteZone = regexp.MustCompile(`^write ([A-Z][^ ,]+)`)
+)
+
+// checkCure checks that what an error tells to write is accepted, or is refused for another field.
+func checkCure(t *testing.T, expr, zone string, p rouse.Problem) {
+	t.Helper()
+	accepted := func(expr, zone string) {
+		t.Helper()
+		_, err := schedule.Parse(expr, schedule.Options{Timezone: zone, Anchor: 1_800_000_000_000, Seed: "default/a"})
+		if err != nil {
+			t.Errorf("%q in %q: %s; %s: that is refused, too: %v", expr, zone, p.Wrong, p.Cure, err)
+		}
+	}
+	if m := asZone.FindStringSubmatch(p.Cure); m != nil {
+		zone, _ := strconv.Unquote(m[1])
+		text, _ := strconv.Unquote(m[2])
+		accepted(text, zone)
+		return
+	}
+	if p.Field == "timezone" {
+		if m := wroteZone.FindStringSubmatch(p.Cure); m != nil {
+			accepted(expr, m[1])
+		}
+		return
+	}
+	for _, q := range quoted.FindAllString(p.Cure, -1) {
+		if text, err := strconv.Unquote(q); err == nil && !notWhole.MatchString(q) {
+			accepted(text, "")
+		}
+	}
+	if m := written.FindStringSubmatch(p.Cure); m != nil {
+		bad := expr
+		if field := inField.FindStringSubmatch(p.Wrong); field != nil {
+			bad, _ = strconv.Unquote(field[1])
+		}
+		for at := range len(expr) { // the field is not known, but by its value
+			if rest, ok := strings.CutPrefix(expr[at:], bad); ok {
+				if _, err := schedule.Parse(expr[:at]+m[1]+rest, schedule.Options{Timezone: zone, Seed: "default/a"}); err == nil {
+					return
+				}
+			}
+		}
+		accepted(strings.Replace(expr, bad, m[1], 1), zone)
 	}
 }
 

@@ -161,6 +161,11 @@ func (r *rrule) begin(expr string, start property, f freq, o Options) (stamp, er
 		}
 	}
 	s, ok := parseStamp(start.value)
+	if cut := strings.TrimRight(start.value, ";"); !ok && cut != start.value {
+		if _, ok := parseStamp(cut); ok {
+			return s, refuse(expr, "DTSTART "+quote(start.value)+" ends with a semicolon", "write "+cut)
+		}
+	}
 	switch {
 	case !ok:
 		return s, refuse(expr, "DTSTART "+quote(start.value)+" is no date and time that exists",

@@ -32,17 +32,11 @@ func loadZone(name string) (zone, error) {
 	if loc, ok := locations.Load(name); ok {
 		return zone{loc: loc.(*time.Location)}, nil
 	}
-	const cure = "give a name of the IANA database such as Europe/Berlin"
 	if _, ok := slices.BinarySearch(zoneNames(), name); !ok {
 		if name == "Local" || name == "localtime" {
-			return zone{}, rouse.Refuse("timezone", name, "is another zone on every machine", cure)
+			return zone{}, rouse.Refuse("timezone", name, "is another zone on every machine", anyZone)
 		}
-		for _, known := range zoneNames() {
-			if strings.EqualFold(known, name) {
-				return zone{}, rouse.Refuse("timezone", name, "is not written as the IANA database does", "write "+known)
-			}
-		}
-		return zone{}, rouse.Refuse("timezone", name, "is no time zone", cure)
+		return zone{}, refuseZoneName(name)
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {

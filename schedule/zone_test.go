@@ -1,6 +1,12 @@
 package schedule
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,6 +32,37 @@ func TestSpans(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestWindowsZones: windowszones.txt is what package time was generated from, and its zones are known.
+func TestWindowsZones(t *testing.T) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Skip("no go command: ", err)
+	}
+	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "src/time/zoneinfo_abbrs_windows.go"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var lines []string
+	for _, m := range regexp.MustCompile(`(?m)^\t"([^"]+)": +\{.*// (\S+)$`).FindAllStringSubmatch(string(source), -1) {
+		if _, err := loadZone(m[2]); err != nil {
+			t.Error(m[1], err)
+		}
+		lines = append(lines, m[1]+"\t"+m[2]+"\n")
+	}
+	slices.Sort(lines)
+	if want := strings.Join(lines, ""); want != windowsZonesText {
+		t.Errorf("windowszones.txt is not what package time has; it has:\n%s", want)
+	}
+	for short, name := range abbreviations {
+		if _, err := loadZone(name); err != nil {
+			t.Error(short, err)
+		}
+		if _, err := loadZone(short); err == nil {
+			t.Error(short, "is a zone")
 		}
 	}
 }

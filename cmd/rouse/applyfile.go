@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +18,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/declare"
+	"github.com/rousehq/rouse/internal/foreign"
 )
 
 // Bounds on what apply reads.
@@ -119,25 +123,10 @@ func (d *declarations) read(file string, body []byte) {
 	}
 	line := 1
 	for len(body) > 0 {
-		n := documentEnd(body)
+		n := foreign.DocumentEnd(body)
 		d.readYAML(file, body[:n], line)
 		line += bytes.Count(body[:n], []byte{'\n'})
 		body = body[n:]
-	}
-}
-
-// documentEnd returns where the next document of a YAML file begins: at a line "---", which can be nothing
-// else. So one document at a time is in memory as a tree.
-func documentEnd(body []byte) int {
-	for at := 0; ; {
-		i := bytes.Index(body[at:], []byte("\n---"))
-		if i < 0 {
-			return len(body)
-		}
-		at += i + 1
-		if rest := body[at+3:]; len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])) {
-			return at
-		}
 	}
 }
 
@@ -207,7 +196,7 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 			}
 			value, fault, at := jsonOf(nil, node)
 			if fault != "" {
-				d.fault(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault, "write the value out; put texts that begin with a special character, such as * and &, in quotes")
+				d.fault(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault, "write the value out, numbers in decimal; put texts in quotes: \"01234\"")
 				continue
 			}
 			d.object(file, line, value, func(field string) int { return first + lineOf(node, field) - 1 })
@@ -227,13 +216,16 @@ func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
 	}
 	switch n := node.(type) {
 	case *ast.StringNode:
+		if n.Token.Type == token.StringType && yamlNumber.MatchString(n.Value) { // the parser takes some numbers for texts
+			number, fault := jsonNumberOf(n.Value)
+			return append(to, number...), fault, node
+		}
 		return scalar(n.Value)
 	case *ast.LiteralNode:
 		return scalar(n.Value.Value)
-	case *ast.IntegerNode:
-		return scalar(n.Value)
-	case *ast.FloatNode:
-		return scalar(n.Value)
+	case *ast.IntegerNode, *ast.FloatNode:
+		number, fault := jsonNumberOf(node.GetToken().Value)
+		return append(to, number...), fault, node
 	case *ast.BoolNode:
 		return scalar(n.Value)
 	case *ast.NullNode:
@@ -267,6 +259,37 @@ func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
 		return append(to, '}'), "", nil
 	}
 	return to, "has no form in JSON, or is an anchor, an alias or a tag", node
+}
+
+var (
+	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	yamlNumber  = regexp.MustCompile(`^([-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$`)
+	yamlInteger = regexp.MustCompile(`^(0o[0-7]+|0x[0-9a-fA-F]+)$`)
+	yamlFloat   = regexp.MustCompile(`^([-+]?)(0|[1-9][0-9]*|)(\.?)([0-9]*)([eE][-+]?[0-9]+)?$`)
+)
+
+// jsonNumberOf returns a number of YAML's core schema as JSON, with all of its digits. What YAML 1.1 and 1.2
+// read as different values is a fault.
+func jsonNumberOf(text string) (number, fault string) {
+	if jsonNumber.MatchString(text) {
+		return text, ""
+	}
+	if yamlInteger.MatchString(text) {
+		if n, err := strconv.ParseUint(strings.Replace(text, "0o", "0", 1), 0, 64); err == nil {
+			return strconv.FormatUint(n, 10), ""
+		}
+	}
+	if m := yamlFloat.FindStringSubmatch(text); m != nil && m[2]+m[4] != "" && (m[3] != "" || m[4] == "") {
+		number = strings.TrimPrefix(m[1], "+") + cmp.Or(m[2], "0")
+		if m[4] != "" {
+			number += "." + m[4]
+		}
+		return number + m[5], ""
+	}
+	if digits := strings.TrimLeft(text, "+-"); len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789") == "" {
+		return "", "is a number with leading zeros, which YAML 1.1 counts by eight"
+	}
+	return "", "is one value in YAML 1.1 and another in YAML 1.2, or has no form in JSON"
 }
 
 // pairsIn returns the members of a mapping.

@@ -39,7 +39,7 @@ Examples:
     rouse import timers.jsonl --mode create-or-replace
     rouse export -A --server old:7411 | rouse import - --server new:7411
     rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --timezone Europe/Stockholm --dry-run
-    rouse import jobs.yaml --from k8s-cronjob --target http://127.0.0.1:8000/run --owner cluster-1 --prune
+    rouse import crontab.txt --from crontab --target http://127.0.0.1:8000/run --owner web1 --prune
     rouse import river.jsonl --from river --target http://127.0.0.1:8000/insert --dry-run
     rouse import 127.0.0.1:2379 --from dapr-etcd --dry-run`
 }

@@ -128,3 +128,41 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 		}
 	}
 }
+
+// TestCreatesPausedAndLate: a timer that is declared paused is created so, and is resumed for good; one whose
+// time has passed is created only if it is declared late, and once.
+func TestCreatesPausedAndLate(t *testing.T) {
+	s := rousetest.NewServer(t)
+	ctx := t.Context()
+	p := &Set{Client: s.Client, Namespace: "default", Owner: "shop", Timeout: time.Minute}
+	paused := &Object{Name: "paused", Paused: "suspended there", Spec: rouse.Spec{Schedule: "@every 1h", Target: "stream:x"}}
+	passed := &Object{Name: "passed", Spec: rouse.Spec{Schedule: "2020-01-01T00:00:00Z", Target: "stream:x", Keep: -1}}
+	late := &Object{Name: "late", Late: true, Spec: passed.Spec}
+	for _, c := range []struct {
+		o     *Object
+		first string
+		again string
+	}{{paused, Created, Unchanged}, {passed, Passed, Passed}, {late, Created, Unchanged}} {
+		if o := p.Timer(ctx, c.o); o.What != c.first || o.Err != nil {
+			t.Errorf("%s: %+v", c.o.Name, o)
+		}
+		if o := p.Timer(ctx, c.o); o.What != c.again || o.Err != nil {
+			t.Errorf("%s again: %+v", c.o.Name, o)
+		}
+	}
+	if now, err := p.get(ctx, "paused"); err != nil || !now.Paused || now.Reason != "suspended there" || now.Spec.Labels[OwnerLabel] != "shop" {
+		t.Errorf("%+v %v", now, err)
+	}
+	if _, err := s.Client.Resume(ctx, "", "paused"); err != nil {
+		t.Fatal(err)
+	}
+	paused.Spec.Schedule = "@every 2h"
+	for _, want := range []string{Changed, Unchanged} {
+		if o := p.Timer(ctx, paused); o.What != want || o.Err != nil {
+			t.Errorf("%+v", o)
+		}
+	}
+	if now, err := p.get(ctx, "paused"); err != nil || now.Paused {
+		t.Errorf("a later apply has paused it again: %+v %v", now, err)
+	}
+}

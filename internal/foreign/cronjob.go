@@ -2,111 +2,214 @@ package foreign
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"io"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/rousehq/rouse"
 )
 
 var cronJobNotes = []string{
-	"Kubernetes creates a Job; rouse calls a target, which gets the Job's template as JSON, and has to create the Job.",
-	"What the Job itself has, such as backoffLimit, stays with it. Whether the call of the target is retried is decided by its answer.",
+	"Kubernetes creates a Job, Argo a Workflow; rouse calls a target, which gets the template as JSON, and has to create it.",
+	"What the Job or Workflow itself has, such as backoffLimit, stays with it. Whether the call of the target is retried is decided by its answer.",
+	"An occurrence runs until the target has answered, or has reported the end after a 202: overlap is about that.",
+	"A local time that the clocks skip is not started there, and one that they repeat is started twice; so do these timers: dst is skip,both.",
 }
 
-// cronJob is a CronJob of batch/v1, or a list of them, as kubectl prints them.
-type cronJob struct {
-	Kind     string    `json:"kind"`
-	Items    []cronJob `json:"items"`
+// kubeObject is an object of Kubernetes, or a list of them.
+type kubeObject struct {
+	Kind     string            `json:"kind"`
+	Items    []json.RawMessage `json:"items"`
 	Metadata struct {
-		Name      string            `json:"name"`
-		Namespace string            `json:"namespace"`
-		Labels    map[string]string `json:"labels"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+}
+
+// cronJob is a CronJob of batch/v1, or a CronWorkflow of Argo.
+type cronJob struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
 		Schedule                string          `json:"schedule"`
-		TimeZone                string          `json:"timeZone"`
+		TimeZone                string          `json:"timeZone"` // Argo has timezone: names are read in any case
 		ConcurrencyPolicy       string          `json:"concurrencyPolicy"`
 		StartingDeadlineSeconds *int64          `json:"startingDeadlineSeconds"`
 		Suspend                 bool            `json:"suspend"`
 		JobTemplate             json.RawMessage `json:"jobTemplate"`
+
+		// Only Argo has these.
+		Schedules        []string        `json:"schedules"`
+		When             string          `json:"when"`
+		StopStrategy     json.RawMessage `json:"stopStrategy"`
+		WorkflowSpec     json.RawMessage `json:"workflowSpec"`
+		WorkflowMetadata json.RawMessage `json:"workflowMetadata"`
 	} `json:"spec"`
 }
 
+const cronJobsWanted = "give what kubectl get cronjobs -o yaml prints, or manifests of CronJobs and of Argo's CronWorkflows"
+
 func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
-	var add func(j *cronJob)
-	add = func(j *cronJob) {
+	left := 0
+	var add func(raw json.RawMessage)
+	add = func(raw json.RawMessage) {
+		var k kubeObject
+		err := json.Unmarshal(raw, &k)
 		switch {
-		case j.Kind == "CronJob":
-			entries = append(entries, j.entry(len(entries)+1, o))
-		case strings.HasSuffix(j.Kind, "List"):
-			for i := range j.Items {
-				add(&j.Items[i])
+		case err == nil && (k.Kind == "CronJob" || k.Kind == "CronWorkflow"):
+			entries = append(entries, k.entry(raw, len(entries)+1, o))
+		case err == nil && (k.Kind == "List" || strings.HasSuffix(k.Kind, "List") && k.Items != nil):
+			for _, item := range k.Items {
+				add(item)
+			}
+		case string(raw) != "null":
+			if left++; left <= maxLeftOut {
+				o.leftOut = append(o.leftOut, strings.TrimSpace(cmp.Or(k.Kind, "an object without a kind")+" "+k.Metadata.Name))
 			}
 		}
 	}
-	documents := yaml.NewDecoder(bytes.NewReader(in), yaml.UseJSONUnmarshaler())
-	for {
-		var j cronJob
-		err := documents.Decode(&j)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf"))
+	for line := 1; len(in) > 0; {
+		n := DocumentEnd(in)
+		raw, err := jsonOf(in[:n])
 		if err != nil {
-			return nil, rouse.Refuse("file", "", "is no YAML of Kubernetes: "+err.Error(), "give what kubectl get cronjobs -o yaml prints")
+			return nil, rouse.Refuse("file", "", fmt.Sprintf("has no YAML of Kubernetes from line %d on: %v", line, err), cronJobsWanted)
 		}
-		add(&j)
+		add(raw)
+		line += bytes.Count(in[:n], []byte{'\n'})
+		in = in[n:]
+	}
+	if left > maxLeftOut {
+		o.leftOut = append(o.leftOut, fmt.Sprintf("and %d more", left-maxLeftOut))
 	}
 	if len(entries) == 0 {
-		return nil, rouse.Refuse("file", "", "has no CronJob", "give what kubectl get cronjobs -o yaml prints")
+		wrong := "has no CronJob and no CronWorkflow"
+		if left > 0 {
+			wrong += ", but " + strings.Join(o.leftOut, ", ")
+		}
+		return nil, rouse.Refuse("file", "", wrong, cronJobsWanted)
 	}
 	return entries, nil
 }
 
-func (j *cronJob) entry(number int, o *Options) Entry {
-	e := Entry{Line: number, Name: j.Metadata.Name, Paused: j.Spec.Suspend}
-	if j.Metadata.Namespace != "" {
-		e.Name = j.Metadata.Namespace + "/" + j.Metadata.Name
+// maxLeftOut bounds the objects that are named as left out.
+const maxLeftOut = 20
+
+func (k *kubeObject) entry(raw json.RawMessage, number int, o *Options) Entry {
+	e := Entry{Line: number, Name: k.Metadata.Name}
+	if k.Metadata.Namespace != "" {
+		e.Name = k.Metadata.Namespace + "/" + k.Metadata.Name
 	}
+	if k.Metadata.Name == "" {
+		e.Err = rouse.Refuse("metadata.name", "", "is missing", "give the "+k.Kind+" a name: that of the timer is made of it")
+		return e
+	}
+	var j cronJob
+	if err := json.Unmarshal(raw, &j); err != nil {
+		e.Err = rouse.Refuse("spec", "", "is none of a "+k.Kind+": "+err.Error(), "write it as kubectl explain "+strings.ToLower(k.Kind)+".spec has it")
+		return e
+	}
+	e.Paused = j.Spec.Suspend
+	j.when(&e, o)
 	s := &e.Spec
 	s.Labels, s.Payload, s.ContentType = j.Metadata.Labels, j.Spec.JobTemplate, "application/json"
-	s.Schedule, s.Timezone = j.Spec.Schedule, j.Spec.TimeZone
-	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
-		if rest, ok := strings.CutPrefix(s.Schedule, prefix); ok {
-			s.Timezone, s.Schedule, _ = strings.Cut(rest, " ")
-		}
-	}
-	switch every := strings.HasPrefix(s.Schedule, "@every"); {
-	case every:
-		s.Timezone = ""
-		e.note("the intervals are counted from the creation of this timer, not from that of the CronJob.")
-	default:
-		s.Schedule = robfigSchedule(s.Schedule)
-		if !strings.HasPrefix(s.Schedule, "@") {
-			s.DST = "skip,both"
-		}
-		if s.Timezone == "" {
-			s.Timezone = o.Timezone
-			e.note("it names no time zone: Kubernetes uses that of its controller, this timer %s.", zoneName(o))
-		}
-	}
 	switch j.Spec.ConcurrencyPolicy {
 	case "Forbid":
 		s.Overlap = rouse.OverlapSkip
+		if j.Kind == "CronJob" {
+			e.note("Forbid skips a start while a Job runs, and queues none; when that Job ends, Kubernetes may still start the latest that it skipped, which overlap: skip does not. overlap: wait does.")
+		}
 	case "Replace":
 		s.Overlap = rouse.OverlapAllow
 		e.note("Replace deletes the Job that runs; here both occurrences go to the target, which has to delete it.")
 	default:
 		s.Overlap = rouse.OverlapAllow
 	}
-	if d := j.Spec.StartingDeadlineSeconds; d != nil {
-		s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(*d)*time.Second
+	deadline := j.Spec.StartingDeadlineSeconds
+	if j.Kind == "CronWorkflow" {
+		j.workflow(&e)
+		if deadline == nil || *deadline == 0 { // as Argo has it: what was missed is not started
+			s.Misfire = rouse.MisfireSkip
+			return e
+		}
+	}
+	if deadline != nil && e.Err == nil {
+		e.Err = startWithin(s, *deadline)
 	}
 	return e
+}
+
+// when sets when the timer is due.
+func (j *cronJob) when(e *Entry, o *Options) {
+	s := &e.Spec
+	zone := j.Spec.TimeZone
+	list := j.Spec.Schedules
+	if j.Spec.Schedule != "" || len(list) == 0 {
+		list = append([]string{j.Spec.Schedule}, list...)
+	}
+	if list[0] == "" {
+		e.Err = rouse.Refuse("schedule", "", "is missing", `give five fields of cron such as "30 2 * * *"`)
+		return
+	}
+	times := make([]string, len(list))
+	local, named := false, zone != ""
+	for i, text := range list {
+		for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+			if rest, ok := strings.CutPrefix(text, prefix); ok {
+				own, times, _ := strings.Cut(rest, " ")
+				if own != zone && (named || i > 0) {
+					e.Err = rouse.Refuse("schedule", list[i], "is of another time zone than the rest", "make another "+j.Kind+" of it")
+				}
+				zone, text, named = own, times, true
+			}
+		}
+		if text = strings.TrimSpace(text); strings.HasPrefix(text, "@every") {
+			e.note("the intervals are counted from the creation of this timer, not from that of the %s.", j.Kind)
+		} else {
+			text, local = robfigSchedule(text), true
+			if !strings.HasPrefix(text, "@") {
+				s.DST = "skip,both"
+			}
+		}
+		times[i] = text
+	}
+	s.Schedule, s.Also, s.Timezone = times[0], times[1:], zone
+	switch {
+	case !local:
+		s.Timezone = ""
+	case !named:
+		s.Timezone = o.Timezone
+		e.note("it names no time zone: Kubernetes uses that of its controller, this timer %s.", zoneName(o))
+	}
+}
+
+// workflow takes over what a CronWorkflow has otherwise than a CronJob.
+func (j *cronJob) workflow(e *Entry) {
+	e.Spec.Payload = payload(struct {
+		Spec     json.RawMessage `json:"workflowSpec,omitempty"`
+		Metadata json.RawMessage `json:"workflowMetadata,omitempty"`
+	}{j.Spec.WorkflowSpec, j.Spec.WorkflowMetadata})
+	const decides = "leave it out, and let the target decide"
+	switch {
+	case j.Spec.When != "":
+		e.Err = rouse.Refuse("when", j.Spec.When, "is an expression of Argo, which rouse does not evaluate", decides)
+	case len(j.Spec.StopStrategy) > 0 && string(j.Spec.StopStrategy) != "null":
+		e.Err = rouse.Refuse("stopStrategy", rouse.Shorten(string(j.Spec.StopStrategy), 128), "has an expression of Argo, which rouse does not evaluate", decides+": the answer 410 ends the timer")
+	}
+}
+
+// startWithin takes over startingDeadlineSeconds.
+func startWithin(s *rouse.Spec, seconds int64) error {
+	if most := int64(rouse.MaxWithin / time.Second); seconds < 1 || seconds > most {
+		return rouse.Refuse("startingDeadlineSeconds", strconv.FormatInt(seconds, 10), fmt.Sprintf("is not between 1 and %d", most), "leave it out to start the latest missed one however late it is, or give a number between them")
+	}
+	s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(seconds)*time.Second
+	return nil
 }
 
 // robfigSchedule returns cron as rouse has it for an expression of github.com/robfig/cron, which Kubernetes

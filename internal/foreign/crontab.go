@@ -1,8 +1,6 @@
 package foreign
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"path"
 	"regexp"
@@ -54,6 +52,9 @@ func (c *crontab) line(number int, line string) {
 		return
 	}
 	e := Entry{Line: number}
+	if rest, quiet := strings.CutPrefix(line, "-"); quiet { // cronie: it is not logged
+		line = rest
+	}
 	fields := 5
 	if line[0] == '@' {
 		fields = 1
@@ -63,6 +64,7 @@ func (c *crontab) line(number int, line string) {
 	if c.system {
 		run.User, rest = cut(rest, 1)
 	}
+	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
 	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
 	e.Spec.Payload = payload(run)
@@ -76,32 +78,27 @@ func (c *crontab) line(number int, line string) {
 	case strings.Contains(times, "~"):
 		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
 	}
+	if strings.Contains(flags, "s") {
+		e.Spec.Overlap = rouse.OverlapSkip
+	}
+	if flags != "" {
+		e.note("its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
+	}
 	if e.Err == nil && !c.zoned && c.zone == "" {
 		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
 	}
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
 }
 
-// nameEntries names the entries. The name of one depends on its command alone, so that it stays the same when
-// other lines come and go, unless two have one name: then it depends on when they are due, too.
+// nameEntries names the entries after their commands.
 func (c *crontab) nameEntries() {
-	taken := map[string]int{}
 	for i := range c.entries {
 		c.entries[i].Name = nameOf(c.commands[i].Command)
-		taken[c.entries[i].Name]++
 	}
-	for i := range c.entries {
-		e, run := &c.entries[i], &c.commands[i]
-		if taken[e.Name] > 1 {
-			e.Name += "-" + hashOf(run.Command, run.Stdin, run.User, e.Spec.Timezone, e.Spec.Schedule)
-		}
-	}
-}
-
-// hashOf returns a short hash of texts, for names.
-func hashOf(texts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
-	return hex.EncodeToString(sum[:4])
+	nameApart(c.entries, func(i int) string {
+		run, s := &c.commands[i], &c.entries[i].Spec
+		return strings.Join([]string{run.Command, run.Stdin, run.User, s.Timezone, s.Schedule}, "\x00")
+	})
 }
 
 // variable takes a line that sets a variable: NAME = VALUE.
@@ -121,6 +118,18 @@ func (c *crontab) variable(line string) bool {
 	}
 	c.environment[name] = value
 	return true
+}
+
+// cutFlags splits the flags of OpenBSD and FreeBSD from a command.
+func cutFlags(text string) (flags, command string) {
+	for {
+		word, rest := cut(text, 1)
+		letters, ok := strings.CutPrefix(word, "-")
+		if !ok || letters == "" || strings.Trim(letters, "nqs") != "" {
+			return flags, text
+		}
+		flags, text = flags+letters, rest
+	}
 }
 
 // cut splits a line after n fields.

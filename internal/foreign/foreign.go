@@ -4,6 +4,8 @@ package foreign
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
@@ -36,6 +38,8 @@ type Options struct {
 	Timezone string
 	// Now is when the file is read.
 	Now rouse.Instant
+
+	leftOut []string // objects of the file that are no entries
 }
 
 // MaxBytes bounds a file.
@@ -86,7 +90,11 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 			e.Err = nil // no timer is made: what is wrong with it does not matter
 		}
 	}
-	return entries, f.notes, nil
+	notes = f.notes
+	if len(o.leftOut) > 0 {
+		notes = append(slices.Clone(notes), "left out: "+strings.Join(o.leftOut, ", ")+".")
+	}
+	return entries, notes, nil
 }
 
 // finish adds the target, if the entry has none that rouse can reach, and checks the spec.
@@ -186,4 +194,24 @@ func (e *Entry) setTimeout(d time.Duration) {
 // note adds a difference.
 func (e *Entry) note(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
+}
+
+// nameApart gives entries of one name different ones, by a hash of what tells them apart. Names do not depend
+// on the order of a file: they stay when entries before them come and go.
+func nameApart(entries []Entry, apart func(i int) string) {
+	taken := map[string]int{}
+	for i := range entries {
+		taken[entries[i].Name]++
+	}
+	for i := range entries {
+		if e := &entries[i]; taken[e.Name] > 1 {
+			e.Name += "-" + hashOf(apart(i))
+		}
+	}
+}
+
+// hashOf returns a short hash, for names.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 
 	"github.com/rousehq/rouse"
 )
@@ -53,7 +56,8 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	}
 	for i := range len(target) {
 		if c := target[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
-			return target, fmt.Sprintf("contains %q at byte %d", c, i), "percent-encode it in a path or query, and write host names in their xn-- form"
+			r, _ := utf8.DecodeRuneInString(target[i:])
+			return target, fmt.Sprintf("contains %q at byte %d", r, i), s.asciiCure(target)
 		}
 	}
 	if !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
@@ -78,6 +82,21 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	}
 	wrong, cure = s.hostFault(u.Hostname(), strings.HasPrefix(u.Host, "["))
 	return target, wrong, cure
+}
+
+// asciiCure returns the cure for a target with characters that URLs do not have: the target with the ASCII
+// form of its host, if that is accepted.
+func (s *Sink) asciiCure(target string) string {
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		host, err := idna.Lookup.ToASCII(u.Hostname())
+		plain := strings.Replace(target, u.Hostname(), host, 1)
+		if err == nil && plain != target && u.User == nil {
+			if _, wrong, _ := s.targetFault(plain); wrong == "" {
+				return "write " + plain
+			}
+		}
+	}
+	return "percent-encode it in a path or query, and write host names in their xn-- form"
 }
 
 // blocked are the ports that browsers block according to the Fetch standard, and those of Redis and

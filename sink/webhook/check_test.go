@@ -58,6 +58,29 @@ func TestCheckTargets(t *testing.T) {
 	}
 }
 
+// TestCheckOffersASCII: a host of other letters is refused with the form that is accepted.
+func TestCheckOffersASCII(t *testing.T) {
+	s := webhook.New(webhook.Options{})
+	defer s.Close()
+	for target, want := range map[string]string{
+		"https://bücher.example":            `contains 'ü' at byte 9; write https://xn--bcher-kva.example`,
+		"https://Bücher.example:8443/a?b=c": `; write https://xn--bcher-kva.example:8443/a?b=c`,
+		"https://例え.テスト/":                   `; write https://xn--r8jz45g.xn--zckzah/`,
+		"https://example.com/ü":             "percent-encode it",
+		"https://bücher.example/ü":          "percent-encode it",
+		"https://bü cher.example/":          "percent-encode it",
+	} {
+		err := s.Check(&rouse.Spec{Target: target})
+		if err == nil || !strings.HasSuffix(err.Error(), want) && !strings.Contains(err.Error(), want+" in a path") {
+			t.Errorf("%s: %v", target, err)
+			continue
+		}
+		if _, plain, ok := strings.Cut(err.Error(), "; write "); ok && s.Check(&rouse.Spec{Target: plain}) != nil {
+			t.Errorf("%s: the cure is refused: %v", target, s.Check(&rouse.Spec{Target: plain}))
+		}
+	}
+}
+
 func TestCheckNamesEveryProblem(t *testing.T) {
 	s := webhook.New(webhook.Options{})
 	defer s.Close()
