@@ -46,23 +46,26 @@ func (f *field) parse(text string) (set uint64, err error) {
 					return 0, err
 				}
 			} else if stepped && f.open {
-				hi = f.hi
+				hi = f.lo + f.size() - 1
 			}
 		}
-		n, size := 1, f.hi-f.lo+1
+		n := 1
 		if stepped {
 			if n, err = strconv.Atoi(step); err != nil || n < 1 || base != "*" && !ranged && !f.open {
 				return 0, f.refuse(item, "has a wrong step")
 			}
 		}
 		if hi < lo {
-			if hi += size; !f.wraps {
+			if hi += f.size(); !f.wraps {
 				return 0, f.refuse(item, "runs backwards")
 			}
 		}
 		for v := lo; v <= hi; v += n {
-			set |= 1 << ((v-f.lo)%size + f.lo)
+			set |= 1 << ((v-f.lo)%f.size() + f.lo)
 		}
+	}
+	if f.hi == 7 { // a day of the week, which is Sunday
+		set = (set | set>>7) & 0x7f
 	}
 	return set, nil
 }
@@ -71,11 +74,8 @@ func (f *field) value(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	for v := f.lo; f.word != nil && v <= f.hi; v++ {
 		if name := f.word(v); strings.EqualFold(text, name) || strings.EqualFold(text, name[:3]) {
-			n, err = v, nil
+			return v, nil
 		}
-	}
-	if f.word != nil && f.hi == 6 && n == 7 {
-		n = 0 // Sunday
 	}
 	if err != nil || n < f.lo || n > f.hi {
 		return 0, f.refuse(text, "is out of bounds")
@@ -89,6 +89,14 @@ func (f *field) refuse(text, wrong string) error {
 		cure += ", or names"
 	}
 	return rouse.Refuse("schedule", text, "as "+f.name+" "+wrong, cure)
+}
+
+// size is how many values there are. Of the days of the week, 7 is another name of 0.
+func (f *field) size() int {
+	if f.hi == 7 {
+		return 7
+	}
+	return f.hi - f.lo + 1
 }
 
 // full returns the set of all values.
@@ -141,6 +149,15 @@ type localTimes struct {
 	odd     [2]string // days of the month and of the week in addition, such as L-1 and MON#2
 	year    string    // as quartz: has it; none is every year
 	either  bool      // a day has to match one of the day fields, if both are given, instead of both
+}
+
+// put sets the schedules of a timer.
+func (l *localTimes) put(s *rouse.Spec) error {
+	list, err := l.schedules()
+	if err == nil {
+		s.Schedule, s.Also = list[0], list[1:]
+	}
+	return err
 }
 
 // schedules returns the times as schedules of rouse, which are due together.

@@ -52,6 +52,9 @@ var formats = map[string]format{
 	"quartz":          {readQuartz, quartzNotes},
 	"river":           {readRiver, riverNotes},
 	"asynq":           {readAsynq, asynqNotes},
+	"pg_cron":         {readPgCron, pgCronNotes},
+	"celery-beat":     {readCelery, celeryNotes},
+	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes},
 	"systemd":         {readSystemd, systemdNotes},
 }
 

@@ -108,6 +108,9 @@ func TestRefused(t *testing.T) {
 		"cloud-scheduler": {"", "[{]", `{"attemptDeadline": "soon"}`},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
 		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n", "[Timer]\nnothing"},
+		"pg_cron":         {"", "jobid | schedule"},
+		"celery-beat":     {"", "beat_schedule = {}", `[{"model": "auth.user", "pk": "a", "fields": {}}]`},
+		"sidekiq-cron":    {"", "a: [", "7", "<% 3.times do %>"},
 		"sundial":         {"0 0 * * *"},
 		"crontab":         {strings.Repeat("#", foreign.MaxBytes+1)},
 	} {

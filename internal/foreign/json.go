@@ -3,6 +3,10 @@ package foreign
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/rousehq/rouse"
 )
@@ -37,4 +41,26 @@ func objects[T any](in []byte, want string) (list []T, err error) {
 		return nil, refuse("is empty")
 	}
 	return list, nil
+}
+
+// read reads an object of an entry, and notes its members that have no field there.
+func (e *Entry) read(in json.RawMessage, to any) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(in, to); err != nil {
+		return rouse.Refuse("entry", rouse.Shorten(string(in), 64), "cannot be read: "+err.Error(), "give it as docs/moving-in.md exports it")
+	}
+	_ = json.Unmarshal(in, &members) // it is an object
+	fields := reflect.TypeOf(to).Elem()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		delete(members, name)
+	}
+	if len(members) > 0 {
+		e.note("what is not known is left out: %s.", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
+	}
+	return nil
 }

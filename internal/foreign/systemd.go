@@ -278,7 +278,7 @@ func onCalendar(text string) (list []string, zone string, err error) {
 		if l.set[4], err = week.parse(days); err != nil {
 			return nil, "", err
 		}
-		l.set[4], words = (l.set[4]|l.set[4]>>7)&fields[4].full(), words[1:]
+		words = words[1:]
 	}
 	if len(words) > 0 && strings.ContainsAny(words[0], "-~") {
 		if err := l.date(words[0], &fields); err != nil {

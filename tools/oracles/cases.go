@@ -26,6 +26,7 @@ type grammar struct {
 	blank  string
 	unless bool // one of the day fields is '?'
 	wraps  bool // ranges may run over the end of their field
+	closed bool // no step after a single value
 }
 
 // part is the range of a field, and the names of its values from the first on.
@@ -130,7 +131,9 @@ func (g grammar) item(p part, random *rand.Rand) string {
 		}
 		return step(fmt.Sprintf("%d-%d", a, b))
 	case 3:
-		return step(fmt.Sprint(p.value(random)))
+		if !g.closed {
+			return step(fmt.Sprint(p.value(random)))
+		}
 	}
 	return p.show(p.value(random), random)
 }

@@ -41,6 +41,8 @@ var oracles = []oracle{
 	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
 	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
 	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
+	{"celery", "Celery 5.7.0, crontab, as django-celery-beat 2.9 has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, closed: true}.questions},
+	{"fugit", "Fugit 1.5.2 of Debian 12, as sidekiq-cron has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, odd: true}.questions},
 	{"systemd", "systemd 252, systemd-analyze calendar", calendarEvents},
 }
 
