@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -15,12 +16,7 @@ var celeryNotes = []string{
 	"The tasks stay in Celery: disable them there, or both run. A beat_schedule in Python is not in the tables.",
 }
 
-// beatRow is an object of Django's dumpdata.
-type beatRow struct {
-	Model  string
-	PK     json.RawMessage
-	Fields json.RawMessage
-}
+const beatModel = "django_celery_beat."
 
 // beatTask is a PeriodicTask of django-celery-beat.
 type beatTask struct {
@@ -29,10 +25,10 @@ type beatTask struct {
 	Queue, Exchange, Headers          string
 	RoutingKey                        string `json:"routing_key"`
 	Priority                          *int
-	Expires                           string
-	ExpireSeconds                     int64  `json:"expire_seconds"`
-	OneOff                            bool   `json:"one_off"`
-	StartTime                         string `json:"start_time"`
+	Expires                           beatTime
+	ExpireSeconds                     int64    `json:"expire_seconds"`
+	OneOff                            bool     `json:"one_off"`
+	StartTime                         beatTime `json:"start_time"`
 	Enabled                           bool
 	TotalRunCount                     int `json:"total_run_count"`
 	Description                       any // and the others have no use here
@@ -48,36 +44,40 @@ type beatSchedule struct {
 	DayOfWeek              string `json:"day_of_week"`
 	Every                  int64
 	Period                 string
-	ClockedTime            string `json:"clocked_time"`
+	ClockedTime            beatTime `json:"clocked_time"`
+}
+
+type beatTime struct{ at rouse.Instant }
+
+func (t *beatTime) UnmarshalText(text []byte) (err error) {
+	t.at, err = rouse.ParseInstant(string(text))
+	return err
 }
 
 func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	const want = "what python manage.py dumpdata django_celery_beat prints; a beat_schedule in Python cannot be read"
-	rows, err := objects[beatRow](in, want)
+	rows, err := objects[struct {
+		Model      string
+		PK, Fields json.RawMessage
+	}](in, want)
 	if err != nil {
 		return nil, err
 	}
-	schedules := map[string]json.RawMessage{}
+	schedules := map[string]beatSchedule{} // by model and key
 	for _, r := range rows {
-		schedules[r.Model+" "+string(r.PK)] = r.Fields
+		var s beatSchedule
+		if json.Unmarshal(r.Fields, &s) == nil {
+			schedules[strings.TrimPrefix(r.Model, beatModel)+string(r.PK)] = s
+		}
 	}
 	for i, r := range rows {
-		if r.Model != "django_celery_beat.periodictask" {
-			continue
-		}
-		e := Entry{Line: i + 1}
-		var t beatTask
-		if e.Err = e.read(r.Fields, &t); e.Err == nil {
-			find := func(model string, pk json.Number) (s beatSchedule, err error) {
-				fields := schedules["django_celery_beat."+model+" "+pk.String()]
-				if fields == nil {
-					return s, rouse.Refuse("schedule", model, "is not in the file", "give "+want)
-				}
-				return s, e.read(fields, &s)
+		if r.Model == beatModel+"periodictask" {
+			e, t := Entry{Line: i + 1}, beatTask{}
+			if e.Err = e.read(r.Fields, &t); e.Err == nil {
+				e.Err = t.entry(&e, schedules, o)
 			}
-			e.Err = t.entry(&e, find, o)
+			entries = append(entries, e)
 		}
-		entries = append(entries, e)
 	}
 	if len(entries) == 0 {
 		return nil, rouse.Refuse("file", "", "has no PeriodicTask", "give "+want)
@@ -85,17 +85,14 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	return entries, nil
 }
 
-func (t *beatTask) entry(e *Entry, find func(model string, pk json.Number) (beatSchedule, error), o *Options) error {
+func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
 	e.Name, e.Paused = t.Name, !t.Enabled
 	s := &e.Spec
-	texts := []string{cmp.Or(t.Args, "[]"), cmp.Or(t.Kwargs, "{}"), cmp.Or(t.Headers, "{}")}
-	for _, text := range texts {
-		if !json.Valid([]byte(text)) {
-			return rouse.Refuse("args", text, "is no JSON", "correct the task: Celery disables it, too")
+	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")), "kwargs": json.RawMessage(cmp.Or(t.Kwargs, "{}")), "headers": json.RawMessage(t.Headers)}
+	for name, text := range texts {
+		if len(text) > 0 && !json.Valid(text) {
+			return rouse.Refuse(name, string(text), "is no JSON", "correct the task: Celery disables it, too")
 		}
-	}
-	if texts[2] == "{}" {
-		texts[2] = ""
 	}
 	s.Payload, s.ContentType = payload(struct {
 		Task       string          `json:"task"`
@@ -106,17 +103,9 @@ func (t *beatTask) entry(e *Entry, find func(model string, pk json.Number) (beat
 		RoutingKey string          `json:"routing_key,omitempty"`
 		Headers    json.RawMessage `json:"headers,omitempty"`
 		Priority   *int            `json:"priority,omitempty"`
-	}{t.Task, json.RawMessage(texts[0]), json.RawMessage(texts[1]), t.Queue, t.Exchange, t.RoutingKey, json.RawMessage(texts[2]), t.Priority}), "application/json"
+	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}), "application/json"
 	s.Labels, s.Deadline, s.Overlap = map[string]string{"task": t.Task}, seconds(t.ExpireSeconds), rouse.OverlapAllow
-	for _, at := range []struct {
-		field, text string
-		to          *rouse.Instant
-	}{{"start_time", t.StartTime, &s.Start}, {"expires", t.Expires, &s.End}} {
-		var err error
-		if *at.to, err = rouse.ParseInstant(at.text); err != nil && at.text != "" {
-			return rouse.Refuse(at.field, at.text, "is no time", "write it as 2027-01-31T09:00:00Z")
-		}
-	}
+	s.Start, s.End = t.StartTime.at, t.Expires.at
 	if t.OneOff {
 		if s.MaxOccurrences = 1; t.TotalRunCount > 0 {
 			return rouse.Refuse("one_off", t.Name, "has run", "leave it out")
@@ -125,50 +114,43 @@ func (t *beatTask) entry(e *Entry, find func(model string, pk json.Number) (beat
 	if strings.HasPrefix(t.Task, "celery.") {
 		e.note("%s is a task of Celery itself: leave it there.", t.Task)
 	}
-	return t.times(e, find, o)
+	for kind, key := range map[string]json.Number{"crontab": t.Crontab, "interval": t.Interval, "clocked": t.Clocked, "solar": t.Solar} {
+		if key == "" { // one of them is set
+			continue
+		}
+		if b, ok := schedules[kind+"schedule"+key.String()]; ok {
+			return b.put(e, kind, o)
+		}
+		return rouse.Refuse(kind, key.String(), "is not in the file", "give all tables of django_celery_beat")
+	}
+	return rouse.Refuse("schedule", t.Name, "is missing", "give the task a schedule")
 }
 
-// times sets when the timer is due.
-func (t *beatTask) times(e *Entry, find func(model string, pk json.Number) (beatSchedule, error), o *Options) error {
+var beatPeriods = map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute, "seconds": time.Second, "microseconds": time.Microsecond}
+
+// put sets when the timer is due.
+func (b *beatSchedule) put(e *Entry, kind string, o *Options) (err error) {
 	s := &e.Spec
-	switch {
-	case t.Crontab != "":
-		c, err := find("crontabschedule", t.Crontab)
-		if err != nil {
-			return err
-		}
+	switch kind {
+	case "crontab":
 		l, fields := localTimes{seconds: 1}, cronFields("-", true, false)
-		for i, text := range []string{c.Minute, c.Hour, c.DayOfMonth, c.MonthOfYear, c.DayOfWeek} {
+		for i, text := range []string{b.Minute, b.Hour, b.DayOfMonth, b.MonthOfYear, b.DayOfWeek} {
 			if l.set[i], err = fields[i].parse(strings.ReplaceAll(text, " ", "")); err != nil {
 				return err
 			}
 		}
-		s.Timezone, s.DST = cmp.Or(c.Timezone, o.Timezone), "shift,first"
+		s.Timezone, s.DST = cmp.Or(b.Timezone, o.Timezone), "shift,first"
 		return l.put(s)
-	case t.Interval != "":
-		i, err := find("intervalschedule", t.Interval)
-		if err != nil {
-			return err
+	case "interval":
+		unit := beatPeriods[b.Period]
+		if unit == 0 || b.Every < 1 || b.Every > int64(seconds(math.MaxInt64)/unit) {
+			return rouse.Refuse("period", b.Period, "is no period, or too long", "give days, hours, minutes or seconds")
 		}
-		unit := map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute, "seconds": time.Second, "microseconds": time.Microsecond}[i.Period]
-		if longest := 100 * 366 * 24 * time.Hour; unit == 0 || i.Every < 1 || i.Every > int64(longest/unit) {
-			return rouse.Refuse("period", i.Period, "is no period, or too long", "give days, hours, minutes or seconds")
-		}
-		s.Schedule = "@every " + (time.Duration(i.Every) * unit).String()
+		s.Schedule = "@every " + (time.Duration(b.Every) * unit).String()
 		return nil
-	case t.Clocked != "":
-		c, err := find("clockedschedule", t.Clocked)
-		if err != nil {
-			return err
-		}
-		at, err := rouse.ParseInstant(c.ClockedTime)
-		if err != nil {
-			return rouse.Refuse("clocked_time", c.ClockedTime, "is no time", "write it as 2027-01-31T09:00:00Z")
-		}
+	case "clocked":
 		s.Overlap, s.MaxOccurrences, s.Start, s.End = rouse.OverlapDefault, 0, 0, 0
-		return e.once("clocked_time", at, o)
-	case t.Solar != "":
-		return rouse.Refuse("solar", t.Name, "is a time of the sun, which rouse does not have", "leave it to Celery, or give a time of day")
+		return e.once("clocked_time", b.ClockedTime.at, o)
 	}
-	return rouse.Refuse("schedule", t.Name, "is missing", "give the task a schedule")
+	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have", "leave it to Celery, or give a time of day")
 }

@@ -54,6 +54,7 @@ func (f *field) parse(text string) (set uint64, err error) {
 			if n, err = strconv.Atoi(step); err != nil || n < 1 || base != "*" && !ranged && !f.open {
 				return 0, f.refuse(item, "has a wrong step")
 			}
+			n = min(n, 64) // more is no other set
 		}
 		if hi < lo {
 			if hi += f.size(); !f.wraps {

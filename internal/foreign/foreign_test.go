@@ -107,7 +107,7 @@ func TestRefused(t *testing.T) {
 		"eventbridge":     {"", "{", "[]", `{"StartDate": "soon"}`, "7"},
 		"cloud-scheduler": {"", "[{]", `{"attemptDeadline": "soon"}`},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
-		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n", "[Timer]\nnothing"},
+		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n"},
 		"pg_cron":         {"", "jobid | schedule"},
 		"celery-beat":     {"", "beat_schedule = {}", `[{"model": "auth.user", "pk": "a", "fields": {}}]`},
 		"sidekiq-cron":    {"", "a: [", "7", "<% 3.times do %>"},

@@ -12,7 +12,7 @@ import (
 var pgCronNotes = []string{
 	"pg_cron runs a command in a database; rouse calls a target, which gets the row as JSON: {\"jobid\": …, \"command\": …, \"database\": …, \"username\": …}, and runs it.",
 	"pg_cron does not know what it missed while the server was down; rouse fires the latest missed occurrence, late. Change it with misfire: skip.",
-	"pg_cron reads times in cron.timezone, GMT by default; these timers in UTC unless --timezone is given.",
+	"pg_cron reads times in cron.timezone, GMT by default; these timers in UTC unless --timezone is given. With cron.match_dom_and_dow a day has to match both day fields there: write such a schedule as spring:0 and the five fields.",
 	"The jobs stay in pg_cron: cron.unschedule removes them there, or both run.",
 }
 

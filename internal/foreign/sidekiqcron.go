@@ -75,9 +75,10 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 	if class == "" {
 		return rouse.Refuse("class", "", "is missing", "name the class of the job")
 	}
-	args := bytes.TrimSpace(j.Args)
-	if len(args) > 0 && args[0] != '[' && string(args) != "null" { // one argument
-		args = append(append([]byte{'['}, args...), ']')
+	if string(j.Args) == "null" {
+		j.Args = nil
+	} else if len(j.Args) > 0 && j.Args[0] != '[' { // one argument
+		j.Args = append(append([]byte{'['}, j.Args...), ']')
 	}
 	queue := cmp.Or(j.Queue, "default")
 	if j.QueuePrefix != "" {
@@ -88,10 +89,10 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 		Args      json.RawMessage `json:"args,omitempty"`
 		Queue     string          `json:"queue"`
 		ActiveJob bool            `json:"active_job,omitempty"`
-	}{class, args, queue, isTrue(j.ActiveJob)}), "application/json"
+	}{class, j.Args, queue, fmt.Sprint(j.ActiveJob) == "true"}), "application/json"
 	s.Labels = map[string]string{"class": class, "queue": queue}
 	s.Overlap, s.Misfire, s.Within = rouse.OverlapAllow, rouse.MisfireWithin, time.Minute
-	if isTrue(j.DateAsArgument) {
+	if fmt.Sprint(j.DateAsArgument) == "true" {
 		e.note("date_as_argument adds the time to the arguments: take that of the fire.")
 	}
 	if err := fugitSchedule(j.Cron, s); err != nil {
@@ -104,13 +105,11 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 	return nil
 }
 
-func isTrue(v any) bool {
-	text := strings.ToLower(fmt.Sprint(v))
-	return text == "true" || text == "t" || text == "yes" || text == "y" || text == "1"
-}
-
 // fugitStepOne is a step that counts as none: 5/1 is 5 alone.
 var fugitStepOne = regexp.MustCompile(`/1(,|$)`)
+
+// fugitWords are the texts in words that are read, with their number as N.
+var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *", "day": "0 0 */N * *"}
 
 var fugitEvery = regexp.MustCompile(`^every (?:([0-9]{1,2}) )?(second|minute|hour|day)s?$`)
 
@@ -129,12 +128,7 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		s.Schedule = text
 		return nil
 	case m != nil:
-		f = map[string][]string{"second": {"*/", "*", "*", "*", "*", "*"}, "minute": {"*/", "*", "*", "*", "*"}, "hour": {"0", "*/", "*", "*", "*"}, "day": {"0", "0", "*/", "*", "*"}}[m[2]]
-		for i := range f {
-			if f[i] == "*/" {
-				f[i] += cmp.Or(m[1], "1")
-			}
-		}
+		f = strings.Fields(strings.Replace(fugitWords[m[2]], "N", cmp.Or(m[1], "1"), 1))
 	}
 	if n := len(f); n > 5 && f[n-1][0] > '9' {
 		if _, err := time.LoadLocation(f[n-1]); err == nil || strings.Contains(f[n-1], "/") {
@@ -159,15 +153,14 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 			if day, ok := strings.CutSuffix(f[i], "&"); ok {
 				f[i], l.either = day, false
 			}
-			if f[i], err = l.fugitDays(i/4, f[i], &fields[i]); err != nil || f[i] == "" {
-				if err != nil {
-					return err
-				}
-				continue
+			if f[i], err = l.fugitDays(i/4, f[i], &fields[i]); err != nil {
+				return err
 			}
 		}
-		if l.set[i], err = fields[i].parse(f[i]); err != nil {
-			return err
+		if f[i] != "" {
+			if l.set[i], err = fields[i].parse(f[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return l.put(s)
@@ -182,7 +175,7 @@ func (l *localTimes) fugitDays(of int, text string, f *field) (rest string, err 
 		switch lower := strings.ToLower(item); {
 		case of == 0 && (lower == "l" || lower == "last"):
 			l.last(1)
-		case of == 0 && err == nil && back < 0:
+		case of == 0 && err == nil && back < 0 && back > -32:
 			l.last(-back)
 		case counted:
 			day, err := f.value(name)

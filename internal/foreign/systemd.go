@@ -35,8 +35,8 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 	var units []*unit
 	named := map[string]*unit{}
 	section := ""
-	begin := func(line int, name string) *unit {
-		if u := named[name]; u != nil && name != "" {
+	begin := func(line int, name string, dropIn bool) *unit {
+		if u := named[name]; u != nil && dropIn {
 			return u
 		}
 		u := &unit{name: name, line: line, text: map[string][]string{}}
@@ -51,7 +51,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		number = at + strings.Count(line, "\x00")
 		line = strings.TrimSpace(strings.ReplaceAll(line, "\x00", ""))
 		if m := systemdPath.FindStringSubmatch(line); m != nil {
-			u, section = begin(at, m[1]), ""
+			u, section = begin(at, m[1], m[2] != ""), ""
 			continue
 		}
 		if line == "" || line[0] == '#' || line[0] == ';' {
@@ -60,14 +60,17 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if line[0] == '[' {
 			next := strings.Trim(line, "[]")
 			if u == nil || u.name == "" && next == "Unit" && section != "" { // files one after the other, without their names
-				u = begin(at, "")
+				u = begin(at, "", false)
 			}
 			section = next
 			continue
 		}
 		name, value, ok := strings.Cut(line, "=")
-		if u == nil || !ok {
+		if u == nil {
 			return nil, rouse.Refuse("file", line, "is no line of a unit file", "give what systemctl cat '*.timer' prints")
+		}
+		if !ok { // systemd passes over it, too
+			name, value = "a line", line
 		}
 		u.set(section, strings.TrimSpace(name), strings.TrimSpace(value))
 	}
@@ -110,28 +113,27 @@ func (u *unit) on(key string) bool {
 }
 
 // directives are those of [Timer] that are read, or have no meaning here.
-var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.WakeSystem",
-	"Timer.RemainAfterElapse"}
+var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.RemainAfterElapse"}
 
 func (u *unit) entry(names unique, units map[string]*unit, o *Options) Entry {
-	starts := cmp.Or(u.last("Timer.Unit"), strings.TrimSuffix(u.name, ".timer")+".service")
-	name := strings.TrimSuffix(u.name, ".timer")
-	if name == "" {
-		name = cmp.Or(strings.TrimSuffix(u.last("Timer.Unit"), ".service"), "timer")
-	}
-	e := Entry{Line: u.line, Name: names.name(name)}
+	e, starts := Entry{Line: u.line}, u.last("Timer.Unit")
 	if u.name == "" {
-		starts = u.last("Timer.Unit")
+		u.name = cmp.Or(strings.TrimSuffix(starts, ".service"), "unnamed") + ".timer"
 		e.note("the file does not name it: give what systemctl cat prints.")
 	}
+	name := strings.TrimSuffix(u.name, ".timer")
+	e.Name, starts = names.name(name), cmp.Or(starts, name+".service")
+	if strings.HasSuffix(name, "@") {
+		e.note("it is a template, whose instances the file does not name.")
+	}
 	run := struct {
-		Unit        string   `json:"unit,omitempty"`
+		Unit        string   `json:"unit"`
 		Timer       string   `json:"timer"`
 		Description string   `json:"description,omitempty"`
 		ExecStart   []string `json:"exec_start,omitempty"`
 		User        string   `json:"user,omitempty"`
-	}{Unit: starts, Timer: cmp.Or(u.name, name+".timer"), Description: u.last("Unit.Description")}
-	if service := units[starts]; service != nil && starts != "" {
+	}{Unit: starts, Timer: u.name, Description: u.last("Unit.Description")}
+	if service := units[starts]; service != nil {
 		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
 	}
 	s := &e.Spec
@@ -149,9 +151,6 @@ func (u *unit) entry(names unique, units map[string]*unit, o *Options) Entry {
 		if s.Jitter, e.Err = systemdSpan(delay); s.Jitter > 0 && !u.on("Timer.FixedRandomDelay") {
 			e.note("its random delay became jitter: each occurrence has always the same delay.")
 		}
-	}
-	if u.on("Timer.WakeSystem") {
-		e.note("rouse wakes no machine that sleeps: WakeSystem is left out.")
 	}
 	for _, key := range slices.Sorted(maps.Keys(u.text)) {
 		section, directive, _ := strings.Cut(key, ".")
@@ -195,7 +194,7 @@ func (u *unit) times(e *Entry, o *Options) error {
 	}
 	switch {
 	case len(all) == 0 && len(once) > 0:
-		return rouse.Refuse(strings.Split(once[0], "=")[0], strings.Split(once[0], "=")[1], "is a time after the start of a machine", "leave the timer there")
+		return rouse.Refuse("times", strings.Join(once, ", "), "is counted from the start of a machine", "leave the timer there")
 	case len(all) == 0:
 		return rouse.Refuse("OnCalendar", "", "is missing", "give a timer with OnCalendar= or OnUnitActiveSec=")
 	case len(zones) > 1:
