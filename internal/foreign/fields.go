@@ -152,51 +152,49 @@ type localTimes struct {
 	either  bool      // a day has to match one of the day fields, if both are given, instead of both
 }
 
-// put sets the schedules of a timer.
+// put adds the times to the schedules of a timer.
 func (l *localTimes) put(s *rouse.Spec) error {
-	list, err := l.schedules()
-	if err == nil {
-		s.Schedule, s.Also = list[0], list[1:]
-	}
-	return err
-}
-
-// schedules returns the times as schedules of rouse, which are due together.
-func (l *localTimes) schedules() ([]string, error) {
 	var texts [5]string
 	fields := cronFields("-", false, true)
 	for i := range fields {
 		if l.set[i] != 0 {
 			texts[i] = fields[i].format(l.set[i], i < 2)
 		}
-		if odd := l.odd[max(0, i-3)]; (i == 2 || i == 4) && odd != "" {
-			texts[i] = strings.Trim(texts[i]+","+odd, ",")
-		}
 	}
-	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true)
-	one := texts[2] == "*" || texts[4] == "*"
-	plain := l.odd == [2]string{} && l.year == "" && (one || l.either)
-	join := func(prefix string, day, weekday string) string {
-		all := []string{seconds, texts[0], texts[1], day, texts[3], weekday, l.year}
-		if prefix == "" {
-			all = all[1:]
-		}
-		return prefix + strings.TrimSpace(strings.Join(all, " "))
+	day, week := strings.Trim(texts[2]+","+l.odd[0], ","), strings.Trim(texts[4]+","+l.odd[1], ",")
+	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true) + " "
+	one := day == "*" || week == "*"
+	write := func(prefix, day, week string) {
+		addSchedule(s, strings.TrimSpace(prefix+strings.Join([]string{texts[0], texts[1], day, texts[3], week, l.year}, " ")))
 	}
 	switch {
-	case plain && seconds == "0":
-		return []string{join("", texts[2], texts[4])}, nil
-	case plain:
-		return []string{join("cron6:", texts[2], texts[4])}, nil
+	case l.odd == [2]string{} && l.year == "" && (one || l.either):
+		if seconds == "0 " {
+			write("", day, week)
+		} else {
+			write("cron6:"+seconds, day, week)
+		}
 	case !one && l.either:
-		return []string{join("quartz:", texts[2], "?"), join("quartz:", "?", texts[4])}, nil
+		write("quartz:"+seconds, day, "?")
+		write("quartz:"+seconds, "?", week)
 	case l.year == "":
-		return []string{join("spring:", texts[2], texts[4])}, nil
-	case texts[4] == "*":
-		return []string{join("quartz:", texts[2], "?")}, nil
-	case texts[2] == "*":
-		return []string{join("quartz:", "?", texts[4])}, nil
+		write("spring:"+seconds, day, week)
+	case week == "*":
+		write("quartz:"+seconds, day, "?")
+	case day == "*":
+		write("quartz:"+seconds, "?", week)
+	default:
+		return rouse.Refuse("schedule", l.year, "are years, together with days of the month and of the week",
+			"leave out the years, and give the timer a start and an end")
 	}
-	return nil, rouse.Refuse("schedule", l.year, "are years, together with days of the month and of the week",
-		"leave out the years, and give the timer a start and an end")
+	return nil
+}
+
+// addSchedule adds a schedule, which is the first one, or one of the others.
+func addSchedule(s *rouse.Spec, text string) {
+	if s.Schedule == "" {
+		s.Schedule = text
+	} else {
+		s.Also = append(s.Also, text)
+	}
 }

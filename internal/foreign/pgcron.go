@@ -57,14 +57,16 @@ func (j *pgCronJob) entry(e *Entry, names unique, o *Options) (err error) {
 	s, times := &e.Spec, strings.Join(strings.Fields(j.Schedule), " ")
 	j.Schedule, j.Active = "", nil
 	s.Payload, s.ContentType = payload(j), "application/json"
-	s.Schedule, s.Timezone = times, o.Timezone
+	s.Timezone = o.Timezone
 	f := strings.Fields(times)
 	switch m := pgCronInterval.FindStringSubmatch(times); {
 	case m != nil:
 		s.Schedule, s.Timezone = "@every "+m[1]+"s", ""
 	case times == "@reboot", times == "@restart":
 		return rouse.Refuse("schedule", times, "is no time", "run the command when the server has started")
-	case len(f) == 5 && f[2] == "$": // the last day of the month
+	case len(f) != 5 || f[2] != "$":
+		s.Schedule = times
+	default: // the last day of the month
 		l := localTimes{seconds: 1, odd: [2]string{"L"}, either: f[4][0] != '*'}
 		fields := cronFields("-", false, true)
 		fields[4].hi = 7
