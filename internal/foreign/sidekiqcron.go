@@ -48,13 +48,14 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		}
 	}
 	for i, item := range named {
-		e := Entry{Line: i + 1, Name: strings.TrimSpace(fmt.Sprint(item.Key))}
+		e := Entry{Line: i + 1}
 		raw, err := json.Marshal(item.Value)
 		var j sidekiqJob
-		if e.Err = e.read(raw, &j); e.Err == nil {
-			if item.Key == nil {
-				e.Name = j.Name
-			}
+		e.Err = e.read(raw, &j)
+		if e.Name = j.Name; item.Key != nil {
+			e.Name = fmt.Sprint(item.Key)
+		}
+		if e.Err == nil {
 			e.Err = j.entry(&e, o)
 		}
 		if err != nil {
