@@ -16,7 +16,7 @@ type importCmd struct {
 	Mode   string `help:"Without --from, what becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
 	DryRun bool   `help:"Validate the file, and change nothing; needs no server. With --from and --owner: print what would be changed, and end with 2 if anything would."`
 
-	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler, quartz, systemd, asynq or river; or dapr-etcd." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz,systemd,asynq,river,dapr-etcd" default:"" placeholder:"KIND"`
+	From     string `help:"What wrote the file, if it was not rouse: crontab, system-crontab, k8s-cronjob, eventbridge, cloud-scheduler, quartz, systemd, pg_cron, celery-beat, sidekiq-cron, asynq or river; or dapr-etcd." enum:",crontab,system-crontab,k8s-cronjob,eventbridge,cloud-scheduler,quartz,systemd,pg_cron,celery-beat,sidekiq-cron,asynq,river,dapr-etcd" default:"" placeholder:"KIND"`
 	Target   string `help:"With --from: the target of entries that have none which rouse can reach; {name} in it is the name of the timer." placeholder:"URL"`
 	Timezone string `help:"With --from: the time zone of entries that name none, as an IANA name; default UTC." placeholder:"ZONE"`
 	Owner    string `help:"With --from: name of the set of timers, as apply has it; default: the KIND. Files that are imported apart need a name each." placeholder:"NAME"`
@@ -30,7 +30,7 @@ refused before anything is changed, and from stdin when its end is missing.
 
 With --from, the file is that of another scheduler, and its timers are applied to --namespace, as rouse apply does: the same file again
 changes nothing, and a changed one what differs. An entry that cannot be a timer is reported, and the others are applied. What each of them
-does otherwise than there is printed; docs/moving-in.md explains it, and how tasks of asynq and jobs of River are exported. Look at it with
+does otherwise than there is printed; docs/moving-in.md explains it, and how the entries of each are exported. Look at it with
 --dry-run first. Jobs in the etcd of Dapr's scheduler are read from there, as dapr-import --etcd does, into namespaces of their own.
 
 Examples:

@@ -46,23 +46,27 @@ func (f *field) parse(text string) (set uint64, err error) {
 					return 0, err
 				}
 			} else if stepped && f.open {
-				hi = f.hi
+				hi = f.lo + f.size() - 1
 			}
 		}
-		n, size := 1, f.hi-f.lo+1
+		n := 1
 		if stepped {
 			if n, err = strconv.Atoi(step); err != nil || n < 1 || base != "*" && !ranged && !f.open {
 				return 0, f.refuse(item, "has a wrong step")
 			}
+			n = min(n, 64) // more is no other set
 		}
 		if hi < lo {
-			if hi += size; !f.wraps {
+			if hi += f.size(); !f.wraps {
 				return 0, f.refuse(item, "runs backwards")
 			}
 		}
 		for v := lo; v <= hi; v += n {
-			set |= 1 << ((v-f.lo)%size + f.lo)
+			set |= 1 << ((v-f.lo)%f.size() + f.lo)
 		}
+	}
+	if f.hi == 7 { // a day of the week, which is Sunday
+		set = (set | set>>7) & 0x7f
 	}
 	return set, nil
 }
@@ -71,11 +75,8 @@ func (f *field) value(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	for v := f.lo; f.word != nil && v <= f.hi; v++ {
 		if name := f.word(v); strings.EqualFold(text, name) || strings.EqualFold(text, name[:3]) {
-			n, err = v, nil
+			return v, nil
 		}
-	}
-	if f.word != nil && f.hi == 6 && n == 7 {
-		n = 0 // Sunday
 	}
 	if err != nil || n < f.lo || n > f.hi {
 		return 0, f.refuse(text, "is out of bounds")
@@ -89,6 +90,14 @@ func (f *field) refuse(text, wrong string) error {
 		cure += ", or names"
 	}
 	return rouse.Refuse("schedule", text, "as "+f.name+" "+wrong, cure)
+}
+
+// size is how many values there are. Of the days of the week, 7 is another name of 0.
+func (f *field) size() int {
+	if f.hi == 7 {
+		return 7
+	}
+	return f.hi - f.lo + 1
 }
 
 // full returns the set of all values.
@@ -143,42 +152,49 @@ type localTimes struct {
 	either  bool      // a day has to match one of the day fields, if both are given, instead of both
 }
 
-// schedules returns the times as schedules of rouse, which are due together.
-func (l *localTimes) schedules() ([]string, error) {
+// put adds the times to the schedules of a timer.
+func (l *localTimes) put(s *rouse.Spec) error {
 	var texts [5]string
 	fields := cronFields("-", false, true)
 	for i := range fields {
 		if l.set[i] != 0 {
 			texts[i] = fields[i].format(l.set[i], i < 2)
 		}
-		if odd := l.odd[max(0, i-3)]; (i == 2 || i == 4) && odd != "" {
-			texts[i] = strings.Trim(texts[i]+","+odd, ",")
-		}
 	}
-	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true)
-	one := texts[2] == "*" || texts[4] == "*"
-	plain := l.odd == [2]string{} && l.year == "" && (one || l.either)
-	join := func(prefix string, day, weekday string) string {
-		all := []string{seconds, texts[0], texts[1], day, texts[3], weekday, l.year}
-		if prefix == "" {
-			all = all[1:]
-		}
-		return prefix + strings.TrimSpace(strings.Join(all, " "))
+	day, week := strings.Trim(texts[2]+","+l.odd[0], ","), strings.Trim(texts[4]+","+l.odd[1], ",")
+	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true) + " "
+	one := day == "*" || week == "*"
+	write := func(prefix, day, week string) {
+		addSchedule(s, strings.TrimSpace(prefix+strings.Join([]string{texts[0], texts[1], day, texts[3], week, l.year}, " ")))
 	}
 	switch {
-	case plain && seconds == "0":
-		return []string{join("", texts[2], texts[4])}, nil
-	case plain:
-		return []string{join("cron6:", texts[2], texts[4])}, nil
+	case l.odd == [2]string{} && l.year == "" && (one || l.either):
+		if seconds == "0 " {
+			write("", day, week)
+		} else {
+			write("cron6:"+seconds, day, week)
+		}
 	case !one && l.either:
-		return []string{join("quartz:", texts[2], "?"), join("quartz:", "?", texts[4])}, nil
+		write("quartz:"+seconds, day, "?")
+		write("quartz:"+seconds, "?", week)
 	case l.year == "":
-		return []string{join("spring:", texts[2], texts[4])}, nil
-	case texts[4] == "*":
-		return []string{join("quartz:", texts[2], "?")}, nil
-	case texts[2] == "*":
-		return []string{join("quartz:", "?", texts[4])}, nil
+		write("spring:"+seconds, day, week)
+	case week == "*":
+		write("quartz:"+seconds, day, "?")
+	case day == "*":
+		write("quartz:"+seconds, "?", week)
+	default:
+		return rouse.Refuse("schedule", l.year, "are years, together with days of the month and of the week",
+			"leave out the years, and give the timer a start and an end")
 	}
-	return nil, rouse.Refuse("schedule", l.year, "are years, together with days of the month and of the week",
-		"leave out the years, and give the timer a start and an end")
+	return nil
+}
+
+// addSchedule adds a schedule, which is the first one, or one of the others.
+func addSchedule(s *rouse.Spec, text string) {
+	if s.Schedule == "" {
+		s.Schedule = text
+	} else {
+		s.Also = append(s.Also, text)
+	}
 }

@@ -60,6 +60,9 @@ var formats = map[string]format{
 	"quartz":          {readQuartz, quartzNotes},
 	"river":           {readRiver, riverNotes},
 	"asynq":           {readAsynq, asynqNotes},
+	"pg_cron":         {readPgCron, pgCronNotes},
+	"celery-beat":     {readCelery, celeryNotes},
+	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes},
 	"systemd":         {readSystemd, systemdNotes},
 }
 
@@ -116,12 +119,6 @@ func (e *Entry) finish(o *Options) error {
 		s.Keep = 24 * time.Hour
 	}
 	return e.Spec.Check()
-}
-
-// once sets a single time.
-func (e *Entry) once(field string, at rouse.Instant, o *Options) error {
-	e.Spec.Schedule = at.String()
-	return nil
 }
 
 // fitTimes finds out whether the times of an entry have passed, and makes its jitter fit between them.

@@ -137,6 +137,20 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestSidekiqCronList: jobs may be a list, in which each has its name, instead of a map of names.
+func TestSidekiqCronList(t *testing.T) {
+	in := []byte("- {name: a, cron: every 5 minutes, class: A}\n- {name: b, cron: 0 5 * * * Asia/Tokyo, class: B}\n- 7\n- {cron: 0 5 * * *, class: C}\n")
+	entries, _, err := foreign.Read("sidekiq-cron", in, foreign.Options{Target: "https://run.example.com/{name}"})
+	if err != nil || len(entries) != 4 || entries[0].Name != "a" || entries[0].Spec.Schedule != "*/5 * * * *" || entries[1].Spec.Timezone != "Asia/Tokyo" {
+		t.Fatalf("%+v %v", entries, err)
+	}
+	for _, e := range entries {
+		if bad := e.Line > 2; bad != (e.Err != nil) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
 // TestRefused: what cannot be read at all is refused, with the cure.
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{
@@ -144,7 +158,10 @@ func TestRefused(t *testing.T) {
 		"eventbridge":     {"", "{", "[]"},
 		"cloud-scheduler": {"", "[{]"},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
-		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n", "[Timer]\nnothing"},
+		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n"},
+		"pg_cron":         {"", "jobid | schedule"},
+		"celery-beat":     {"", "beat_schedule = {}", `[{"model": "auth.user", "pk": "a", "fields": {}}]`},
+		"sidekiq-cron":    {"", "a: [", "7", "<% 3.times do %>"},
 		"sundial":         {"0 0 * * *"},
 		"crontab":         {strings.Repeat("#", foreign.MaxBytes+1)},
 	} {

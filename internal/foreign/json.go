@@ -68,22 +68,31 @@ func readEntries(list []json.RawMessage, read func(in json.RawMessage, number in
 // readEntry reads an object into a structure, and returns its entry, with a note of the members that the
 // structure does not have. An object that cannot be read leaves the others as they are.
 func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {
-	err := json.Unmarshal(in, to)
-	if err == nil {
-		e := entry(number)
-		var unread []string
-		addUnread(&unread, "", in, reflect.TypeOf(to))
-		slices.Sort(unread)
-		e.noteUnread(unread)
-		return e
+	var read Entry
+	if err := read.read(in, to); err != nil {
+		var named struct{ Name string }
+		_ = json.Unmarshal(in, &named) // a name tells which one it is
+		return Entry{Line: number, Name: named.Name, Err: err}
 	}
-	field, wrong := "entry", err.Error()
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field, wrong = cmp.Or(strings.TrimPrefix(t.Field, "."), field), "has the type "+t.Value
+	e := entry(number)
+	e.Notes = append(e.Notes, read.Notes...)
+	return e
+}
+
+// read reads an object into a structure, and notes the members that the structure does not have.
+func (e *Entry) read(in json.RawMessage, to any) error {
+	if err := json.Unmarshal(in, to); err != nil {
+		field, wrong := "entry", err.Error()
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			field, wrong = cmp.Or(strings.TrimPrefix(t.Field, "."), field), "has the type "+t.Value
+		}
+		return rouse.Refuse(field, "", wrong, "give what the source's own command prints")
 	}
-	var named struct{ Name string }
-	_ = json.Unmarshal(in, &named) // a name tells which one it is
-	return Entry{Line: number, Name: named.Name, Err: rouse.Refuse(field, "", wrong, "give what the source's own command prints")}
+	var unread []string
+	addUnread(&unread, "", in, reflect.TypeOf(to))
+	slices.Sort(unread)
+	e.noteUnread(unread)
+	return nil
 }
 
 // addUnread adds the members of an object that a type does not have. Those that are null are as absent.
@@ -107,10 +116,16 @@ func addUnread(unread *[]string, prefix string, in json.RawMessage, t reflect.Ty
 	}
 }
 
+// memberName returns the name of a member in JSON.
+func memberName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return cmp.Or(name, f.Name)
+}
+
 // memberType returns the type of a member of a structure; nil if it has none of that name.
 func memberType(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
-		if f := t.Field(i); strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) {
+		if f := t.Field(i); strings.EqualFold(memberName(f), name) {
 			return f.Type
 		}
 	}

@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,8 +36,8 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 	var units []*unit
 	named := map[string]*unit{}
 	section := ""
-	begin := func(line int, name string) *unit {
-		if u := named[name]; u != nil && name != "" {
+	begin := func(line int, name string, dropIn bool) *unit {
+		if u := named[name]; u != nil && dropIn {
 			return u
 		}
 		u := &unit{name: name, line: line, text: map[string][]string{}}
@@ -51,7 +52,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		number = at + strings.Count(line, "\x00")
 		line = strings.TrimSpace(strings.ReplaceAll(line, "\x00", ""))
 		if m := systemdPath.FindStringSubmatch(line); m != nil {
-			u, section = begin(at, m[1]), ""
+			u, section = begin(at, m[1], m[2] != ""), ""
 			continue
 		}
 		if line == "" || line[0] == '#' || line[0] == ';' {
@@ -60,14 +61,17 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if line[0] == '[' {
 			next := strings.Trim(line, "[]")
 			if u == nil || u.name == "" && next == "Unit" && section != "" { // files one after the other, without their names
-				u = begin(at, "")
+				u = begin(at, "", false)
 			}
 			section = next
 			continue
 		}
 		name, value, ok := strings.Cut(line, "=")
-		if u == nil || !ok {
+		if u == nil {
 			return nil, rouse.Refuse("file", line, "is no line of a unit file", "give what systemctl cat '*.timer' prints")
+		}
+		if !ok { // systemd passes over it, too
+			name, value = "a line", line
 		}
 		u.set(section, strings.TrimSpace(name), strings.TrimSpace(value))
 	}
@@ -109,28 +113,27 @@ func (u *unit) on(key string) bool {
 }
 
 // directives are those of [Timer] that are read, or have no meaning here.
-var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.WakeSystem",
-	"Timer.RemainAfterElapse"}
+var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.RemainAfterElapse"}
 
 func (u *unit) entry(units map[string]*unit, o *Options) Entry {
-	starts := cmp.Or(u.last("Timer.Unit"), strings.TrimSuffix(u.name, ".timer")+".service")
-	name := strings.TrimSuffix(u.name, ".timer")
-	if name == "" {
-		name = cmp.Or(strings.TrimSuffix(u.last("Timer.Unit"), ".service"), "timer")
-	}
-	e := Entry{Line: u.line, Name: name}
+	e, starts := Entry{Line: u.line}, u.last("Timer.Unit")
 	if u.name == "" {
-		starts = u.last("Timer.Unit")
+		u.name = cmp.Or(strings.TrimSuffix(starts, ".service"), "unnamed") + ".timer"
 		e.note("the file does not name it: give what systemctl cat prints.")
 	}
+	name := strings.TrimSuffix(u.name, ".timer")
+	e.Name, starts = name, cmp.Or(starts, name+".service")
+	if strings.HasSuffix(name, "@") {
+		e.note("it is a template, whose instances the file does not name.")
+	}
 	run := struct {
-		Unit        string   `json:"unit,omitempty"`
+		Unit        string   `json:"unit"`
 		Timer       string   `json:"timer"`
 		Description string   `json:"description,omitempty"`
 		ExecStart   []string `json:"exec_start,omitempty"`
 		User        string   `json:"user,omitempty"`
-	}{Unit: starts, Timer: cmp.Or(u.name, name+".timer"), Description: u.last("Unit.Description")}
-	if service := units[starts]; service != nil && starts != "" {
+	}{Unit: starts, Timer: u.name, Description: u.last("Unit.Description")}
+	if service := units[starts]; service != nil {
 		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
 	}
 	s := &e.Spec
@@ -149,9 +152,6 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 			e.note("its random delay became jitter: each occurrence has always the same delay.")
 		}
 	}
-	if u.on("Timer.WakeSystem") {
-		e.note("rouse wakes no machine that sleeps: WakeSystem is left out.")
-	}
 	for _, key := range slices.Sorted(maps.Keys(u.text)) {
 		section, directive, _ := strings.Cut(key, ".")
 		if section == "Timer" && !slices.Contains(directives, key) || section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
@@ -164,48 +164,47 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 // times sets when the timer is due.
 func (u *unit) times(e *Entry, o *Options) error {
 	s := &e.Spec
-	var all, once []string
-	zone, zones := o.Timezone, map[string]bool{}
+	var once []string
+	zones := map[string]bool{}
 	for _, w := range u.when {
 		name, value := w[0], w[1]
-		switch name {
-		case "OnCalendar":
-			list, own, err := onCalendar(value)
+		switch seconds, single := strings.CutPrefix(value, "@"); {
+		case name == "OnCalendar" && single:
+			n, err := strconv.ParseInt(seconds, 10, 40)
+			if err != nil || rouse.Instant(n*1000) <= o.Now {
+				return rouse.Refuse(name, value, "is past, or no time", "leave it out")
+			}
+			addSchedule(s, rouse.Instant(n*1000).String())
+		case name == "OnCalendar":
+			l, zone, err := onCalendar(value)
+			if err == nil {
+				err = l.put(s)
+			}
 			if err != nil {
 				return err
 			}
-			all = append(all, list...)
-			if at, err := rouse.ParseInstant(list[0]); err != nil {
-				zone = cmp.Or(own, o.Timezone)
-				zones[zone], s.DST = true, "skip,first"
-			} else if at <= o.Now {
-				return rouse.Refuse(name, value, "is past", "leave it out")
-			}
-		case "OnUnitActiveSec", "OnUnitInactiveSec":
+			s.Timezone, s.DST = cmp.Or(zone, o.Timezone), "skip,first"
+			zones[s.Timezone] = true
+		case name == "OnUnitActiveSec", name == "OnUnitInactiveSec":
 			span, err := systemdSpan(value)
 			if err != nil {
 				return err
 			}
-			all = append(all, "@every "+span.String())
+			addSchedule(s, "@every "+span.String())
 			e.note("%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.", name, value)
 		default: // OnActiveSec, OnBootSec, OnStartupSec
 			once = append(once, name+"="+value)
 		}
 	}
-	switch {
-	case len(all) == 0 && len(once) > 0:
-		return rouse.Refuse(strings.Split(once[0], "=")[0], strings.Split(once[0], "=")[1], "is a time after the start of a machine", "leave the timer there")
-	case len(all) == 0:
+	switch left := strings.Join(once, ", "); {
+	case s.Schedule == "" && left != "":
+		return rouse.Refuse("times", left, "is counted from the start of a machine", "leave the timer there")
+	case s.Schedule == "":
 		return rouse.Refuse("OnCalendar", "", "is missing", "give a timer with OnCalendar= or OnUnitActiveSec=")
 	case len(zones) > 1:
-		return rouse.Refuse("OnCalendar", zone, "is not the time zone of all its lines", "write a timer for each zone")
-	}
-	s.Schedule, s.Also, s.Timezone = all[0], all[1:], zone
-	if len(zones) == 0 {
-		s.Timezone = ""
-	}
-	if len(once) > 0 {
-		e.note("%s is left out: rouse does not know when a machine starts.", strings.Join(once, ", "))
+		return rouse.Refuse("OnCalendar", s.Timezone, "is not the time zone of all its lines", "write a timer for each zone")
+	case left != "":
+		e.note("%s is left out: rouse does not know when a machine starts.", left)
 	}
 	if zones[""] {
 		e.note("systemd uses the local time of its machine, this timer UTC: give --timezone.")
@@ -213,13 +212,12 @@ func (u *unit) times(e *Entry, o *Options) error {
 	return nil
 }
 
-// systemdUnits are the units of systemd.time(7).
+// systemdUnits are the units of systemd.time(7), but for the plural.
 var systemdUnits = map[string]time.Duration{
 	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "msec": time.Millisecond,
-	"s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
-	"minutes": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "hours": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour,
-	"days": 24 * time.Hour, "w": 168 * time.Hour, "week": 168 * time.Hour, "weeks": 168 * time.Hour, "M": 2629800 * time.Second,
-	"month": 2629800 * time.Second, "months": 2629800 * time.Second, "y": 31557600 * time.Second, "year": 31557600 * time.Second, "years": 31557600 * time.Second,
+	"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 168 * time.Hour, "week": 168 * time.Hour,
+	"M": 2629800 * time.Second, "month": 2629800 * time.Second, "y": 31557600 * time.Second, "year": 31557600 * time.Second,
 }
 
 var systemdPart = regexp.MustCompile(`^\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-zA-Zµ]*)`)
@@ -228,12 +226,13 @@ var systemdPart = regexp.MustCompile(`^\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-zA
 func systemdSpan(text string) (span time.Duration, err error) {
 	for rest := text; strings.TrimSpace(rest) != "" || rest == text; {
 		m := systemdPart.FindStringSubmatch(rest)
-		if m == nil || systemdUnits[m[2]] == 0 {
-			return 0, rouse.Refuse("span", text, "is no time span of systemd", "give one such as 1h 30min")
+		if m == nil {
+			m = make([]string, 3)
 		}
-		n, _ := strconv.ParseFloat(m[1], 64)
-		if n *= float64(systemdUnits[m[2]]); n > float64(100*366*24*time.Hour) {
-			return 0, rouse.Refuse("span", text, "is longer than 100 years", "give a shorter one")
+		n, err := strconv.ParseFloat(m[1], 64)
+		unit := cmp.Or(systemdUnits[m[2]], systemdUnits[strings.TrimSuffix(m[2], "s")])
+		if n *= float64(unit); err != nil || unit == 0 || n > float64(seconds(math.MaxInt64)) {
+			return 0, rouse.Refuse("span", text, "is no time span of systemd, or too long", "give one such as 1h 30min")
 		}
 		span, rest = span+time.Duration(n).Round(time.Microsecond), rest[len(m[0]):]
 	}
@@ -246,19 +245,9 @@ var calendarWords = map[string]string{
 	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1", "yearly": "*-1-1", "annually": "*-1-1",
 }
 
-// onCalendar translates a calendar event of systemd.time(7). The zone is empty if it names none.
-func onCalendar(text string) (list []string, zone string, err error) {
-	refuse := func(wrong, cure string) ([]string, string, error) {
-		return nil, "", rouse.Refuse("OnCalendar", text, wrong, cure)
-	}
+// onCalendar reads a calendar event of systemd.time(7). The zone is empty if it names none.
+func onCalendar(text string) (l localTimes, zone string, err error) {
 	const shape = "write weekdays, a date, a time and a zone, as in Mon..Fri *-*-1..7 09:00 Europe/Stockholm"
-	if seconds, ok := strings.CutPrefix(text, "@"); ok {
-		n, err := strconv.ParseInt(seconds, 10, 40)
-		if err != nil || n < 0 {
-			return refuse("is no time", shape)
-		}
-		return []string{rouse.Instant(n * 1000).String()}, "", nil
-	}
 	words := strings.Fields(text)
 	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") && (words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
 		zone, words = words[n-1], words[:n-1]
@@ -267,7 +256,7 @@ func onCalendar(text string) (list []string, zone string, err error) {
 		words[0] = calendarWords[strings.ToLower(words[0])]
 	}
 	fields := cronFields("..", false, true)
-	l := localTimes{seconds: 1, set: [5]uint64{1, 1, fields[2].full(), fields[3].full(), fields[4].full()}}
+	l = localTimes{seconds: 1, set: [5]uint64{1, 1, fields[2].full(), fields[3].full(), fields[4].full()}}
 	if len(words) > 0 && words[0][0] > '9' {
 		days := strings.TrimSuffix(words[0], ",")
 		if !strings.Contains(days, "..") {
@@ -275,41 +264,37 @@ func onCalendar(text string) (list []string, zone string, err error) {
 		}
 		week := field{"day of week", 1, 7, "..", weekdayWord, false, false}
 		if l.set[4], err = week.parse(days); err != nil {
-			return nil, "", err
-		}
-		l.set[4], words = (l.set[4]|l.set[4]>>7)&fields[4].full(), words[1:]
-	}
-	if len(words) > 0 && strings.ContainsAny(words[0], "-~") {
-		if err := l.date(words[0], &fields); err != nil {
-			return nil, "", err
+			return l, "", err
 		}
 		words = words[1:]
 	}
-	if len(words) == 1 && strings.Contains(words[0], ":") {
-		parts := strings.Split(words[0], ":")
-		if len(parts) > 3 {
-			return refuse("has too many colons", shape)
+	if len(words) > 0 && strings.ContainsAny(words[0], "-~") {
+		if err := l.date(words[0], &fields); err != nil {
+			return l, "", err
 		}
-		if strings.Contains(strings.ReplaceAll(words[0], "..", ""), ".") {
-			return refuse("has parts of a second", "give whole seconds, or an interval in OnUnitActiveSec")
-		}
-		l.set[0], err = fields[0].parse(parts[1])
-		if err == nil {
-			l.set[1], err = fields[1].parse(parts[0])
-		}
-		if err == nil && len(parts) == 3 {
-			l.seconds, err = (&field{"second", 0, 59, "..", nil, false, true}).parse(parts[2])
-		}
-		words = nil
+		words = words[1:]
 	}
-	if err != nil {
-		return nil, "", err
+	if len(words) == 1 {
+		parts := append(strings.Split(words[0], ":"), "0")
+		switch {
+		case len(parts) != 3 && len(parts) != 4:
+		case strings.Contains(strings.ReplaceAll(words[0], "..", ""), "."):
+			return l, "", rouse.Refuse("OnCalendar", text, "has parts of a second", "give whole seconds, or an interval in OnUnitActiveSec")
+		default:
+			second := field{"second", 0, 59, "..", nil, false, true}
+			if l.set[1], err = fields[1].parse(parts[0]); err == nil {
+				l.set[0], err = fields[0].parse(parts[1])
+			}
+			if err == nil {
+				l.seconds, err = second.parse(parts[2])
+			}
+			words = nil
+		}
 	}
-	if len(words) > 0 || text == "" {
-		return refuse("is no calendar event", shape)
+	if err == nil && (len(words) > 0 || text == "") {
+		err = rouse.Refuse("OnCalendar", text, "is no calendar event", shape)
 	}
-	list, err = l.schedules()
-	return list, zone, err
+	return l, zone, err
 }
 
 // date reads a date: year-month-day or month-day, with a ~ before days that are counted from the end.
