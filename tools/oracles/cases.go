@@ -71,8 +71,8 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 
 func (g grammar) questions(n int, seed uint64) []question { return questions(n, seed, g.expr) }
 
-// crontab makes questions whose expressions leave out few months, as the daemon runs for some days, and are often
-// due in hours in which clocks change.
+// crontab makes questions whose expressions leave out few months, as the daemon runs for some days, and are
+// often due in hours in which clocks change.
 func crontab(n int, seed uint64) []question {
 	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, strict: true}
 	return questions(n, seed, func(random *rand.Rand) string {
