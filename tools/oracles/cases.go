@@ -26,7 +26,7 @@ type grammar struct {
 	blank  string
 	unless bool // one of the day fields is '?'
 	wraps  bool // ranges may run over the end of their field
-	strict bool // a single value has no step
+	closed bool // no step after a single value
 }
 
 // part is the range of a field, and the names of its values from the first on.
@@ -74,7 +74,7 @@ func (g grammar) questions(n int, seed uint64) []question { return questions(n, 
 // crontab makes questions whose expressions leave out few months, as the daemon runs for some days, and are
 // often due in hours in which clocks change.
 func crontab(n int, seed uint64) []question {
-	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, strict: true}
+	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, closed: true}
 	return questions(n, seed, func(random *rand.Rand) string {
 		fields := strings.Fields(g.expr(random))
 		if random.IntN(8) > 0 {
@@ -149,10 +149,9 @@ func (g grammar) item(p part, random *rand.Rand) string {
 		}
 		return step(fmt.Sprintf("%d-%d", a, b))
 	case 3:
-		if g.strict {
-			break
+		if !g.closed {
+			return step(fmt.Sprint(p.value(random)))
 		}
-		return step(fmt.Sprint(p.value(random)))
 	}
 	return p.show(p.value(random), random)
 }
