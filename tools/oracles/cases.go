@@ -71,13 +71,18 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 
 func (g grammar) questions(n int, seed uint64) []question { return questions(n, seed, g.expr) }
 
-// crontab makes questions whose expressions leave out few months: the daemon runs for some days.
+// crontab makes questions whose expressions leave out few months, as the daemon runs for some days, and are
+// often due in hours in which clocks change.
 func crontab(n int, seed uint64) []question {
 	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, closed: true}
 	return questions(n, seed, func(random *rand.Rand) string {
 		fields := strings.Fields(g.expr(random))
 		if random.IntN(8) > 0 {
 			fields[3] = "*"
+		}
+		if random.IntN(2) == 0 {
+			fields[1] = strings.Fields("0 1 2 3 23 0-2 1-3 0,2 0,3 1-4/2 */2 *")[random.IntN(12)]
+			fields[0] = []string{fields[0], fmt.Sprint(random.IntN(60)), fmt.Sprintf("%d,%d", random.IntN(60), random.IntN(60))}[random.IntN(3)]
 		}
 		return strings.Join(fields, " ")
 	})
