@@ -65,6 +65,9 @@ func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant)
 			refused, e.Err = append(refused, d.outcome(declare.Outcome{What: declare.Passed})), nil
 			continue
 		}
+		if e.Err == nil && !e.Passed {
+			_, e.Err = firstDue(a, e, now)
+		}
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
 			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of line %d, too", first), "import them apart, into two namespaces")
 		}
@@ -76,6 +79,17 @@ func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant)
 		list = append(list, d)
 	}
 	return list, refused
+}
+
+// firstDue returns when the timer of an entry is due first, or why a server refuses it.
+func firstDue(a *app, e *foreign.Entry, now rouse.Instant) (rouse.Instant, error) {
+	key := rouse.Key{Namespace: a.cli.Namespace, Name: e.Name}
+	s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now})
+	if err != nil {
+		return 0, err
+	}
+	t, err := rouse.NewTimer(key, e.Spec, now, now, s)
+	return t.Due, err
 }
 
 // daprEtcd imports the jobs of Dapr's scheduler: they have a progress, which entries of files do not have.
@@ -137,13 +151,7 @@ func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now ro
 }
 
 func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error {
-	key := rouse.Key{Namespace: a.cli.Namespace, Name: e.Name}
-	var due rouse.Instant
-	if s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now}); err == nil { // it has been compiled by the check
-		if timer, err := rouse.NewTimer(key, e.Spec, now, now, s); err == nil {
-			due = timer.Due
-		}
-	}
+	due, _ := firstDue(a, e, now) // it has been checked, or has passed
 	if a.cli.JSON {
 		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}
