@@ -171,9 +171,9 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets, with its records and with what requests
-// have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have not seen
-// that yet may still take a timer for it: then it exists again, and stays.
+// Delete deletes a namespace that has no timers, calendars and secrets, with its records and with what
+// requests have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have
+// not seen that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
 		return err
@@ -277,9 +277,9 @@ func (b *Book) deleteRecords(ctx context.Context, name string, until time.Time) 
 	}
 }
 
-// deleteLeft deletes what requests have left in a namespace without timers: jobs, which have nothing to do, and
-// what tells that a request with an Idempotency-Key was carried out. The next namespace with the name would
-// answer such a request as this one did. What will be a record of an attempt that is under way stays.
+// deleteLeft deletes what requests have left in a namespace without timers: jobs, which have nothing to do,
+// and what tells that a request with an Idempotency-Key was carried out. The next namespace with the name
+// would answer such a request as this one did. What will be a record of an attempt that is under way stays.
 func (b *Book) deleteLeft(ctx context.Context, name string, until time.Time) error {
 	q := rouse.Query{Namespace: name, States: []rouse.State{rouse.StateNote}, Limit: leftPage}
 	for {

@@ -358,7 +358,8 @@ func (s *slowApply) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.
 }
 
 // TestADeletedNamespaceLeavesNoKeys: the next one of its name carries out requests with keys that requests of
-// before had. One call deletes as many rows as it has time for, some in each commit, and the next one goes on.
+// before had. One call deletes as many rows as it has time for, some in each commit, and the next one goes
+// on.
 func TestADeletedNamespaceLeavesNoKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowApply{Store: mem.New()}

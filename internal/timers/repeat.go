@@ -125,8 +125,8 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
 
 // DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
-// refuses the key of another call before. That a repetition is not done again is up to what is done, which has
-// a context of access.CarriedOut if the first call has left its note.
+// refuses the key of another call before. That a repetition is not done again is up to what is done, which
+// has a context of access.CarriedOut if the first call has left its note.
 func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error {
 	o := asks(ctx, rouse.Key{Namespace: namespace}, what...)
 	if o == nil || o.whole == 0 {
@@ -287,8 +287,9 @@ func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// hashPuts fills in what puts with an Idempotency-Key ask for, each and together. A row has one mark of a key: so
-// of puts with one name, those that differ from the first one are refused, and the others have its answer.
+// hashPuts fills in what puts with an Idempotency-Key ask for, each and together. A row has one mark of a
+// key: so of puts with one name, those that differ from the first one are refused, and the others have its
+// answer.
 func hashPuts(ctx context.Context, puts []Put) {
 	if access.RepeatKey(ctx) == "" {
 		return

@@ -377,8 +377,8 @@ func TestRepeatedCallsOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestARotationIsRepeatedAfterAnother: of what was rotated again since, and of a key that was revoked, nothing has
-// the first request's mark any more; its Idempotency-Key shows that it was carried out.
+// TestARotationIsRepeatedAfterAnother: of what was rotated again since, and of a key that was revoked,
+// nothing has the first request's mark any more; its Idempotency-Key shows that it was carried out.
 func TestARotationIsRepeatedAfterAnother(t *testing.T) {
 	g := serveGuarded(t, nil, withEverything, func(c *node.Config) { c.Store = "pebble:" + t.TempDir() })
 	ask := func(path, body, key string) (int, string) {
