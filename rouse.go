@@ -437,6 +437,13 @@ type LeaseDropper interface {
 	DropLeases(ctx context.Context, leases []Lease) error
 }
 
+// LeaseEnder is implemented by Locks that can end leases of other owners.
+type LeaseEnder interface {
+	// EndLeases ends those of the leases that are as they are given: one that was renewed or taken since
+	// stays. Their epochs stay.
+	EndLeases(ctx context.Context, leases []Lease) error
+}
+
 // Grant is what a strategy lets a node claim now.
 type Grant struct {
 	Buckets []uint32      // ascending

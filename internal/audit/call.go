@@ -152,8 +152,8 @@ func Repeated(ctx context.Context) {
 	}
 }
 
-// Failed notes that a part of the call of the context failed, such as one timer of a batch. An empty namespace
-// is that of the request. If nothing is changed, the event has the names of what failed.
+// Failed notes that a part of the call of the context failed, such as one timer of a batch. An empty
+// namespace is that of the request. If nothing is changed, the event has the names of what failed.
 func Failed(ctx context.Context, namespace, name string, err error) {
 	c := from(ctx)
 	if c == nil {

@@ -130,6 +130,13 @@ func (w *wire) Unlock(ctx context.Context, owner string, names []string) error {
 	return err
 }
 
+func (w *wire) EndLeases(ctx context.Context, leases []rouse.Lease) error {
+	_, err := call(ctx, w, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.Locks.(rouse.LeaseEnder).EndLeases(ctx, leases)
+	})
+	return err
+}
+
 func (w *wire) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
 	type answer struct {
 		leases []rouse.Lease

@@ -34,9 +34,8 @@ type sightings struct {
 // longestLease is the duration of a lease whose owner does not publish it: no node has longer ones.
 const longestLease = 10 * time.Minute
 
-// noteLeases updates the sightings from a look, and returns the names of the leases that have ended, by
-// owner.
-func (s *sightings) noteLeases(v *view, self string) (ended map[string][]string) {
+// noteLeases updates the sightings from a look, and returns the leases that have ended.
+func (s *sightings) noteLeases(v *view, self string) (ended []rouse.Lease) {
 	was := s.seen
 	s.seen = make(map[string]sighting, len(v.live))
 	for _, l := range v.live {
@@ -56,13 +55,9 @@ func (s *sightings) noteLeases(v *view, self string) (ended map[string][]string)
 			is.since = old.since
 		}
 		s.seen[l.Name] = is
-		if v.asked.Sub(is.since) < is.lasts {
-			continue
+		if v.asked.Sub(is.since) >= is.lasts {
+			ended = append(ended, l)
 		}
-		if ended == nil {
-			ended = map[string][]string{}
-		}
-		ended[l.Owner] = append(ended[l.Owner], l.Name)
 	}
 	s.heard, s.now = v.heard, v.now
 	return ended
@@ -94,25 +89,25 @@ func (s *sightings) nextLook(at, soonest time.Time) time.Time {
 }
 
 // endOutlived ends the leases in the store that have ended by this node's clock, so that all nodes find them
-// free. It reports whether it ended some.
+// free. One that its owner has renewed since the look stays: the owner relies on it again. It reports whether
+// it may have ended some.
 func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
-	for owner, names := range m.sightings.noteLeases(v, m.owner) {
-		ending, cancel := context.WithTimeout(ctx, m.o.patience())
-		err := m.locks.Unlock(ending, owner, names)
-		cancel()
-		if err != nil {
-			continue // the next look tries again
-		}
-		some = true
-		if slices.Contains(names, nodePrefix+m.o.Node) || slices.Contains(names, leaderName) {
-			m.renewSoon.Store(true)
-			notify.Send(m.wake)
-		}
+	ended := m.sightings.noteLeases(v, m.owner)
+	locks, ok := m.locks.(rouse.LeaseEnder)
+	if !ok || len(ended) == 0 {
+		return false
 	}
-	if some {
-		m.announce(ctx)
+	ending, cancel := context.WithTimeout(ctx, m.o.patience())
+	defer cancel()
+	if locks.EndLeases(ending, ended) != nil {
+		return false // the next look tries again
 	}
-	return some
+	if slices.ContainsFunc(ended, func(l rouse.Lease) bool { return l.Name == nodePrefix+m.o.Node || l.Name == leaderName }) {
+		m.renewSoon.Store(true)
+		notify.Send(m.wake)
+	}
+	m.announce(ctx)
+	return true
 }
 
 // Leases of nodes stay when they have ended, and every look reads all: where each process has a name of its

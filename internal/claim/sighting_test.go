@@ -1,12 +1,14 @@
 package claim
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -113,5 +115,47 @@ func TestMembersDoNotBelieveAClockThatWasAhead(t *testing.T) {
 		}
 		eventually(t, 11*time.Second, "one leads", func() bool { return a.Leader() || b.Leader() })
 		eventually(t, 4*time.Second, "the new process has its name", func() bool { return a.Healthy() == nil })
+	})
+}
+
+// renewing is a store in which an owner wakes up and renews its lease right after another node has found it
+// ended.
+type renewing struct {
+	*mem.Store
+	wakes time.Time
+	lease rouse.Lease // as it was renewed
+}
+
+func (r *renewing) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
+	list, now, err := r.Store.Leases(ctx, prefix)
+	if err == nil && r.lease.Owner == "" && !time.Now().Before(r.wakes) {
+		var renewed []rouse.Lease
+		renewed, err = r.Lock(ctx, "asleep", time.Hour, []rouse.Want{{Name: nodePrefix + "asleep"}})
+		r.lease = renewed[0]
+	}
+	return list, now, err
+}
+
+// A lease that was renewed after another node found it ended, and before it ends it, is its owner's.
+func TestALeaseThatIsRenewedAtTheLastMomentStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &renewing{Store: mem.New(), wakes: time.Now().Add(longestLease)}
+		first, err := store.Lock(t.Context(), "asleep", time.Hour, []rouse.Want{{Name: nodePrefix + "asleep"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		started(t, store, MemberOptions{Node: "b"})
+		time.Sleep(longestLease + time.Minute)
+		list, _, err := store.Store.Leases(t.Context(), nodePrefix+"asleep")
+		if err != nil || len(list) != 1 || store.lease.Until == first[0].Until {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if list[0].Until != store.lease.Until || list[0].Epoch != store.lease.Epoch {
+			t.Errorf("it was ended: %+v, renewed as %+v", list[0], store.lease)
+		}
+		time.Sleep(longestLease)
+		if list, now, err := store.Store.Leases(t.Context(), nodePrefix+"asleep"); err != nil || len(list) != 1 || list[0].Until > now {
+			t.Errorf("it does not end although it is not renewed: %+v at %v, %v", list, now, err)
+		}
 	})
 }

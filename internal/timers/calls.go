@@ -38,8 +38,9 @@ type call struct {
 	spec     rouse.Spec
 	how      rouse.Coalesce
 	span     *rouse.TraceContext
-	asks     *once // nil: it is not repeated
-	admitted bool  // by the quota of writes, which counts each call once
+	asks     *once      // nil: it is not repeated
+	noted    *rouse.Row // where asks has its note
+	admitted bool       // by the quota of writes, which counts each call once
 
 	answered chan struct{} // closed when the answer is there
 	res      PutResult
@@ -161,10 +162,22 @@ func tryCalls(ts *Timers, key rouse.Key, calls []*call) (left []*call, out calls
 	ctx, cancel := whileWanted(calls)
 	defer cancel()
 	defer ts.Engine.Freeze(key)()
-	rows, err := ts.store.Get(ctx, []rouse.Key{key, markKey(key)})
+	keys := []rouse.Key{key, markKey(key)}
+	for _, c := range calls {
+		if c.asks != nil {
+			keys = append(keys, c.asks.noteKey())
+		}
+	}
+	rows, err := ts.store.Get(ctx, keys)
 	if err != nil {
 		answerCalls(calls, err)
 		return nil, callsDone
+	}
+	notes := rows[2:]
+	for _, c := range calls {
+		if c.asks != nil {
+			c.noted, notes = &notes[0], notes[1:]
+		}
 	}
 	m := &mergedCalls{ts: ts, key: key, row: &rows[0], marks: &rows[1], now: ts.Engine.Latest()}
 	if err := m.readTimer(); err != nil {
@@ -251,6 +264,11 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 			c.res = readRepeated(c.ctx, c.ts, m.key, err)
 			return true, c.res.Err
 		}
+		if c.asks.whole != 0 {
+			if err := c.asks.expectNote(c.ts, c.noted); err != nil {
+				return false, err
+			}
+		}
 	}
 	if m.timer != nil {
 		if err := c.ts.mayTouch(c.ctx, access.TimersCreate, m.timer); err != nil {
@@ -313,9 +331,22 @@ func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error)
 			return false, err
 		}
 	}
-	out, err := m.ts.Engine.WriteOne(ctx, w)
-	if err != nil || !out.Applied {
+	writes := []*engine.Write{w}
+	for _, c := range m.calls {
+		switch note, err := c.asks.noteWrite(m.ts); {
+		case err != nil:
+			return false, err
+		case note != nil:
+			writes = append(writes, note)
+		}
+	}
+	written, err := m.ts.Engine.Write(ctx, writes)
+	if err != nil {
 		return false, err
+	}
+	out := written[0]
+	if out.Err != nil || !out.Applied {
+		return false, out.Err
 	}
 	m.timer.Revision, m.timer.Generation = out.Revision, out.Revision
 	res := PutResult{Timer: *m.timer, Replaced: m.old != nil, InFlight: w.InFlight || m.mayBeOut}

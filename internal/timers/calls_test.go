@@ -29,6 +29,7 @@ type written struct {
 	mu      sync.Mutex
 	of      map[uint64]string
 	applies int
+	commits int
 }
 
 func (s *written) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
@@ -36,6 +37,7 @@ func (s *written) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Re
 	out, err := s.Shared.Apply(ctx, changes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.commits++
 	for i := range out {
 		if changes[i].Key != callKey || changes[i].To == nil {
 			continue
@@ -244,6 +246,32 @@ func TestARepeatedCallIsMergedOnce(t *testing.T) {
 			if _, err = ts.Coalesce(asking(t, "me", payload), callKey, rouse.Spec{Target: "x:y", Payload: []byte("other")}, rouse.Coalesce{Quiet: time.Hour}); !otherRequest(err) {
 				t.Errorf("another call with the key of call %d: %v", i, err)
 			}
+		}
+	})
+}
+
+// TestACallWithAKeyIsOneCommit: its note is in the commit that makes it, and a call that is refused leaves none.
+func TestACallWithAKeyIsOneCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &written{Shared: mem.New(), of: map[uint64]string{}}
+		ts := running(t, s, &fired{of: map[string]int{}}, Options{})
+		made(t, ts, "yearly", rouse.Spec{Schedule: "0 0 1 1 *", Target: "x:y"})
+		coalesce := func(name string) error {
+			_, err := ts.Coalesce(asking(t, "me", "k"), rouse.Key{Namespace: "n", Name: name}, rouse.Spec{Target: "x:y"}, rouse.Coalesce{Quiet: time.Hour})
+			return err
+		}
+		synctest.Wait()
+		before := s.commits
+		if err := coalesce("yearly"); !errors.Is(err, rouse.ErrConflict) || s.commits != before {
+			t.Errorf("a call of a timer that recurs: %v, %d commits", err, s.commits-before)
+		}
+		for range 2 {
+			if err := coalesce("calls"); err != nil || s.commits != before+1 {
+				t.Errorf("%v, %d commits", err, s.commits-before)
+			}
+		}
+		if err := coalesce("others"); !otherRequest(err) {
+			t.Errorf("another call with the key: %v", err)
 		}
 	})
 }

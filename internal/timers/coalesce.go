@@ -37,9 +37,6 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
 	o := asks(ctx, key, "coalesce", c, contents(&rouse.Timer{Spec: spec}))
-	if err := o.leaveNote(ctx, ts); err != nil {
-		return PutResult{}, err
-	}
 	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span, asks: o})
 }
 

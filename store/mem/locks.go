@@ -54,6 +54,24 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	return nil
 }
 
+// EndLeases ends leases of any owner.
+func (s *Store) EndLeases(ctx context.Context, leases []rouse.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	now := rouse.Reached(s.clock())
+	for i := range leases {
+		l := &leases[i]
+		if is := s.leases[l.Name]; is.Epoch == l.Epoch && is.Until == l.Until && is.Until > now {
+			is.Until = now
+			s.leases[l.Name] = is
+		}
+	}
+	return nil
+}
+
 // DropLeases deletes leases that have ended.
 func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 	s.mu.Lock()

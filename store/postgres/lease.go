@@ -95,14 +95,31 @@ func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 	if len(leases) == 0 {
 		return s.usable(ctx)
 	}
+	text := `DELETE FROM ` + s.sql.schema + `.leases l USING unnest($1, $2, $3) u(name, epoch, until)
+WHERE l.name = u.name AND l.epoch = u.epoch AND l.until = u.until AND l.until <= ` + s.sql.schema + `.now_ms()`
+	return s.changeLeases(ctx, text, leases)
+}
+
+// EndLeases ends leases of any owner. It locks them in the order in which others do.
+func (s *Store) EndLeases(ctx context.Context, leases []rouse.Lease) error {
+	if len(leases) == 0 {
+		return s.usable(ctx)
+	}
+	text := `WITH e AS (SELECT l.name FROM ` + s.sql.schema + `.leases l, unnest($1, $2, $3) u(name, epoch, until)
+WHERE l.name = u.name AND l.epoch = u.epoch AND l.until = u.until ORDER BY l.name FOR UPDATE OF l)
+UPDATE ` + s.sql.schema + `.leases l SET until = LEAST(l.until, ` + s.sql.schema + `.now_ms()) FROM e WHERE l.name = e.name`
+	return s.changeLeases(ctx, text, leases)
+}
+
+// changeLeases makes a change of the leases that are as they are given: $1 to $3 are their names, epochs and
+// ends.
+func (s *Store) changeLeases(ctx context.Context, text string, leases []rouse.Lease) error {
 	names, epochs, ends := strs(len(leases), 32), int8s(len(leases)), int8s(len(leases))
 	for i := range leases {
 		names.str(leases[i].Name)
 		epochs.int8(int64(leases[i].Epoch))
 		ends.int8(int64(leases[i].Until))
 	}
-	text := `DELETE FROM ` + s.sql.schema + `.leases l USING unnest($1, $2, $3) u(name, epoch, until)
-WHERE l.name = u.name AND l.epoch = u.epoch AND l.until = u.until AND l.until <= ` + s.sql.schema + `.now_ms()`
 	return s.lease(ctx, []*call{newCall(text).array(names).array(epochs).array(ends)}, nil)
 }
 

@@ -98,6 +98,22 @@ func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse
 	return out, rouse.Instant(now), nil
 }
 
+// endScript ends leases. ARGV: as for dropScript.
+var endScript = newScript(commonText, `local key, now = base .. 'leases', clock()
+loosen()
+for i = 1, #ARGV, 2 do
+  local lease = call('HGET', key, ARGV[i])
+  if lease and sub(lease, 1, 16) == ARGV[i + 1] and parse('>L', lease, 9) > now then
+    call('HSET', key, ARGV[i], sub(lease, 1, 8) .. pack('>l', now) .. sub(lease, 17))
+  end
+end
+return now`)
+
+// EndLeases ends leases of any owner.
+func (s *Store) EndLeases(ctx context.Context, leases []rouse.Lease) error {
+	return s.changeLeases(ctx, endScript, leases)
+}
+
 // dropScript deletes leases that have ended. ARGV: of each its name, its epoch and its end (8 bytes each).
 var dropScript = newScript(commonText, `local key, now = base .. 'leases', clock()
 loosen()
@@ -109,6 +125,11 @@ return now`)
 
 // DropLeases deletes leases that have ended.
 func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
+	return s.changeLeases(ctx, dropScript, leases)
+}
+
+// changeLeases runs a script that changes those of the leases that are as they are given.
+func (s *Store) changeLeases(ctx context.Context, by script, leases []rouse.Lease) error {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -119,7 +140,7 @@ func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 		is := binary.BigEndian.AppendUint64(nil, leases[i].Epoch)
 		args = append(args, leases[i].Name, binary.BigEndian.AppendUint64(is, uint64(leases[i].Until)))
 	}
-	_, err = s.shards[0].run(ctx, dropScript, args...)
+	_, err = s.shards[0].run(ctx, by, args...)
 	return err
 }
 

@@ -172,6 +172,41 @@ var locks = []sharedSentence{
 			m.Error(err)
 		}
 	}},
+	{"leases are ended if they are as they were read", func(m *sharedBench) {
+		locks, ok := m.shared.(rouse.LeaseEnder)
+		if !ok {
+			return
+		}
+		old := m.lock("a", time.Hour, want("outlived", "of a"), want("renewed", ""), want("again", ""), want("taken", ""))
+		ended := m.lock("c", short, want("ended", ""))[0]
+		m.until(ended.Until)
+		is := m.lock("a", 2*time.Hour, want("renewed", ""))
+		m.unlock("a", "again", "taken")
+		is = append(is, m.lock("a", time.Hour, want("again", ""))...)
+		is = append(is, m.lock("b", time.Hour, want("taken", ""))...)
+		if err := locks.EndLeases(m.Context(), append(old, ended, rouse.Lease{Name: "none", Epoch: 1})); err != nil {
+			m.Fatal(err)
+		}
+		list, now, err := m.shared.Leases(m.Context(), "")
+		if err != nil {
+			m.Fatal(err)
+		}
+		for _, l := range list {
+			switch i := slices.IndexFunc(is, func(o rouse.Lease) bool { return o.Name == l.Name }); {
+			case i >= 0 && (l.Until != is[i].Until || l.Owner != is[i].Owner || l.Epoch != is[i].Epoch):
+				m.Errorf("%+v was ended, it was %+v", l, is[i])
+			case i < 0 && (l.Until > now || l.Name == "ended" && l.Until != ended.Until):
+				m.Errorf("at %v there is %+v", now, l)
+			}
+		}
+		if len(list) != 5 {
+			m.Errorf("%d leases", len(list))
+		}
+		m.is("taken after it was ended", m.lock("b", time.Hour, want("outlived", ""))[0], "b", old[0].Epoch+1, "")
+		if err := locks.EndLeases(m.Context(), nil); err != nil {
+			m.Error(err)
+		}
+	}},
 	{"Unlock by another than its owner does nothing", func(m *sharedBench) {
 		first := m.lock("a", time.Hour, want("x", ""))[0]
 		m.unlock("b", "x")
