@@ -64,7 +64,7 @@ var rules = []struct {
 	{"test/issuer", "tests only: an issuer at which people sign in", nil},
 	{"test/servers", "starts the real servers that tests use", nil},
 	{"internal/amqplink", "a mechanism of what speaks to RabbitMQ: knows connections only", nil},
-	{"internal/grpclink", "a mechanism of clients: knows targets and connections of gRPC only", []string{floor}},
+	{"internal/grpclink", "a mechanism of clients: knows targets and connections of gRPC only", []string{floor, "."}},
 	{"internal/natslink", "a mechanism of what speaks to NATS: knows connections only", []string{floor}},
 	{"internal/redislink", "a mechanism of what speaks to Redis: knows connections only", []string{"internal/certs"}},
 	{"internal/queue/jetstream", "a queue in NATS", []string{floor, ".", "internal/natslink", "internal/queue"}},

@@ -83,6 +83,11 @@ func (s *session) leave(tags ...uint64) {
 	_ = s.sub.Leave(tags) // if that fails the stream is over, and Recv returns why
 }
 
+// leaveLength is how long the service may take to end the stream of a client that leaves and has settled all.
+// Then the client closes its side: some HTTP proxies (that of package net/http/httputil) pass on the end of
+// an answer only when the request has ended. Before, it could not return fires that are on their way.
+const leaveLength = time.Second
+
 // serve handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up to
 // drain. The stream's own context outlives ctx. If the stream ends first, serve returns at once, and handlers
 // may still be running.
@@ -113,8 +118,10 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 		if !sub.leaves {
 			_ = sub.CloseSend()
 		}
+		closing := time.AfterFunc(leaveLength, func() { _ = sub.CloseSend() })
 		bye := time.AfterFunc(drain, sub.Close)
 		<-gone
+		closing.Stop()
 		bye.Stop()
 	case <-gone: // the pool waits for handlers that ignore the end of their ctx: the next stream does not
 		p.drop(s)

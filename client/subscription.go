@@ -24,7 +24,8 @@ type Subscription struct {
 	heard     func(*rousev1.Peers) // called by Recv with each message about the nodes
 	cancelled func(tags []uint64)  // called by Recv with the fires whose handlers can stop
 
-	mu sync.Mutex // one sender at a time
+	mu     sync.Mutex // one sender at a time
+	closed bool       // CloseSend was called; the mutex guards it
 }
 
 // Open subscribes to the fires of a namespace ("default" if empty) whose timers have the target
@@ -123,6 +124,9 @@ func (s *Subscription) Grant(credits uint32) error {
 func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed { // gRPC would end the stream with an error
+		return io.ErrClosedPipe
+	}
 	err := s.stream.Send(request)
 	if errors.Is(err, io.EOF) { // the stream is over; Recv returns why
 		return io.ErrClosedPipe
@@ -141,6 +145,7 @@ func (s *Subscription) Leave(returned []uint64) error {
 func (s *Subscription) CloseSend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	return translate(s.stream.CloseSend())
 }
 

@@ -18,8 +18,8 @@ type env struct {
 	others     rouse.Shared // the store, if other nodes write to it; nil otherwise
 	clock      clock
 	hindrances hindrances
-	stopping   atomic.Bool  // Run is ending: nothing new begins
-	full       atomic.Int64 // since when fires wait, no delivery is free, and none has ended, in Unix nanoseconds; 0: it is not so
+	stopping   atomic.Bool // Run is ending: nothing new begins
+	full       mark        // since when fires wait, no delivery is free, and none has ended
 }
 
 // newEnv returns the environment of an engine on a store.

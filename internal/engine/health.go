@@ -10,15 +10,48 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// health is when the engine's loops last made progress, in Unix nanoseconds, and what keeps them from it.
+// mark is a time by the monotonic clock, or none: the wall clock may be set at any time, which is no lack of
+// progress. It is safe for concurrent use.
+type mark struct{ at atomic.Pointer[time.Time] }
+
+// setNow makes it now.
+func (m *mark) setNow() {
+	now := time.Now()
+	m.at.Store(&now)
+}
+
+// setOnce makes it now, if it is none.
+func (m *mark) setOnce() {
+	if m.at.Load() == nil {
+		now := time.Now()
+		m.at.CompareAndSwap(nil, &now)
+	}
+}
+
+// unset makes it none.
+func (m *mark) unset() {
+	if m.at.Load() != nil {
+		m.at.Store(nil)
+	}
+}
+
+// since returns the time; zero if it is none.
+func (m *mark) since() time.Time {
+	if at := m.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// health is when the engine's loops last made progress, and what keeps them from it.
 type health struct {
 	*env
 	checked     rouse.Checked // the store; nil if it cannot report damage
 	evaluations *evaluations
-	read, fire  atomic.Int64
-	settle      atomic.Int64 // 0 while there is nothing to settle
+	read, fire  mark
+	settle      mark // none while there is nothing to settle
 	commits     flights
-	failing     atomic.Int64                    // start of a series of failed commits, 0 if the last commit succeeded
+	failing     mark                            // start of a series of failed commits, none if the last commit succeeded
 	missing     atomic.Pointer[[]rouse.Missing] // parts of the store that did not answer the last claim
 }
 
@@ -71,9 +104,9 @@ func (h *health) commit(err error) {
 	var partial *rouse.Partial // claims report which part does not answer
 	switch {
 	case err == nil || errors.As(err, &partial):
-		h.failing.Store(0)
-	case h.failing.Load() == 0:
-		h.failing.Store(time.Now().UnixNano())
+		h.failing.unset()
+	default:
+		h.failing.setOnce()
 	}
 }
 
@@ -95,30 +128,30 @@ func (e *Engine) Healthy() error { return e.health.check() }
 
 func (h *health) check() error {
 	now := time.Now()
-	late := func(what string, at int64, limit time.Duration) error {
-		if at == 0 {
+	late := func(what string, at time.Time, limit time.Duration) error {
+		if at.IsZero() {
 			return fmt.Errorf("%s has not begun", what)
 		}
-		if d := now.Sub(time.Unix(0, at)); d > limit {
+		if d := now.Sub(at); d > limit {
 			return fmt.Errorf("%s has made no progress for %v", what, d.Round(time.Millisecond))
 		}
 		return nil
 	}
-	err := errors.Join(late("the firing loop", h.fire.Load(), 5*time.Second), late("the reading loop", h.read.Load(), 45*time.Second))
-	if at := h.settle.Load(); at != 0 {
+	err := errors.Join(late("the firing loop", h.fire.since(), 5*time.Second), late("the reading loop", h.read.since(), 45*time.Second))
+	if at := h.settle.since(); !at.IsZero() {
 		err = errors.Join(err, late("the settling loop", at, 15*time.Second))
 	}
 	if at := h.evaluations.since(); !at.IsZero() {
-		err = errors.Join(err, late("the evaluation of a schedule", at.UnixNano(), 15*time.Second))
+		err = errors.Join(err, late("the evaluation of a schedule", at, 15*time.Second))
 	}
-	if at := h.failing.Load(); at != 0 {
+	if at := h.failing.since(); !at.IsZero() {
 		err = errors.Join(err, late("the store", at, 5*time.Second))
 	}
 	if at := h.commits.oldest(); !at.IsZero() {
-		err = errors.Join(err, late("the commit", at.UnixNano(), 10*time.Second))
+		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
-	if at := h.full.Load(); at != 0 && now.Sub(time.Unix(0, at)) > fullFor {
-		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(time.Unix(0, at)).Round(time.Second), h.opts.MaxDeliveries))
+	if at := h.full.since(); !at.IsZero() && now.Sub(at) > fullFor {
+		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(at).Round(time.Second), h.opts.MaxDeliveries))
 	}
 	if h.runner != nil {
 		err = errors.Join(err, h.runner.Healthy())
@@ -136,8 +169,8 @@ const stuckAfter = 30 * time.Second
 // Alive returns why only a restart of the process can help, or nil. An unavailable store is no reason: a
 // restart does not bring it back.
 func (e *Engine) Alive() error {
-	if at := e.health.fire.Load(); at != 0 {
-		if d := time.Since(time.Unix(0, at)); d > stuckAfter {
+	if at := e.health.fire.since(); !at.IsZero() {
+		if d := time.Since(at); d > stuckAfter {
 			return fmt.Errorf("the firing loop has made no progress for %v", d.Round(time.Millisecond))
 		}
 	}

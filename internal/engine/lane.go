@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -28,11 +27,11 @@ type lanes struct {
 	max        int                                 // running deliveries
 	reserve    int                                 // percent of max that a namespace leaves free
 	running    int
-	room       space         // memory that fires which are out may take
-	used       space         // memory that they take
-	full       *atomic.Int64 // env.full
-	queued     int           // entries in the queues
-	out        int           // fires handed to the sink and not reported yet
+	room       space // memory that fires which are out may take
+	used       space // memory that they take
+	full       *mark // env.full
+	queued     int   // entries in the queues
+	out        int   // fires handed to the sink and not reported yet
 	quiet      *sync.Cond
 	abandoned  bool
 }
@@ -267,7 +266,7 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 		}
 	}
 	if l.running >= l.max && len(l.ring) > 0 {
-		l.full.CompareAndSwap(0, time.Now().UnixNano())
+		l.full.setOnce()
 	}
 	return nil, nil
 }
@@ -494,7 +493,7 @@ func (l *lanes) returned(ln *lane) {
 	ln.running--
 	ln.share.running--
 	l.running--
-	l.full.Store(0)
+	l.full.unset()
 	l.ready(ln)
 	l.dropIdle(ln, time.Now())
 	l.wakeQuiet()

@@ -61,7 +61,7 @@ func (r *reader) loop(ctx context.Context) {
 			wait = time.Second
 			continue
 		}
-		r.health.read.Store(time.Now().UnixNano())
+		r.health.read.setNow()
 	}
 }
 

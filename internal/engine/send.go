@@ -75,7 +75,7 @@ func (s *sender) fireLoop(ctx context.Context) {
 		}
 		s.memory.Unlock()
 		clear(due)
-		s.health.fire.Store(time.Now().UnixNano())
+		s.health.fire.setNow()
 		timer.Reset(sleep)
 	}
 }

@@ -191,14 +191,14 @@ const settleLast = 500 * time.Millisecond
 // until a time; zero: they do not. The end of ctx does not cancel a write, because delivered fires should not
 // be sent again after an orderly shutdown; it only stops the retries.
 func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
-	defer s.health.settle.Store(0)
-	s.health.settle.Store(time.Now().UnixNano())
+	defer s.health.settle.unset()
+	s.health.settle.setNow()
 	writing := context.WithoutCancel(ctx)
 	defer s.handover.announce(writing)
 	var last time.Time
 	for b := backoff.New(10*time.Millisecond, settleAgain); len(list) > 0; {
 		var items []*Write
-		s.health.settle.Store(time.Now().UnixNano())
+		s.health.settle.setNow()
 		var backing []Write
 		if list, items, backing = s.steps(list); len(list) == 0 {
 			return
@@ -208,7 +208,7 @@ func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
 		_, err := s.commits.doBy(writing, items, by)
 		failpoint("after-settle")
 		s.crowds.note(items)
-		s.health.settle.Store(time.Now().UnixNano())
+		s.health.settle.setNow()
 		s.countUnreported(list, items)
 		refused, unknown := splitUnapplied(list, items, asked)
 		s.backing.Give(backing)

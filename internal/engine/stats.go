@@ -41,8 +41,8 @@ func (m *memory) stats() Stats {
 	m.Lock()
 	defer m.Unlock()
 	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Blocked: m.lanes.blocked(), Lanes: len(m.lanes.byName)}
-	if at := m.full.Load(); at != 0 {
-		s.Full = time.Since(time.Unix(0, at))
+	if at := m.full.since(); !at.IsZero() {
+		s.Full = time.Since(at)
 	}
 	for _, ln := range m.lanes.byName {
 		s.Queued += ln.queued

@@ -154,8 +154,8 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	}
 }
 
-// learnSizeLimit asks the broker how large requests may be, until it answers or the session ends. Each session
-// asks: the broker may have another limit after a restart.
+// learnSizeLimit asks the broker how large requests may be, until it answers or the session ends. Each
+// session asks: the broker may have another limit after a restart.
 func (a *Caller) learnSizeLimit(ctx context.Context, l *link) {
 	warned := false
 	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {

@@ -28,8 +28,9 @@ func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
 	return a.Name, err
 }
 
-// SetAliases writes new aliases: names[i] is the timer that gets ids[i]. If one of the ids is an alias already,
-// which happens after a backup of the store was restored, it writes none, and returns rouse.ErrExists.
+// SetAliases writes new aliases: names[i] is the timer that gets ids[i]. If one of the ids is an alias
+// already, which happens after a backup of the store was restored, it writes none, and returns
+// rouse.ErrExists.
 func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	writes := make([]note.Write, len(ids))
 	for i := range ids {

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMarksAreOfTheMonotonicClock: a clock of the machine that is set forward is no lack of progress, so what
+// health compares has a reading of the clock that is never set.
+func TestMarksAreOfTheMonotonicClock(t *testing.T) {
+	var m mark
+	if at := m.since(); !at.IsZero() {
+		t.Errorf("at first it is %v", at)
+	}
+	m.setOnce()
+	first := m.since()
+	if !strings.Contains(first.String(), " m=+") {
+		t.Errorf("%v is of the wall clock", first)
+	}
+	if m.setOnce(); m.since() != first {
+		t.Error("it was set twice")
+	}
+	if m.setNow(); m.since().Before(first) || !strings.Contains(m.since().String(), " m=+") {
+		t.Errorf("from %v to %v", first, m.since())
+	}
+	if m.unset(); m.since() != (time.Time{}) {
+		t.Error("it is not unset")
+	}
+}
