@@ -165,6 +165,16 @@ func (x *leaving) end() rouse.Instant {
 	return x.spec.End
 }
 
+// endsAs reports whether another end leaves out, or adds, no occurrence.
+func (x *leaving) endsAs(other rouse.Instant) bool {
+	end := x.end()
+	if end == 0 || other == 0 {
+		return end == other
+	}
+	next, ok := x.s.Next(min(end, other) - 1)
+	return !ok || next >= max(end, other)
+}
+
 // left returns how many occurrences there are to come; 0 is no limit.
 func (x *leaving) left() uint64 {
 	if x.spec.MaxOccurrences == 0 {
@@ -220,7 +230,7 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	}
 	_, isInterval := x.s.Interval()
 	switch {
-	case x.end() != back.End:
+	case !x.endsAs(back.End):
 		return lacks("end", x.end().String())
 	case x.left() != back.MaxOccurrences:
 		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
@@ -302,7 +312,9 @@ func (x *leaving) carryPayload(what string) {
 // carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
 func (x *leaving) carryRequest() {
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
-	for _, ref := range x.spec.Webhook.SecretNames() {
+	refs := x.spec.Webhook.SecretNames()
+	slices.SortFunc(refs, func(a, b rouse.SecretRef) int { return strings.Compare(a.Header+a.Name, b.Header+b.Name) })
+	for _, ref := range refs {
 		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
 	}
 	b := x.spec.Webhook

@@ -78,7 +78,7 @@ func writeCrontab(w *Writer, x *leaving) error {
 		if err != nil || got.Command != x.Command || got.Stdin != x.Stdin {
 			return rouse.Refuse("payload", "", "would come back as another command", "put the command into a script")
 		}
-		for name := range got.Environment {
+		for _, name := range slices.Sorted(maps.Keys(got.Environment)) {
 			if value, ok := x.Environment[name]; !ok {
 				x.note("it gets the variable %s of lines above.", name)
 			} else if value != got.Environment[name] {

@@ -138,6 +138,9 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 		out.WriteString(element("start-time", s.Start.String()))
 	}
 	if end := x.end(); end != 0 {
+		if !simple {
+			end-- // a cron trigger is due at its end, too
+		}
 		out.WriteString(element("end-time", end.String()))
 	}
 	if instruction := misfireInstruction(s.Misfire, simple, s.Recurring()); instruction != "" {
@@ -168,16 +171,16 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 // The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in
 // lists or after ranges, and no star with a step but for seconds, minutes and hours.
 const (
-	quartzList   = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
-	quartzRanges = `[A-Z]{3}(-[A-Z]{3})?(,[A-Z]{3}(-[A-Z]{3})?)*`
-	quartzClock  = `(\*(/[0-9]+)?|[0-9]+/[0-9]+|` + quartzList + `)`
+	schemaList  = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
+	schemaNames = `[A-Z]{3}(-[A-Z]{3})?(,[A-Z]{3}(-[A-Z]{3})?)*`
+	schemaClock = `(\*(/[0-9]+)?|[0-9]+/[0-9]+|` + schemaList + `)`
 )
 
-var quartzSchema = regexp.MustCompile(`^` + quartzClock + ` ` + quartzClock + ` ` + quartzClock +
-	` ([?*]|[0-9]+/[0-9]+|` + quartzList + `|L(-[0-9]+)?|LW|[0-9]+W)` +
-	` (\*|[0-9]+/[0-9]+|` + quartzList + `|` + quartzRanges + `)` +
-	` ([?*]|` + quartzList + `|` + quartzRanges + `|([0-9]|[A-Z]{3})?L|([0-9]|[A-Z]{3})#[0-9])` +
-	`( ` + strings.ReplaceAll(quartzList, `[0-9]+`, `(19[7-9][0-9]|20[0-9]{2})`) + `)?$`)
+var quartzSchema = regexp.MustCompile(`^` + schemaClock + ` ` + schemaClock + ` ` + schemaClock +
+	` ([?*]|[0-9]+/[0-9]+|` + schemaList + `|L(-[0-9]+)?|LW|[0-9]+W)` +
+	` (\*|[0-9]+/[0-9]+|` + schemaList + `|` + schemaNames + `)` +
+	` ([?*]|` + schemaList + `|` + schemaNames + `|([0-9]|[A-Z]{3})?L|([0-9]|[A-Z]{3})#[0-9])` +
+	`( ` + strings.ReplaceAll(schemaList, `[0-9]+`, `(19[7-9][0-9]|20[0-9]{2})`) + `)?$`)
 
 // quartzFields are the bounds of its fields.
 var quartzFields = [...][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {1, 7}, {1970, 2099}}
