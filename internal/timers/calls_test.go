@@ -250,7 +250,8 @@ func TestARepeatedCallIsMergedOnce(t *testing.T) {
 	})
 }
 
-// TestACallWithAKeyIsOneCommit: its note is in the commit that makes it, and a call that is refused leaves none.
+// TestACallWithAKeyIsOneCommit: its note is in the commit that makes it, and a call that is refused leaves
+// none.
 func TestACallWithAKeyIsOneCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &written{Shared: mem.New(), of: map[uint64]string{}}
