@@ -95,7 +95,10 @@ func (x *leaving) note(format string, args ...any) {
 // Write writes a timer as it is now. notes are what is lost of it. An error of type *rouse.Invalid has the
 // reason why it is left out: above all, because the import would not read the same times back.
 func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
-	x := &leaving{t: t, spec: &t.Spec, now: now}
+	spec := t.Spec
+	spec.Labels = maps.Clone(spec.Labels)
+	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") }) // those of apply and import
+	x := &leaving{t: t, spec: &spec, now: now}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
