@@ -98,6 +98,9 @@ func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err e
 	spec := t.Spec
 	spec.Labels = maps.Clone(spec.Labels)
 	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") }) // those of apply and import
+	if len(spec.Labels) == 0 {
+		spec.Labels = nil
+	}
 	x := &leaving{t: t, spec: &spec, now: now}
 	if err := x.prepare(); err != nil {
 		return nil, err
