@@ -173,13 +173,20 @@ func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, lef
 	return append(kept, event...), left
 }
 
-// eventText returns the texts of an event.
+// eventText returns the texts of an event, without those of its alarms.
 func eventText(event []byte) string {
 	var text strings.Builder
+	depth := 0
 	for line := range unfold(string(event)) {
 		switch p, _ := parseProperty(line); p.name {
+		case "BEGIN":
+			depth++
+		case "END":
+			depth--
 		case "SUMMARY", "DESCRIPTION", "CATEGORIES":
-			text.WriteString(plainText(p.value) + "\n")
+			if depth == 1 {
+				text.WriteString(plainText(p.value) + "\n")
+			}
 		}
 	}
 	return text.String()

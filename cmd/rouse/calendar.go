@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -107,7 +108,9 @@ func (c *calendarPutCmd) Run(a *app) error {
 	ical := isICalendar(c.File, body)
 	switch {
 	case ical && len(c.Only)+len(c.Without) > 0:
-		body = c.filter(a, body)
+		if body, err = c.filter(a, body); err != nil {
+			return err
+		}
 	case ical:
 	case len(c.Only)+len(c.Without) > 0:
 		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from", "leave these flags out, or give an iCalendar file")
@@ -165,16 +168,26 @@ func isICalendar(name string, body []byte) bool {
 	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
 }
 
-// filter leaves out the events that --only and --without do not want.
-func (c *calendarPutCmd) filter(a *app, body []byte) []byte {
+// filter leaves out the events that --only and --without do not want. A calendar that would have none is
+// refused: timers would fire on all of its days.
+func (c *calendarPutCmd) filter(a *app, body []byte) ([]byte, error) {
 	within := func(list []string, text string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })
 	}
+	kept := 0
 	body, left := schedule.FilterICalendar(body, func(text string) bool {
-		return (len(c.Only) == 0 || within(c.Only, text)) && !within(c.Without, text)
+		keep := (len(c.Only) == 0 || within(c.Only, text)) && !within(c.Without, text)
+		if keep {
+			kept++
+		}
+		return keep
 	})
+	if kept == 0 {
+		return nil, rouse.Refuse("file", c.File, fmt.Sprintf("has %s, and --only and --without leave none", some(uint64(left), "event")),
+			"give texts that the SUMMARY, DESCRIPTION or CATEGORIES of its events have")
+	}
 	a.note("%s left out by --only and --without", some(uint64(left), "event"))
-	return body
+	return body, nil
 }
 
 // days parses the output of get --json. Only the days count: the name comes from the command line.
