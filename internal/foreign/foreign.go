@@ -36,6 +36,8 @@ type Options struct {
 	Target string
 	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
 	Timezone string
+	// File is the path of the file, which is the name of some entries; empty if it has none.
+	File string
 	// Now is when the file is read.
 	Now rouse.Instant
 

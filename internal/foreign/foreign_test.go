@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", Now: now})
+				entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", File: path, Now: now})
 				if err != nil {
 					golden(t, path, fmt.Sprintf("refused: %v\n", err))
 					return
