@@ -73,7 +73,6 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 			}
 		}
 	}
-	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf"))
 	for line := 1; len(in) > 0; {
 		n := DocumentEnd(in)
 		raw, err := jsonOf(in[:n])

@@ -3,6 +3,7 @@
 package foreign
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -81,6 +82,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 	case len(in) > MaxBytes:
 		return nil, nil, rouse.Refuse("file", "", fmt.Sprintf("has more than %d bytes", MaxBytes), "import it in parts")
 	}
+	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf")) // the mark of UTF-8, which editors of Windows write
 	entries, err = f.read(in, &o)
 	if err != nil {
 		return nil, nil, err

@@ -174,6 +174,27 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestByteOrderMark: the mark that editors write at the beginning of UTF-8 is no part of a file.
+func TestByteOrderMark(t *testing.T) {
+	for _, kind := range foreign.Formats() {
+		for _, path := range samples(t, kind) {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := foreign.Options{Target: "https://run.example.com/{name}", File: path, Now: now}
+			entries, _, err := foreign.Read(kind, in, o)
+			marked, _, markedErr := foreign.Read(kind, append([]byte("\xef\xbb\xbf"), in...), o)
+			if strings.HasPrefix(filepath.Base(path), "utf16.") { // it has a mark of its own
+				continue
+			}
+			if got, want := shown(t, marked), shown(t, entries); got != want || (err == nil) != (markedErr == nil) {
+				t.Errorf("%s: %v, not %v\n%s", path, markedErr, err, got)
+			}
+		}
+	}
+}
+
 // FuzzRead: no file makes it panic, and no entry without an error has a spec that is refused.
 func FuzzRead(f *testing.F) {
 	for _, kind := range foreign.Formats() {
