@@ -220,7 +220,7 @@ func robfigSchedule(expr string) string {
 		return expr
 	}
 	f[2], f[4] = robfigDays(f[2], "1", "31"), robfigDays(f[4], "0", "6")
-	return strings.Join(f, " ")
+	return narrowSteps(strings.Join(f, " "))
 }
 
 func robfigDays(field, first, last string) string {

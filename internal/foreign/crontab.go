@@ -69,7 +69,7 @@ func (c *crontab) line(number int, line string) {
 	}
 	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
-	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
+	e.Spec = rouse.Spec{Schedule: narrowSteps(times), Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
 	e.Spec.Payload = payload(run)
 	switch {
 	case strings.Contains(run.User, "/"):
