@@ -143,8 +143,9 @@ func (f *field) format(set uint64, star bool) string {
 	return strings.Join(items, ",")
 }
 
-// narrowSteps replaces steps that pass the end of their field by the only value that they match, as most crons
-// take them: */60 by 0. Days keep a star at their beginning if it decides that both fields have to match.
+// narrowSteps replaces steps that pass the end of their field by the only value that they match, as most
+// crons take them: */60 by 0. Days keep a star at their beginning if it decides that both fields have to
+// match.
 func narrowSteps(expr string) string {
 	f := strings.Fields(expr)
 	if len(f) != 5 {
