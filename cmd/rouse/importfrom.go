@@ -35,7 +35,7 @@ func (c *importCmd) foreign(a *app) error {
 		return err
 	}
 	now := rouse.Reached(time.Now())
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, Now: now})
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, File: c.File, Now: now})
 	if err != nil {
 		return flagged(err)
 	}

@@ -55,13 +55,14 @@ type cronJob struct {
 const cronJobsWanted = "give what kubectl get cronjobs -o yaml prints, or manifests of CronJobs and of Argo's CronWorkflows"
 
 func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
-	left := 0
+	left, read := 0, 0
+	var unread error // the first document that is no YAML
 	var add func(raw json.RawMessage)
 	add = func(raw json.RawMessage) {
 		var k kubeObject
 		err := json.Unmarshal(raw, &k)
 		switch {
-		case err == nil && (k.Kind == "CronJob" || k.Kind == "CronWorkflow"):
+		case k.Kind == "CronJob" || k.Kind == "CronWorkflow":
 			entries = append(entries, k.entry(raw, len(entries)+1, o))
 		case err == nil && (k.Kind == "List" || strings.HasSuffix(k.Kind, "List") && k.Items != nil):
 			for _, item := range k.Items {
@@ -73,19 +74,29 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 			}
 		}
 	}
-	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf"))
 	for line := 1; len(in) > 0; {
 		n := DocumentEnd(in)
 		raw, err := jsonOf(in[:n])
-		if err != nil {
-			return nil, rouse.Refuse("file", "", fmt.Sprintf("has no YAML of Kubernetes from line %d on: %v", line, err), cronJobsWanted)
+		if before := len(entries); err != nil {
+			err = refuseDocument(in[:n], fmt.Sprintf("is no YAML of Kubernetes from line %d on: %s", line, oneLine(err, line)))
+			unread = cmp.Or(unread, err)
+			entries = append(entries, Entry{Line: before + 1, Err: err})
+		} else if add(raw); string(raw) != "null" {
+			read++
+			for i := range entries[before:] {
+				if e := &entries[before+i]; strings.Contains(e.Name+e.Spec.Schedule+e.Spec.Timezone, "{{") {
+					e.Err = refuseDocument(in[:n], fmt.Sprintf("of line %d is not rendered", line))
+				}
+			}
 		}
-		add(raw)
 		line += bytes.Count(in[:n], []byte{'\n'})
 		in = in[n:]
 	}
 	if left > maxLeftOut {
 		o.leftOut = append(o.leftOut, fmt.Sprintf("and %d more", left-maxLeftOut))
+	}
+	if read == 0 && unread != nil {
+		return nil, unread
 	}
 	if len(entries) == 0 {
 		wrong := "has no CronJob and no CronWorkflow"
@@ -99,6 +110,15 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 
 // maxLeftOut bounds the objects that are named as left out.
 const maxLeftOut = 20
+
+// refuseDocument refuses one document of a file: the others are read.
+func refuseDocument(document []byte, wrong string) error {
+	cure := cronJobsWanted
+	if bytes.Contains(document, []byte("{{")) {
+		cure = "it has {{, as a template of Helm: give what helm template prints"
+	}
+	return rouse.Refuse("document", "", wrong, cure)
+}
 
 func (k *kubeObject) entry(raw json.RawMessage, number int, o *Options) Entry {
 	e := Entry{Line: number, Name: k.Metadata.Name}
@@ -221,7 +241,7 @@ func robfigSchedule(expr string) string {
 		return expr
 	}
 	f[2], f[4] = robfigDays(f[2], "1", "31"), robfigDays(f[4], "0", "6")
-	return strings.Join(f, " ")
+	return narrowSteps(strings.Join(f, " "))
 }
 
 func robfigDays(field, first, last string) string {

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/rousehq/rouse"
@@ -29,7 +31,7 @@ type command struct {
 // which has the user after the times.
 func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
-		c := crontab{system: system, zone: o.Timezone, environment: map[string]string{}}
+		c := crontab{system: system, zone: o.Timezone, usual: o.Timezone, environment: map[string]string{}}
 		for number, line := range strings.Split(string(in), "\n") {
 			c.line(number+1, strings.TrimSpace(line))
 		}
@@ -41,7 +43,8 @@ func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 type crontab struct {
 	system      bool
 	zone        string
-	zoned       bool // the file names the zone
+	usual       string // the zone of lines for which the file names none
+	zoned       bool   // the file names the zone
 	environment map[string]string
 	entries     []Entry
 	commands    []command // of the entries
@@ -66,9 +69,11 @@ func (c *crontab) line(number int, line string) {
 	}
 	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
-	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
+	e.Spec = rouse.Spec{Schedule: narrowSteps(times), Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
 	e.Spec.Payload = payload(run)
 	switch {
+	case strings.Contains(run.User, "/"):
+		e.Err = rouse.Refuse("user", run.User, "is a command: the line has no user", "use --from crontab")
 	case run.Command == "":
 		e.Err = rouse.Refuse("line", line, "has no command", "give the times, and then the command")
 	case times == "@reboot":
@@ -77,6 +82,9 @@ func (c *crontab) line(number int, line string) {
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
 		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
+	}
+	if delay := c.environment["RANDOM_DELAY"]; delay != "" {
+		e.delay(delay)
 	}
 	if strings.Contains(flags, "s") {
 		e.Spec.Overlap = rouse.OverlapSkip
@@ -88,6 +96,17 @@ func (c *crontab) line(number int, line string) {
 		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
 	}
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
+}
+
+// delay takes over the minutes by which cronie starts commands later: a random part of them, until it is
+// started again.
+func (e *Entry) delay(text string) {
+	minutes, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		e.note("RANDOM_DELAY=%s is left out: it is no number of minutes.", text)
+	} else if e.Spec.Jitter = time.Duration(minutes) * time.Minute; minutes > 0 {
+		e.note("its random delay, which only cronie has, became jitter: each occurrence has always the same delay.")
+	}
 }
 
 // nameEntries names the entries after their commands.
@@ -113,7 +132,9 @@ func (c *crontab) variable(line string) bool {
 		value = value[1 : n-1]
 	}
 	if name == "CRON_TZ" {
-		c.zone, c.zoned = value, true
+		if c.zone, c.zoned = value, value != ""; !c.zoned {
+			c.zone = c.usual
+		}
 		return true
 	}
 	c.environment[name] = value

@@ -50,3 +50,17 @@ func TestNamesFollowCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyZoneOfCrontab: CRON_TZ without a value is the zone that lines have without it.
+func TestEmptyZoneOfCrontab(t *testing.T) {
+	in := []byte("CRON_TZ=Asia/Tokyo\n0 1 * * * a\nCRON_TZ=\n0 2 * * * b\n")
+	for _, usual := range []string{"", "Europe/Stockholm"} {
+		entries, _, err := foreign.Read("crontab", in, foreign.Options{Target: "stream:x", Timezone: usual})
+		if err != nil || len(entries) != 2 || entries[0].Spec.Timezone != "Asia/Tokyo" || entries[1].Spec.Timezone != usual {
+			t.Fatalf("with %q: %+v %v", usual, entries, err)
+		}
+		if noted := slices.ContainsFunc(entries[1].Notes, func(n string) bool { return strings.Contains(n, "--timezone") }); noted != (usual == "") {
+			t.Errorf("with %q: %q", usual, entries[1].Notes)
+		}
+	}
+}

@@ -143,6 +143,45 @@ func (f *field) format(set uint64, star bool) string {
 	return strings.Join(items, ",")
 }
 
+// narrowSteps replaces steps that pass the end of their field by the only value that they match, as most
+// crons take them: */60 by 0. Days keep a star at their beginning if it decides that both fields have to
+// match.
+func narrowSteps(expr string) string {
+	f := strings.Fields(expr)
+	if len(f) != 5 {
+		return expr
+	}
+	was := [2]string{f[2], f[4]}
+	fields := cronFields("-", false, true)
+	fields[4].hi = 7
+	for i := range fields {
+		items := strings.Split(f[i], ",")
+		for j, item := range items {
+			items[j] = fields[i].narrow(item)
+		}
+		f[i] = strings.Join(items, ",")
+	}
+	if (was[0][0] == '*' || was[1][0] == '*') && f[2][0] != '*' && f[4][0] != '*' {
+		f[2], f[4] = was[0], was[1]
+	}
+	return strings.Join(f, " ")
+}
+
+func (f *field) narrow(item string) string {
+	base, step, _ := strings.Cut(item, "/")
+	if n, err := strconv.ParseUint(step, 10, 31); err != nil || int(n) < f.size() {
+		return item
+	}
+	if _, err := f.parse(item); err != nil {
+		return item
+	}
+	if base == "*" {
+		return strconv.Itoa(f.lo)
+	}
+	first, _, _ := strings.Cut(base, "-")
+	return first
+}
+
 // localTimes are times as sources have them: what second, minute and so on have to be.
 type localTimes struct {
 	seconds uint64

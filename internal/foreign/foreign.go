@@ -3,6 +3,7 @@
 package foreign
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -36,6 +37,8 @@ type Options struct {
 	Target string
 	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
 	Timezone string
+	// File is the path of the file, which is the name of some entries; empty if it has none.
+	File string
 	// Now is when the file is read.
 	Now rouse.Instant
 
@@ -79,6 +82,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 	case len(in) > MaxBytes:
 		return nil, nil, rouse.Refuse("file", "", fmt.Sprintf("has more than %d bytes", MaxBytes), "import it in parts")
 	}
+	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf")) // the mark of UTF-8, which editors of Windows write
 	entries, err = f.read(in, &o)
 	if err != nil {
 		return nil, nil, err

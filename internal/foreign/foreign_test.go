@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", Now: now})
+				entries, notes, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", File: path, Now: now})
 				if err != nil {
 					golden(t, path, fmt.Sprintf("refused: %v\n", err))
 					return
@@ -154,7 +154,7 @@ func TestSidekiqCronList(t *testing.T) {
 // TestRefused: what cannot be read at all is refused, with the cure.
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{
-		"k8s-cronjob":     {"", "kind: [", "kind: Service"},
+		"k8s-cronjob":     {"", "kind: [", "kind: Service", "---\nname: {{ .Values.name }}\n---\n{{- if .Values.more }}\n"},
 		"eventbridge":     {"", "{", "[]"},
 		"cloud-scheduler": {"", "[{]"},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
@@ -167,8 +167,29 @@ func TestRefused(t *testing.T) {
 	} {
 		for _, in := range bad {
 			_, _, err := foreign.Read(kind, []byte(in), foreign.Options{})
-			if inv, ok := err.(*rouse.Invalid); !ok || inv.Problems[0].Cure == "" {
+			if inv, ok := err.(*rouse.Invalid); !ok || inv.Problems[0].Cure == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s %.40q: %v", kind, in, err)
+			}
+		}
+	}
+}
+
+// TestByteOrderMark: the mark that editors write at the beginning of UTF-8 is no part of a file.
+func TestByteOrderMark(t *testing.T) {
+	for _, kind := range foreign.Formats() {
+		for _, path := range samples(t, kind) {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := foreign.Options{Target: "https://run.example.com/{name}", File: path, Now: now}
+			entries, _, err := foreign.Read(kind, in, o)
+			marked, _, markedErr := foreign.Read(kind, append([]byte("\xef\xbb\xbf"), in...), o)
+			if strings.HasPrefix(filepath.Base(path), "utf16.") { // it has a mark of its own
+				continue
+			}
+			if got, want := shown(t, marked), shown(t, entries); got != want || (err == nil) != (markedErr == nil) {
+				t.Errorf("%s: %v, not %v\n%s", path, markedErr, err, got)
 			}
 		}
 	}

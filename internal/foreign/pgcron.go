@@ -70,7 +70,7 @@ func (j *pgCronJob) entry(e *Entry, o *Options) (err error) {
 	case times == "@reboot", times == "@restart":
 		return rouse.Refuse("schedule", times, "is no time", "run the command when the server has started")
 	case len(f) != 5 || f[2] != "$":
-		s.Schedule = times
+		s.Schedule = narrowSteps(times)
 	default: // the last day of the month
 		l := localTimes{seconds: 1, odd: [2]string{"L"}, either: f[4][0] != '*'}
 		fields := cronFields("-", false, true)

@@ -41,7 +41,7 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	if err := yaml.Unmarshal(in, &named); err != nil {
 		var list []any
 		if yaml.Unmarshal(in, &list) != nil {
-			return refuse("is no YAML of jobs: "+err.Error(), shape)
+			return refuse("is no YAML of jobs: "+oneLine(err, 1), shape)
 		}
 		for _, job := range list {
 			named = append(named, yaml.MapItem{Value: job})

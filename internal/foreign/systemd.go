@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -75,10 +76,14 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		}
 		u.set(section, strings.TrimSpace(name), strings.TrimSpace(value))
 	}
+	units = slices.DeleteFunc(units, func(u *unit) bool {
+		return !strings.HasSuffix(u.name, ".timer") && (u.name != "" || len(u.when) == 0)
+	})
 	for _, u := range units {
-		if strings.HasSuffix(u.name, ".timer") || u.name == "" && len(u.when) > 0 {
-			entries = append(entries, u.entry(named, o))
+		if base := filepath.Base(o.File); len(units) == 1 && u.name == "" && strings.HasSuffix(base, ".timer") {
+			u.name = base
 		}
+		entries = append(entries, u.entry(named, o))
 	}
 	if len(entries) == 0 {
 		return nil, rouse.Refuse("file", "", "has no timer", "give what systemctl cat '*.timer' prints")
@@ -118,8 +123,12 @@ var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDel
 func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 	e, starts := Entry{Line: u.line}, u.last("Timer.Unit")
 	if u.name == "" {
-		u.name = cmp.Or(strings.TrimSuffix(starts, ".service"), "unnamed") + ".timer"
-		e.note("the file does not name it: give what systemctl cat prints.")
+		if starts == "" {
+			e.Err = rouse.Refuse("name", "", "is missing: the file does not name its timer", "give what systemctl cat prints, or the file under its own name, such as backup.timer")
+			return e
+		}
+		u.name = strings.TrimSuffix(starts, ".service") + ".timer"
+		e.note("the file does not name it: it is named after its unit.")
 	}
 	name := strings.TrimSuffix(u.name, ".timer")
 	e.Name, starts = name, cmp.Or(starts, name+".service")

@@ -37,6 +37,14 @@ func jsonOf(document []byte) (json.RawMessage, error) {
 	return appendJSON(nil, value)
 }
 
+// oneLine returns an error of jsonOf on one line, for a document that begins in a line of its file.
+func oneLine(err error, first int) string {
+	if told, ok := errors.AsType[yaml.Error](err); ok && told.GetToken() != nil {
+		return fmt.Sprintf("line %d: %s", first+told.GetToken().Position.Line-1, told.GetMessage())
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
 func appendJSON(to []byte, value any) (out []byte, err error) {
 	switch v := value.(type) {
 	case yaml.MapSlice:
