@@ -112,11 +112,11 @@ func (e *Entry) finish(o *Options) error {
 		return err
 	}
 	switch s := &e.Spec; { // the next import must find what it could create again
+	case e.Late && s.Keep >= 0:
+		s.Keep = max(s.Keep, 24*time.Hour)
 	case s.Keep != 0:
 	case strings.HasPrefix(s.Schedule, "@after "), s.TTL != 0, s.MaxOccurrences != 0: // counted from the creation
 		s.Keep = -1
-	case e.Late:
-		s.Keep = 24 * time.Hour
 	}
 	return e.Spec.Check()
 }
