@@ -160,6 +160,19 @@ func readTime(text string, zone *time.Location) (at time.Time, err error) {
 	return at, err
 }
 
+// readTime reads a time of a field, which may have no zone, and be of any year.
+func (o *Options) readTime(field, text string) (time.Time, error) {
+	zone, err := time.LoadLocation(o.Timezone)
+	if err != nil {
+		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
+	}
+	at, err := readTime(text, zone)
+	if err != nil {
+		return at, rouse.Refuse(field, text, "is no time", "write it as 2027-01-31T09:00:00Z")
+	}
+	return at, nil
+}
+
 // startAt sets when the schedule begins. A beginning that has passed decides only when an interval is due
 // after that, also one that is too early for an instant.
 func (e *Entry) startAt(at time.Time, every time.Duration) {

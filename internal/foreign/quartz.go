@@ -264,19 +264,6 @@ func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
 	return e
 }
 
-// readTime reads a time of XML, which may have no zone, and be of any year.
-func (t *quartzTrigger) readTime(field string, text quartzText, o *Options) (time.Time, error) {
-	zone, err := time.LoadLocation(o.Timezone)
-	if err != nil {
-		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
-	}
-	at, err := readTime(string(text), zone)
-	if err != nil {
-		return at, rouse.Refuse(field, string(text), "is no time", "write it as 2027-01-31T09:00:00Z")
-	}
-	return at, nil
-}
-
 // start returns when the trigger begins; nil is at once, or counted from the start of the program: as an
 // instant, that would be another one at each import.
 func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
@@ -287,7 +274,7 @@ func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
 		}
 		return nil, nil
 	case t.Start != "":
-		at, err := t.readTime("start-time", t.Start, o)
+		at, err := o.readTime("start-time", string(t.Start))
 		return &at, err
 	}
 	return nil, nil
@@ -300,7 +287,7 @@ func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
 		return err
 	}
 	if t.End != "" {
-		end, err := t.readTime("end-time", t.End, o)
+		end, err := o.readTime("end-time", string(t.End))
 		if err != nil {
 			return err
 		}
