@@ -171,10 +171,10 @@ func (u *unit) times(e *Entry, o *Options) error {
 		switch seconds, single := strings.CutPrefix(value, "@"); {
 		case name == "OnCalendar" && single:
 			n, err := strconv.ParseInt(seconds, 10, 40)
-			if err != nil || rouse.Instant(n*1000) <= o.Now {
-				return rouse.Refuse(name, value, "is past, or no time", "leave it out")
+			if err != nil {
+				return rouse.Refuse(name, value, "is no time", "give seconds since 1970, such as @1900000000")
 			}
-			addSchedule(s, rouse.Instant(n*1000).String())
+			addSchedule(s, max(rouse.MinInstant, rouse.Instant(n*1000)).String())
 		case name == "OnCalendar":
 			l, zone, err := onCalendar(value)
 			if err == nil {
