@@ -334,8 +334,8 @@ func TestNamesComeBack(t *testing.T) {
 	}
 }
 
-// TestLabelsOfApply: what apply and import have labelled a timer with stays here, and is not told as lost; the
-// timer comes back as one of its own.
+// TestLabelsOfApply: what apply and import have labelled a timer with stays here, and is not told as lost;
+// the timer comes back as one of its own.
 func TestLabelsOfApply(t *testing.T) {
 	labels := map[string]string{"rouse.owner": "shop", "rouse.applied": "1f2e", "rouse.imported": "crontab"}
 	for kind := range written {
